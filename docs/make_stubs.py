@@ -30,12 +30,14 @@ from numpy import generic
 from numpy.typing import NDArray
 
 from pyarray.array import ndarray
+from pyarray.typing import ArrayLike, AxisLike, DTypeLike, ShapeLike
 
 Operand = ndarray | NDArray[Any] | generic | complex | Sequence[Any]
 
 class Operators:
 '''
-KNOWN = {"Any", "None", "bool", "int", "float", "complex", "str", "tuple", "ndarray"}
+KNOWN = {"Any", "None", "bool", "int", "float", "complex", "str", "tuple", "ndarray", "Sequence"}
+KNOWN |= {"ArrayLike", "AxisLike", "DTypeLike", "ShapeLike"}
 
 
 def operators() -> list[str]:

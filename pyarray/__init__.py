@@ -103,6 +103,7 @@ if _typing.TYPE_CHECKING:  # to which a dtype in a kernel's signature must be a 
     from . import random as random
     from . import testing as testing
     from . import torch as torch
+    from . import typing as typing
     from .debug.cost_analysis import cost_analysis as cost_analysis
     from .debug.dump import dump as dump
     from .debug.environment import show_config as show_config
@@ -188,7 +189,7 @@ _LAZY = {
     "Config": "tune.config",
     "TimeModel": "tune.time_model",
 }
-_LAZY_MODULES = ("random", "testing", "torch")
+_LAZY_MODULES = ("random", "testing", "torch", "typing")
 
 _operators.install()
 _methods.install()

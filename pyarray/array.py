@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from pyarray.memory.buffer import Buffer
 if TYPE_CHECKING:
     from pyarray.array_operators import Operators
     from pyarray.buffer_view import BufferView
+    from pyarray.typing import ArrayLike, DeviceLike, DTypeLike, ShapeLike
 else:
     Operators = object  # they are installed by `api`
 
@@ -85,7 +86,7 @@ def array_at(
     return a
 
 
-def empty(shape: Any, dtype: Any = None, device: Any = None) -> ndarray:
+def empty(shape: ShapeLike, dtype: DTypeLike = None, device: DeviceLike = None) -> ndarray:
     """A new array of `shape` (an int or a sequence) with arbitrary contents; `dtype` is float64 and `device`
     the default unless given.
 
@@ -322,7 +323,7 @@ class ndarray(Operators):
         view._key = self._key & _INHERITED | kind.code | ndim << 8 | (not contiguous) << 16
         return view
 
-    def subview(self, offset: Any, size: Any) -> BufferView:
+    def subview(self, offset: SupportsIndex, size: SupportsIndex) -> BufferView:
         """The `BufferView` of `size` elements from element `offset` on, counted from this array's first.
 
         Raises `ValueError` when it leaves this array, `TypeError` for offsets that are no integers and
@@ -373,13 +374,13 @@ class ndarray(Operators):
             operation("assign")(result, self)
         return result
 
-    def astype(self, dtype: Any, *, copy: bool = True) -> ndarray:
+    def astype(self, dtype: DTypeLike, *, copy: bool = True) -> ndarray:
         """The elements cast to `dtype`, fresh; with `copy=False` the array itself where it has that dtype
         already."""
         kind = asdtype(dtype)
         return self if kind is self._dtype and not copy else operation("astype")(self, kind)
 
-    def fill(self, value: Any) -> None:
+    def fill(self, value: ArrayLike) -> None:
         """Set all elements to the scalar `value`. Raises `ValueError` for a read-only array."""
         self[...] = value
 
@@ -397,9 +398,8 @@ class ndarray(Operators):
             type(self) is _view_class,
         )
 
-    def to_device(self, device: Any, /, *, stream: Any = None) -> ndarray:
-        """The array on `device`: itself when it is there, else a copy. `stream` must be None. Raises
-        `DeviceError`."""
+    def to_device(self, device: DeviceLike, /, *, stream: Any = None) -> ndarray:
+        """The array on `device`: itself when it is there, else a copy. `stream` is None. Raises `DeviceError`."""
         return operation("to_device")(self, device, stream=stream)
 
     # the host

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,8 +15,13 @@ from pyarray.dtypes import DType, asdtype
 from pyarray.memory.buffer import Buffer
 from pyarray.memory.host_access import host_access
 
+if TYPE_CHECKING:
+    from pyarray.typing import ArrayLike, DeviceLike, DTypeLike
 
-def array(obj: Any, dtype: Any = None, copy: bool | None = True, device: Any = None) -> ndarray:
+
+def array(
+    obj: ArrayLike, dtype: DTypeLike = None, copy: bool | None = True, device: DeviceLike = None
+) -> ndarray:
     """`asarray` that copies unless told otherwise: `copy=None` copies where it must, `copy=False` raises
     `ValueError` there.
 
@@ -26,7 +31,9 @@ def array(obj: Any, dtype: Any = None, copy: bool | None = True, device: Any = N
     return asarray(obj, dtype=dtype, copy=copy, device=device)
 
 
-def asarray(obj: Any, dtype: Any = None, copy: bool | None = None, device: Any = None) -> ndarray:
+def asarray(
+    obj: ArrayLike, dtype: DTypeLike = None, copy: bool | None = None, device: DeviceLike = None
+) -> ndarray:
     """`obj` as an array: an array, a NumPy array, anything with `__dlpack__`, `__cuda_array_interface__` or a
     buffer, a scalar or nested sequences of them.
 
@@ -57,7 +64,7 @@ def asarray(obj: Any, dtype: Any = None, copy: bool | None = None, device: Any =
     return _from_numpy(obj, kind, copy, get_device(device))
 
 
-def assigned(target: ndarray, value: Any) -> ndarray:
+def assigned(target: ndarray, value: ArrayLike) -> ndarray:
     """`value`, no array of ours, as the array that is assigned to `target`. Python's integers and floats in a
     sequence must fit an integer dtype, as in NumPy: `OverflowError`, and `ValueError` for NaN."""
     if not isinstance(value, (list, tuple, range)):
@@ -69,13 +76,13 @@ def assigned(target: ndarray, value: Any) -> ndarray:
     return asarray(found, device=target.device)
 
 
-def from_foreign(x: Any) -> ndarray:
+def from_foreign(x: ArrayLike) -> ndarray:
     """The array on the memory of another library's, one of which `is_foreign` says that it is one. Raises
     what its ways of exchange raise."""
     return operation("from_dlpack" if hasattr(x, "__dlpack__") else "from_cuda_interface")(x)
 
 
-def asnumpy(a: Any) -> np.ndarray[Any, Any]:
+def asnumpy(a: ArrayLike) -> np.ndarray[Any, Any]:
     """`a` as a NumPy array: the CPU array's own memory, a copy of any other device's. What is no pyarray
     array goes through `numpy.asarray`.
 
@@ -87,7 +94,7 @@ def asnumpy(a: Any) -> np.ndarray[Any, Any]:
     return array_host.numpy_view(a) if array_host.on_host(a) else _download(a)
 
 
-def to_device(a: ndarray, device: Any, stream: Any = None) -> ndarray:
+def to_device(a: ndarray, device: DeviceLike, stream: Any = None) -> ndarray:
     """`a` on `device`: itself when it is there, else a copy, which goes directly between two GPUs of a kind.
     Raises `ValueError` for a stream other than None."""
     if stream is not None:
@@ -215,7 +222,7 @@ def _without_arrays(obj: Any) -> Any:
     return asnumpy(obj) if isinstance(obj, ndarray) else obj
 
 
-def array_on_numpy(values: np.ndarray[Any, Any], kind: DType, device: Any) -> ndarray:
+def array_on_numpy(values: np.ndarray[Any, Any], kind: DType, device: DeviceLike) -> ndarray:
     """An array on the memory of an aligned NumPy array whose dtype is `kind`. Checks nothing."""
     ptr, readonly = values.__array_interface__["data"]
     return array_on_memory(device, ptr, values.shape, values.strides, kind, not readonly, values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from pyarray.dtypes import BY_NAME, bfloat16
 from pyarray.errors import DeviceError
 from pyarray.memory.buffer import EscapedBuffer
 from pyarray.memory.host_access import host_access
+
+if TYPE_CHECKING:
+    from pyarray.array import ndarray
 
 
 class Exposed:
@@ -214,7 +217,7 @@ def to_whole(a: Any, rounded: Callable[[Any], int]) -> int:
     return rounded(_number(a, "biuf", name))
 
 
-def tobytes(a: Any) -> bytes:
+def tobytes(a: ndarray) -> bytes:
     """The elements in C order, as bytes of the host."""
     return host(a).tobytes()
 
@@ -241,7 +244,7 @@ def truth(a: Any) -> bool:
     return bool(_only(a))
 
 
-def item(a: Any, *index: Any) -> Any:
+def item(a: ndarray, *index: Any) -> Any:
     """`a.item(*index)`: the only element, the element at a flat position, or at one integer per axis."""
     if not index and a._size == 1:
         return _only(a)
@@ -258,11 +261,11 @@ def item(a: Any, *index: Any) -> Any:
     return scalar(found)
 
 
-def tolist(a: Any) -> Any:
+def tolist(a: ndarray) -> Any:
     """The elements as nested lists of Python scalars, read from the device."""
     return host(a).tolist()
 
 
-def get(a: Any) -> np.ndarray[Any, Any]:
+def get(a: ndarray) -> np.ndarray[Any, Any]:
     """A fresh NumPy array with the elements, read from the device."""
     return host(a).copy() if on_host(a) else host(a)

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyarray import shapes
 from pyarray.lang.specializations import Specialization, Specializations, decode, encode
+
+if TYPE_CHECKING:
+    from pyarray.array import ndarray
 
 MARKED = 1 << 18  # of a key; the specializations then stand above `SHIFT`
 SHIFT = 32
@@ -29,7 +32,7 @@ def specializations_of(key: int) -> Specializations:
     return decode(key >> SHIFT)
 
 
-def mark_static(a: Any, dims: Any = None) -> Any:
+def mark_static(a: ndarray, dims: int | Iterable[int] | None = None) -> ndarray:
     """A handle on the same memory whose sizes and strides along `dims` (an axis, several, or None: all) are
     compiled into the kernels it is passed to.
 
@@ -48,7 +51,7 @@ def mark_static(a: Any, dims: Any = None) -> Any:
     return _marked(a, [Specialization(axis, a._shape[axis], strides[axis]) for axis in axes])
 
 
-def assume(a: Any, dim: int, *, multiple_of: int) -> Any:
+def assume(a: ndarray, dim: int, *, multiple_of: int) -> ndarray:
     """A handle on the same memory for whose size along `dim` kernels may rely on being a multiple of
     `multiple_of`, any positive number; said again for the same axis, the last one counts.
 

@@ -9,28 +9,32 @@ from pyarray.dtypes import asdtype
 
 if TYPE_CHECKING:
     from pyarray.array import ndarray
+    from pyarray.typing import AxisLike, DTypeLike, ShapeLike
 
 
-def reversed_axes(a: Any) -> ndarray:
+def reversed_axes(a: ndarray) -> ndarray:
     """View with the axes reversed."""
     return a._view(0, a._shape[::-1], a._strides[::-1])
 
 
-def matrix_transpose(a: Any) -> ndarray:
+def matrix_transpose(a: ndarray) -> ndarray:
     """View with the last two axes exchanged. Raises `ValueError` for fewer than two."""
     if len(a._shape) < 2:
         raise ValueError(f"mT needs an array of 2 or more dimensions, got shape {a._shape}")
     return a.swapaxes(-1, -2)
 
 
-def transpose(a: Any, *axes: Any) -> ndarray:
+def transpose(a: ndarray, *axes: AxisLike) -> ndarray:
     """View with the axes in the given order, reversed without one. Raises `ValueError` unless each axis
     comes once."""
-    order = axes[0] if len(axes) == 1 and (axes[0] is None or hasattr(axes[0], "__iter__")) else axes or None
-    return a._view(0, *shapes.permute(order, a._shape, a._strides))
+    order: Any = (
+        axes[0] if len(axes) == 1 and (axes[0] is None or hasattr(axes[0], "__iter__")) else axes or None
+    )
+    shape, strides = shapes.permute(order, a._shape, a._strides)
+    return a._view(0, shape, strides)
 
 
-def swapaxes(a: Any, axis1: int, axis2: int) -> ndarray:
+def swapaxes(a: ndarray, axis1: int, axis2: int) -> ndarray:
     """View with two axes exchanged. Raises `AxisError` for an axis out of range."""
     order = list(range(len(a._shape)))
     first, second = (shapes.normalize_axis(axis, len(order)) for axis in (axis1, axis2))
@@ -38,7 +42,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> ndarray:
     return a.transpose(order)
 
 
-def squeeze(a: Any, axis: Any = None) -> ndarray:
+def squeeze(a: ndarray, axis: AxisLike = None) -> ndarray:
     """View without the axes of size 1, or without those given: `ValueError` when one has another size."""
     sizes = a._shape
     ones = tuple(k for k, n in enumerate(sizes) if n == 1)
@@ -50,7 +54,7 @@ def squeeze(a: Any, axis: Any = None) -> ndarray:
     return a._view(0, tuple(sizes[k] for k in axes), tuple(a._strides[k] for k in axes))
 
 
-def reshape(a: Any, *shape: Any, order: str = "C", copy: bool | None = None) -> ndarray:
+def reshape(a: ndarray, *shape: ShapeLike, order: str = "C", copy: bool | None = None) -> ndarray:
     """The same elements in another shape, one size of which may be -1; a view where strides allow, else a
     copy.
 
@@ -78,7 +82,7 @@ def reshape(a: Any, *shape: Any, order: str = "C", copy: bool | None = None) -> 
     return a.copy().reshape(target)
 
 
-def ravel(a: Any, order: str = "C") -> ndarray:
+def ravel(a: ndarray, order: str = "C") -> ndarray:
     """All elements as a contiguous 1-D array: a view where they follow each other in memory, else a copy.
 
     `order` is "C" (the last axis fastest), "F" (the first), "A" ("F" where only that is a view), or "K"
@@ -92,19 +96,19 @@ def ravel(a: Any, order: str = "C") -> ndarray:
     return (a if shapes.is_contiguous(a._shape, a._strides, a._dtype.itemsize) else a.copy()).reshape(a._size)
 
 
-def flatten(a: Any, order: str = "C") -> ndarray:
+def flatten(a: ndarray, order: str = "C") -> ndarray:
     """All elements as a fresh contiguous 1-D array, in an `order` as of `ravel`."""
     return ordered(a, order).copy().reshape(a._size)
 
 
-def ordered(a: Any, order: Any) -> Any:
+def ordered(a: ndarray, order: str) -> Any:
     """The view of `a` whose elements in C order are those of `a` in the memory order "C", "F", "A" or "K"."""
     return (
         a if order == "C" else a.transpose(shapes.axis_order(a._shape, a._strides, a._dtype.itemsize, order))
     )
 
 
-def lay_out(a: Any, order: Any, like: Any = None) -> Any:
+def lay_out(a: ndarray, order: str, like: Any = None) -> Any:
     """`a`, new and in C order, with its axes laid out in memory order "C" or "F", or
     "A" or "K": as those of the array `like` where it has as many."""
     if order == "C":
@@ -118,7 +122,7 @@ def lay_out(a: Any, order: Any, like: Any = None) -> Any:
     return a
 
 
-def view(a: Any, dtype: Any = None) -> ndarray:
+def view(a: ndarray, dtype: DTypeLike = None) -> ndarray:
     """The same bytes as another dtype; the last axis must be contiguous when the item size differs.
 
     Raises `ValueError` where the bytes don't divide, or the address is not aligned for the new dtype.
@@ -144,27 +148,27 @@ def view(a: Any, dtype: Any = None) -> ndarray:
     return result
 
 
-def memory_range(a: Any) -> tuple[int, int]:
+def memory_range(a: ndarray) -> tuple[int, int]:
     """Addresses of the first byte that `a` shows, and of the byte after the last."""
     low, high = shapes.byte_bounds(a._shape, a._strides, a._dtype.itemsize)
     return a._ptr + low, a._ptr + high
 
 
-def overlaps(a: Any, b: Any) -> bool:
+def overlaps(a: ndarray, b: ndarray) -> bool:
     """Whether two arrays may share bytes. Gaps between strided elements count as covered."""
     if a._buffer.device is not b._buffer.device:
         return False
     return shapes.may_overlap(memory_range(a), memory_range(b))
 
 
-def repetition(a: Any) -> str:
+def repetition(a: ndarray) -> str:
     """Why `a` can't be written, for messages, where it has an element at several indices; "" elsewhere."""
     if not shapes.repeats(a._shape, a._strides):
         return ""
     return f"elements repeat (strides {a._strides}), and each would be written more than once"
 
 
-def check_may_write(a: Any) -> None:
+def check_may_write(a: ndarray) -> None:
     """Raises `ValueError` for a read-only array that can't be made writeable."""
     is_owner = a._base._writeable if a._base is not None else a._writeable or a._buffer.owner is None
     if (why := repetition(a)) or not is_owner:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, SupportsIndex
 
 from pyarray.annotations import ArrayAnnotation, view_annotation
 from pyarray.array import _CONTIGUOUS_1D, _NDIM_STRIDED, ndarray, register_view_class
@@ -25,7 +25,7 @@ class BufferView(ndarray):
 
     __slots__ = ()
 
-    def __new__(cls, array: ndarray, offset: Any, size: Any) -> BufferView:
+    def __new__(cls, array: ndarray, offset: SupportsIndex, size: SupportsIndex) -> BufferView:
         if not isinstance(array, ndarray):
             raise TypeError(
                 f"BufferView takes a pyarray array, got {type(array).__name__}; use pyarray.asarray"

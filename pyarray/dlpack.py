@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from pyarray.driver.base import Device, get_device
 from pyarray.memory.buffer import Buffer
 from pyarray.memory.host_access import host_access
 from pyarray.tensors import check_values, counter, gpu_stream, is_recorded, is_tensor, plain_export, refused
+
+if TYPE_CHECKING:
+    from pyarray.typing import DeviceLike, SupportsDLPack
 
 VERSION = (1, 1)
 READ_ONLY, IS_COPIED = 1, 2
@@ -139,7 +142,7 @@ def _element_strides(a: ndarray) -> tuple[int, ...] | None:
 # in
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> ndarray:
+def from_dlpack(x: SupportsDLPack, /, *, device: DeviceLike = None, copy: bool | None = None) -> ndarray:
     """An array on the memory of `x`, anything with `__dlpack__` (a NumPy array, a torch tensor) or a capsule
     of it.
 

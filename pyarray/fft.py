@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import shapes as _shapes
 from .api.libraries.dispatch import complex_of, library, promoted_for_library, real_of
@@ -27,6 +27,9 @@ from .api.standard.manipulation import concat, roll
 from .array import ndarray
 from .array_convert import asarray
 from .dtypes import DType, asdtype, float64
+
+if TYPE_CHECKING:
+    from .typing import ArrayLike, AxisLike, DeviceLike, DTypeLike, ShapeLike
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft",
@@ -48,7 +51,7 @@ def _computed(name: str, x: Any, result: Callable[[DType], DType], norm: Any, **
     return found.astype(result(a._dtype), copy=False)
 
 
-def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
+def fft(x: ArrayLike, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
     """Transform along `axis`.
 
     Raises `AxisError` for the axis, `ValueError` for no points or another `norm`.
@@ -60,7 +63,7 @@ def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward")
     return _computed("fft", x, complex_of, norm, n=n, axis=axis)
 
 
-def ifft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
+def ifft(x: ArrayLike, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
     """Inverse of `fft`.
 
     Raises `AxisError` for the axis, `ValueError` for no points or another `norm`.
@@ -72,7 +75,7 @@ def ifft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward"
     return _computed("ifft", x, complex_of, norm, n=n, axis=axis)
 
 
-def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
+def rfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
     """Transform of real numbers along `axis`: the first n // 2 + 1 numbers of `fft`, the others are their
     conjugates.
 
@@ -86,7 +89,7 @@ def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward"
     return _computed("rfft", x, complex_of, norm, n=n, axis=axis)
 
 
-def irfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
+def irfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
     """Inverse of `rfft`, with real results. `n` is the number of points of the result, 2 (m - 1) of m
     unless given.
 
@@ -99,7 +102,7 @@ def irfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward
     return _computed("irfft", x, real_of, norm, n=n, axis=axis)
 
 
-def hfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
+def hfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
     """Transform of numbers whose other half are their conjugates, with real results. `n` is the number of
     points of the result, 2 (m - 1) of m unless given.
 
@@ -112,7 +115,7 @@ def hfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward"
     return _computed("hfft", x, real_of, norm, n=n, axis=axis)
 
 
-def ihfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
+def ihfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:
     """Inverse of `hfft`, of real numbers.
 
     Raises `AxisError` for the axis, `ValueError` for no points or another `norm`, `TypeError` for complex
@@ -125,7 +128,9 @@ def ihfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward
     return _computed("ihfft", x, complex_of, norm, n=n, axis=axis)
 
 
-def fftn(x: Any, /, s: Any = None, axes: Any = None, norm: str = "backward") -> ndarray:
+def fftn(
+    x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = None, norm: str = "backward"
+) -> ndarray:
     """Transform over several axes (None: all, or the last ones that `s` has sizes of).
 
     Raises `AxisError` for an axis, `ValueError` for no points, numbers of sizes and axes that differ, or
@@ -138,7 +143,9 @@ def fftn(x: Any, /, s: Any = None, axes: Any = None, norm: str = "backward") -> 
     return _over_axes("fftn", x, complex_of, s, axes, norm)
 
 
-def fft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ndarray:
+def fft2(
+    x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = (-2, -1), norm: str = "backward"
+) -> ndarray:
     """`fftn` over two axes, the last ones unless given.
 
     >>> import pyarray as pa
@@ -148,7 +155,9 @@ def fft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: str = "backward")
     return fftn(x, s=s, axes=axes, norm=norm)
 
 
-def ifftn(x: Any, /, s: Any = None, axes: Any = None, norm: str = "backward") -> ndarray:
+def ifftn(
+    x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = None, norm: str = "backward"
+) -> ndarray:
     """Inverse of `fftn`.
 
     Raises `AxisError` for an axis, `ValueError` for no points, numbers of sizes and axes that differ, or
@@ -161,7 +170,9 @@ def ifftn(x: Any, /, s: Any = None, axes: Any = None, norm: str = "backward") ->
     return _over_axes("ifftn", x, complex_of, s, axes, norm)
 
 
-def ifft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ndarray:
+def ifft2(
+    x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = (-2, -1), norm: str = "backward"
+) -> ndarray:
     """`ifftn` over two axes, the last ones unless given.
 
     >>> import pyarray as pa
@@ -171,7 +182,9 @@ def ifft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: str = "backward"
     return ifftn(x, s=s, axes=axes, norm=norm)
 
 
-def rfftn(x: Any, /, s: Any = None, axes: Any = None, norm: str = "backward") -> ndarray:
+def rfftn(
+    x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = None, norm: str = "backward"
+) -> ndarray:
     """Transform of real numbers over several axes: `rfft` along the last of them, `fft` along the others.
 
     Raises `AxisError` for an axis, `ValueError` for no points, numbers of sizes and axes that differ, or
@@ -184,7 +197,9 @@ def rfftn(x: Any, /, s: Any = None, axes: Any = None, norm: str = "backward") ->
     return _over_axes("rfftn", x, complex_of, s, axes, norm)
 
 
-def rfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ndarray:
+def rfft2(
+    x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = (-2, -1), norm: str = "backward"
+) -> ndarray:
     """`rfftn` over two axes, the last ones unless given.
 
     >>> import pyarray as pa
@@ -194,7 +209,9 @@ def rfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: str = "backward"
     return rfftn(x, s=s, axes=axes, norm=norm)
 
 
-def irfftn(x: Any, /, s: Any = None, axes: Any = None, norm: str = "backward") -> ndarray:
+def irfftn(
+    x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = None, norm: str = "backward"
+) -> ndarray:
     """Inverse of `rfftn`, with real results; `s` are the sizes of the result.
 
     Raises `AxisError` for an axis, `ValueError` for no points, numbers of sizes and axes that differ, or
@@ -207,7 +224,9 @@ def irfftn(x: Any, /, s: Any = None, axes: Any = None, norm: str = "backward") -
     return _over_axes("irfftn", x, real_of, s, axes, norm)
 
 
-def irfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> ndarray:
+def irfft2(
+    x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = (-2, -1), norm: str = "backward"
+) -> ndarray:
     """`irfftn` over two axes, the last ones unless given.
 
     >>> import pyarray as pa
@@ -239,7 +258,7 @@ def _points(name: str, n: Any, dtype: Any) -> tuple[int, DType]:
     return count, kind
 
 
-def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> ndarray:
+def fftfreq(n: int, /, d: float = 1.0, *, dtype: DTypeLike = None, device: DeviceLike = None) -> ndarray:
     """The frequencies, in cycles per unit of the spacing `d`, of what `fft` of `n` points gives: 0 first,
     then the positive, then the negative ones. float64 unless another floating dtype is given.
 
@@ -255,7 +274,7 @@ def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None)
     return multiply(concat(runs), 1.0 / (count * d)).astype(kind, copy=False)
 
 
-def rfftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> ndarray:
+def rfftfreq(n: int, /, d: float = 1.0, *, dtype: DTypeLike = None, device: DeviceLike = None) -> ndarray:
     """The frequencies, in cycles per unit of the spacing `d`, of what `rfft` of `n` points gives. Raises as
     `fftfreq`.
 
@@ -275,7 +294,7 @@ def _shifted(x: Any, axes: Any, back: bool) -> ndarray:
     return roll(x, [-(x._shape[k] // 2) if back else x._shape[k] // 2 for k in chosen], axis=list(chosen))
 
 
-def fftshift(x: Any, /, axes: Any = None) -> ndarray:
+def fftshift(x: ArrayLike, /, axes: AxisLike = None) -> ndarray:
     """A copy with the frequency 0 moved to the middle of `axes` (None: all, an int, or several).
 
     >>> import pyarray as pa
@@ -285,7 +304,7 @@ def fftshift(x: Any, /, axes: Any = None) -> ndarray:
     return _shifted(x, axes, False)
 
 
-def ifftshift(x: Any, /, axes: Any = None) -> ndarray:
+def ifftshift(x: ArrayLike, /, axes: AxisLike = None) -> ndarray:
     """Inverse of `fftshift`, from which it differs for odd sizes.
 
     >>> import pyarray as pa

@@ -11,7 +11,7 @@ what says whether a matrix is singular is read then, for which the host waits.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .api.numpy import products
 from .api.numpy.decompositions import *  # noqa: F403
@@ -28,13 +28,16 @@ from .api.standard.linear_algebra import matmul as matmul
 from .api.standard.linear_algebra import matrix_transpose as matrix_transpose
 from .array import ndarray
 
+if TYPE_CHECKING:
+    from .typing import ArrayLike, DTypeLike
+
 __all__ = [
     *_decompositions, *_norms, "cross", "diagonal", "matmul", "matrix_transpose", "multi_dot", "outer",
     "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot",
 ]  # fmt: skip
 
 
-def diagonal(x: Any, /, *, offset: int = 0) -> ndarray:
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> ndarray:
     """The diagonal `offset` to the right of the main one of the matrices in the last two axes, as a read-only
     view. Raises `ValueError` for fewer than 2 dimensions.
 
@@ -45,7 +48,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> ndarray:
     return products.diagonal(x, offset, -2, -1)
 
 
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> ndarray:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike = None) -> ndarray:
     """The sum of `diagonal`; integers are summed in 64 bits unless a `dtype` is given.
 
     >>> import pyarray as pa
@@ -55,7 +58,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> ndarray:
     return products.trace(x, offset, -2, -1, dtype)
 
 
-def outer(x1: Any, x2: Any, /) -> ndarray:
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """The products of each element of the vector `x1` with each of `x2`. Raises `ValueError` for other ranks.
 
     >>> import pyarray as pa
@@ -63,6 +66,6 @@ def outer(x1: Any, x2: Any, /) -> ndarray:
     [[3, 4], [6, 8]]
     """
     for x in (x1, x2):
-        if getattr(x, "ndim", 1) != 1:
-            raise ValueError(f"linalg.outer() takes vectors, got shape {x.shape}; pyarray.outer flattens")
+        if isinstance(shape := getattr(x, "shape", None), tuple) and len(shape) != 1:
+            raise ValueError(f"linalg.outer() takes vectors, got shape {shape}; pyarray.outer flattens")
     return products.outer(x1, x2)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .api.core.fast_path import UfuncFunction, make_function
 from .api.core.ufunc import PYTHON, as_array_like
@@ -25,6 +25,9 @@ from .jit.functions import func
 from .jit.replay import replayable
 from .kernels.random.rng_math import tail_quantile
 from .lang.markers import kernel_math as k
+
+if TYPE_CHECKING:
+    from .typing import ArrayLike, AxisLike
 
 __all__ = [
     "digamma", "entr", "erf", "erfc", "erfcinv", "erfinv", "expit", "gamma", "gammaln", "i0", "kl_div",
@@ -189,7 +192,9 @@ def _shifted(name: str, a: Any, axis: Any) -> tuple[ndarray, ndarray]:
 
 
 @replayable
-def logsumexp(a: Any, /, axis: Any = None, b: Any = None, keepdims: bool = False) -> ndarray:
+def logsumexp(
+    a: ArrayLike, /, axis: AxisLike = None, b: ArrayLike | None = None, keepdims: bool = False
+) -> ndarray:
     """log(sum(b * exp(a))) over `axis` (None: all axes) without overflow; `b` is 1 unless given.
 
     >>> import pyarray as pa
@@ -205,7 +210,7 @@ def logsumexp(a: Any, /, axis: Any = None, b: Any = None, keepdims: bool = False
 
 
 @replayable
-def softmax(x: Any, /, axis: Any = None) -> ndarray:
+def softmax(x: ArrayLike, /, axis: AxisLike = None) -> ndarray:
     """exp(x) over its sum over `axis` (None: all axes).
 
     >>> import pyarray as pa
@@ -217,7 +222,7 @@ def softmax(x: Any, /, axis: Any = None) -> ndarray:
 
 
 @replayable
-def log_softmax(x: Any, /, axis: Any = None) -> ndarray:
+def log_softmax(x: ArrayLike, /, axis: AxisLike = None) -> ndarray:
     """log(softmax(x)), accurate where that is small.
 
     >>> import pyarray as pa

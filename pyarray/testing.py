@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from .api.core import missing_names
 from .array import ndarray
 from .array_convert import asnumpy
 from .dtypes import bfloat16
+
+if TYPE_CHECKING:
+    from .typing import ArrayLike
 
 __all__ = [
     "assert_allclose",
@@ -43,7 +46,7 @@ def _on_host(x: Any) -> Any:
 def _compared(name: str) -> Callable[..., None]:
     numpy_function = getattr(np.testing, name)
 
-    def function(actual: Any, desired: Any, *args: Any, **options: Any) -> None:
+    def function(actual: ArrayLike, desired: ArrayLike, *args: Any, **options: Any) -> None:
         __tracebackhide__ = True
         numpy_function(_on_host(actual), _on_host(desired), *args, **options)
 

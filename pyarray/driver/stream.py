@@ -36,14 +36,14 @@ class Stream:
     device: Device
     handle: int
 
-    def __init__(self, device: Any = None, *, non_blocking: bool = False):
+    def __init__(self, device: Device | str | None = None, *, non_blocking: bool = False):
         self.device = get_device(device)
         driver = self.device.driver
         self.handle = driver.stream_create(non_blocking)
         weakref.finalize(self, driver.stream_destroy, self.handle).atexit = False
 
     @staticmethod
-    def of(handle: int, device: Any = None) -> Stream:
+    def of(handle: int, device: Device | str | None = None) -> Stream:
         """The stream of another library by its handle (`torch.cuda.Stream.cuda_stream`, CuPy's `ptr`), which
         stays that library's; 0 is the default stream.
 
@@ -108,7 +108,7 @@ class Event:
 
     __slots__ = ("__weakref__", "device", "handle")
 
-    def __init__(self, device: Any = None, *, timing: bool = True):
+    def __init__(self, device: Device | str | None = None, *, timing: bool = True):
         self.device = get_device(device)
         driver = self.device.driver
         self.handle = driver.event_create(timing)
@@ -140,7 +140,7 @@ class Event:
         return self.device.driver.event_elapsed(self.handle, end.handle)
 
 
-def current_stream(device: Any = None) -> Stream:
+def current_stream(device: Device | str | None = None) -> Stream:
     """The stream that the calling thread's work on `device` goes to.
 
     >>> current_stream("cpu").handle
@@ -150,7 +150,7 @@ def current_stream(device: Any = None) -> Stream:
     return Stream.of(where.driver.current_stream(), where)
 
 
-def synchronize(device: Any = None) -> None:
+def synchronize(device: Device | str | None = None) -> None:
     """Returns when the current stream's work on `device` is done. Raises `DeviceError` if any of it failed.
 
     >>> synchronize("cpu")

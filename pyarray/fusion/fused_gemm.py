@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import dtypes, shapes
 from ..api.core.ufunc import as_arrays, common_device, compute_out
@@ -25,20 +25,23 @@ from ..kernels.matmul.gemm_epilogue import Epilogue, apply_epilogue
 from ..lang.ir import static_key
 from ..lang.parse import Capture
 
+if TYPE_CHECKING:
+    from ..typing import ArrayLike, DTypeLike
+
 __all__ = ["gemm"]
 
 
 def gemm(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     /,
     *,
-    alpha: Any = 1,
-    beta: Any = None,
-    c: Any = None,
-    bias: Any = None,
-    activation: Any = None,
-    dtype: Any = None,
+    alpha: complex = 1,
+    beta: complex | None = None,
+    c: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    activation: Callable[..., Any] | None = None,
+    dtype: DTypeLike = None,
     out: ndarray | None = None,
 ) -> ndarray:
     """`activation(alpha * (a @ b) + beta * c + bias)` of (..., M, K) and (..., K, N): (..., M, N), computed

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import shapes
 from ..array import ndarray
 from ..array_convert import asarray
 
+if TYPE_CHECKING:
+    from ..typing import ArrayLike, AxisLike, ShapeLike
+
 __all__ = ["as_strided", "sliding_window_view"]
 
 
-def as_strided(x: Any, /, shape: Any = None, strides: Any = None, *, writeable: bool = True) -> ndarray:
+def as_strided(
+    x: ArrayLike,
+    /,
+    shape: ShapeLike | None = None,
+    strides: ShapeLike | None = None,
+    *,
+    writeable: bool = True,
+) -> ndarray:
     """The memory of `x` from its first element on as an array of `shape` and `strides` (bytes), which are
     those of `x` unless given. It is read-only where elements may stand in several places.
 
@@ -63,7 +73,7 @@ def _may_repeat(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int)
 
 
 def sliding_window_view(
-    x: Any, /, window_shape: Any, axis: Any = None, *, writeable: bool = False
+    x: ArrayLike, /, window_shape: ShapeLike, axis: AxisLike = None, *, writeable: bool = False
 ) -> ndarray:
     """All windows of `window_shape` along `axis` (None: all axes, an int or a tuple, which may name one
     several times), as a view: axes of the places first, then those of a window.

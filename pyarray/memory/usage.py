@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..driver.base import Device, get_device
 from .pool import Pool, get_pool
 
@@ -46,7 +44,7 @@ class MemoryPool:
         return f"<memory pool of {self.device}: {self.used_bytes()} bytes used, {self.free_bytes()} free>"
 
 
-def get_default_memory_pool(device: Any = None) -> MemoryPool:
+def get_default_memory_pool(device: Device | str | None = None) -> MemoryPool:
     """The memory pool of a device, the default one unless given.
 
     >>> import pyarray as pa

@@ -4,7 +4,7 @@ errors are as there."""
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from ..dtypes import float64, int64
 from ..kernels.random import distributions
 from .operands import is_number, parameters
 
+if TYPE_CHECKING:
+    from ..typing import ArrayLike, DeviceLike, ShapeLike
+
 
 def _drawn(self: Any, name: str, size: Any, device: Any, **given: Any) -> ndarray:
     found: ndarray = self._variates(name, size, float64, device, parameters(name, **given))
@@ -28,7 +31,10 @@ def _counted(self: Any, name: str, size: Any, device: Any, **given: Any) -> ndar
     return found
 
 
-def laplace(self: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, *, device: Any = None) -> ndarray:
+def laplace(
+    self: Any, loc: ArrayLike = 0.0, scale: ArrayLike = 1.0, size: ShapeLike | None = None, *,
+    device: DeviceLike = None,
+) -> ndarray:  # fmt: skip
     """Variates whose distance from `loc` is exponential of mean `scale`, 0 or more, to either side.
 
     >>> import pyarray as pa
@@ -38,39 +44,48 @@ def laplace(self: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, *, de
     return _drawn(self, "laplace", size, device, loc=loc, scale_0=scale)
 
 
-def logistic(self: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, *, device: Any = None) -> ndarray:
+def logistic(
+    self: Any, loc: ArrayLike = 0.0, scale: ArrayLike = 1.0, size: ShapeLike | None = None, *,
+    device: DeviceLike = None,
+) -> ndarray:  # fmt: skip
     """Logistic variates: `loc` + `scale` * log(u / (1 - u))."""
     return _drawn(self, "logistic", size, device, loc=loc, scale_0=scale)
 
 
-def gumbel(self: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, *, device: Any = None) -> ndarray:
+def gumbel(
+    self: Any, loc: ArrayLike = 0.0, scale: ArrayLike = 1.0, size: ShapeLike | None = None, *,
+    device: DeviceLike = None,
+) -> ndarray:  # fmt: skip
     """Gumbel variates, of the largest of many: `loc` - `scale` * log(-log(u))."""
     return _drawn(self, "gumbel", size, device, loc=loc, scale_0=scale)
 
 
-def rayleigh(self: Any, scale: Any = 1.0, size: Any = None, *, device: Any = None) -> ndarray:
+def rayleigh(
+    self: Any, scale: ArrayLike = 1.0, size: ShapeLike | None = None, *, device: DeviceLike = None
+) -> ndarray:
     """Lengths of vectors of two normal variates of standard deviation `scale`."""
     return _drawn(self, "rayleigh", size, device, scale_0=scale)
 
 
-def weibull(self: Any, a: Any, size: Any = None, *, device: Any = None) -> ndarray:
+def weibull(self: Any, a: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None) -> ndarray:
     """Weibull variates of shape `a`, 0 or more: exponential ones to the power 1 / `a`."""
     return _drawn(self, "weibull", size, device, a_0=a)
 
 
-def pareto(self: Any, a: Any, size: Any = None, *, device: Any = None) -> ndarray:
+def pareto(self: Any, a: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None) -> ndarray:
     """Pareto II (Lomax) variates of shape `a`, more than 0; 1 more is the classical Pareto variate."""
     return _drawn(self, "pareto", size, device, a_positive=a)
 
 
-def power(self: Any, a: Any, size: Any = None, *, device: Any = None) -> ndarray:
+def power(self: Any, a: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None) -> ndarray:
     """Variates in [0, 1] with the density a * x**(a - 1), `a` more than 0."""
     return _drawn(self, "power", size, device, a_positive=a)
 
 
 def triangular(
-    self: Any, left: Any, mode: Any, right: Any, size: Any = None, *, device: Any = None
-) -> ndarray:
+    self: Any, left: ArrayLike, mode: ArrayLike, right: ArrayLike, size: ShapeLike | None = None, *,
+    device: DeviceLike = None,
+) -> ndarray:  # fmt: skip
     """Variates from `left` to `right` whose density rises to `mode` and falls from there. Raises `ValueError`
     unless left <= mode <= right and left < right.
 
@@ -87,46 +102,59 @@ def triangular(
     return _drawn(self, "triangular", size, device, left=left, mode=mode, right=right)
 
 
-def standard_cauchy(self: Any, size: Any = None, *, device: Any = None) -> ndarray:
+def standard_cauchy(self: Any, size: ShapeLike | None = None, *, device: DeviceLike = None) -> ndarray:
     """Quotients of two standard normal variates."""
     return _drawn(self, "standard_cauchy", size, device)
 
 
-def standard_t(self: Any, df: Any, size: Any = None, *, device: Any = None) -> ndarray:
+def standard_t(
+    self: Any, df: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None
+) -> ndarray:
     """Student's t variates of `df` degrees of freedom, more than 0."""
     return _drawn(self, "standard_t", size, device, df_positive=df)
 
 
-def f(self: Any, dfnum: Any, dfden: Any, size: Any = None, *, device: Any = None) -> ndarray:
+def f(
+    self: Any, dfnum: ArrayLike, dfden: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None
+) -> ndarray:
     """Quotients of two chi-square variates, each over its degrees of freedom, more than 0."""
     return _drawn(self, "f", size, device, dfnum_positive=dfnum, dfden_positive=dfden)
 
 
-def noncentral_chisquare(self: Any, df: Any, nonc: Any, size: Any = None, *, device: Any = None) -> ndarray:
+def noncentral_chisquare(
+    self: Any, df: ArrayLike, nonc: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None
+) -> ndarray:
     """Sums of `df` (more than 0) squares of normal variates of variance 1 whose squared means add up to
     `nonc`."""
     return _drawn(self, "noncentral_chisquare", size, device, df_positive=df, nonc_count=nonc)
 
 
 def noncentral_f(
-    self: Any, dfnum: Any, dfden: Any, nonc: Any, size: Any = None, *, device: Any = None
-) -> ndarray:
+    self: Any, dfnum: ArrayLike, dfden: ArrayLike, nonc: ArrayLike, size: ShapeLike | None = None, *,
+    device: DeviceLike = None,
+) -> ndarray:  # fmt: skip
     """`f` with a noncentral chi-square variate above."""
     named = {"dfnum_positive": dfnum, "dfden_positive": dfden, "nonc_count": nonc}
     return _drawn(self, "noncentral_f", size, device, **named)
 
 
-def wald(self: Any, mean: Any, scale: Any, size: Any = None, *, device: Any = None) -> ndarray:
+def wald(
+    self: Any, mean: ArrayLike, scale: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None
+) -> ndarray:
     """Inverse Gaussian variates of `mean` and `scale`, both more than 0."""
     return _drawn(self, "wald", size, device, mean_positive=mean, scale_positive=scale)
 
 
-def vonmises(self: Any, mu: Any, kappa: Any, size: Any = None, *, device: Any = None) -> ndarray:
+def vonmises(
+    self: Any, mu: ArrayLike, kappa: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None
+) -> ndarray:
     """Angles in [-pi, pi) around `mu`, the closer the larger `kappa`, 0 or more."""
     return _drawn(self, "vonmises", size, device, mu=mu, kappa_finite=kappa)
 
 
-def geometric(self: Any, p: Any, size: Any = None, *, device: Any = None) -> ndarray:
+def geometric(
+    self: Any, p: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None
+) -> ndarray:
     """How many trials there are up to the first success, each with probability `p`, more than 0; int64.
 
     >>> import pyarray as pa
@@ -136,7 +164,9 @@ def geometric(self: Any, p: Any, size: Any = None, *, device: Any = None) -> nda
     return _counted(self, "geometric", size, device, p_share=p)
 
 
-def negative_binomial(self: Any, n: Any, p: Any, size: Any = None, *, device: Any = None) -> ndarray:
+def negative_binomial(
+    self: Any, n: ArrayLike, p: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None
+) -> ndarray:
     """How many trials fail before `n` (more than 0) succeed, each with probability `p`, more than 0;
     int64."""
     trials, share = (np.asarray(asnumpy(x), dtype=np.float64) for x in (n, p))
@@ -147,19 +177,22 @@ def negative_binomial(self: Any, n: Any, p: Any, size: Any = None, *, device: An
     return _counted(self, "negative_binomial", size, device, n_positive=n, p_share=p)
 
 
-def logseries(self: Any, p: Any, size: Any = None, *, device: Any = None) -> ndarray:
+def logseries(
+    self: Any, p: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None
+) -> ndarray:
     """Whole numbers k from 1 on, as likely as p**k / k; `p` is from 0 up to, but without, 1."""
     return _counted(self, "logseries", size, device, p_part=p)
 
 
-def zipf(self: Any, a: Any, size: Any = None, *, device: Any = None) -> ndarray:
+def zipf(self: Any, a: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None) -> ndarray:
     """Whole numbers k from 1 on, as likely as k**-a; `a` is more than 1."""
     return _counted(self, "zipf", size, device, a_above=a)
 
 
 def hypergeometric(
-    self: Any, ngood: Any, nbad: Any, nsample: Any, size: Any = None, *, device: Any = None
-) -> ndarray:
+    self: Any, ngood: ArrayLike, nbad: ArrayLike, nsample: ArrayLike, size: ShapeLike | None = None, *,
+    device: DeviceLike = None,
+) -> ndarray:  # fmt: skip
     """How many of `nsample` elements, drawn without replacement from `ngood` + `nbad` (at most 10**9 each),
     are good; int64. Raises `ValueError` for a sample larger than all.
 
@@ -179,7 +212,9 @@ def hypergeometric(
 # ---- vectors
 
 
-def multinomial(self: Any, n: Any, pvals: Any, size: Any = None, *, device: Any = None) -> ndarray:
+def multinomial(
+    self: Any, n: ArrayLike, pvals: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None
+) -> ndarray:
     """How many of `n` trials have each of the outcomes, whose probabilities are the last axis of `pvals`;
     int64. The last probability is what the others leave of 1.
 
@@ -192,7 +227,7 @@ def multinomial(self: Any, n: Any, pvals: Any, size: Any = None, *, device: Any 
         raise ValueError(f"multinomial(): pvals has an axis of probabilities, got shape {odds.shape}")
     if not (odds >= 0).all() or (odds[..., :-1].sum(-1) > 1 + 1e-12).any():
         raise ValueError("multinomial(): pvals are probabilities of 0 or more whose sum is at most 1")
-    trials = n if isinstance(n, ndarray) or is_number(n) else asarray(n, device=device)
+    trials: Any = n if isinstance(n, ndarray) or is_number(n) else asarray(n, device=device)
     shape = np.shape(trials) if is_number(trials) else trials.shape
     together = shapes.broadcast_shapes(shape, odds.shape[:-1])
     shape = together if size is None else shapes.resolve_shape(size)
@@ -216,7 +251,7 @@ def multinomial(self: Any, n: Any, pvals: Any, size: Any = None, *, device: Any 
 
 
 def multivariate_hypergeometric(
-    self: Any, colors: Any, nsample: int, size: Any = None, *, device: Any = None
+    self: Any, colors: ArrayLike, nsample: int, size: ShapeLike | None = None, *, device: DeviceLike = None
 ) -> ndarray:
     """How many elements of each color are among `nsample`, drawn without replacement from as many of each as
     `colors` says; int64.
@@ -243,7 +278,9 @@ def multivariate_hypergeometric(
     return out
 
 
-def dirichlet(self: Any, alpha: Any, size: Any = None, *, device: Any = None) -> ndarray:
+def dirichlet(
+    self: Any, alpha: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None
+) -> ndarray:
     """Vectors of numbers of 0 or more that add up to 1: gamma variates of the shapes `alpha`, more than 0,
     over their sum.
 
@@ -273,8 +310,8 @@ def dirichlet(self: Any, alpha: Any, size: Any = None, *, device: Any = None) ->
 
 
 def multivariate_normal(
-    self: Any, mean: Any, cov: Any, size: Any = None, check_valid: str = "warn", tol: float = 1e-8, *,
-    method: str = "svd", device: Any = None,
+    self: Any, mean: ArrayLike, cov: ArrayLike, size: ShapeLike | None = None, check_valid: str = "warn",
+    tol: float = 1e-8, *, method: str = "svd", device: DeviceLike = None,
 ) -> ndarray:  # fmt: skip
     """Vectors of normal variates of these means and this covariance matrix, which is factored on the host by
     `method`: "svd", "eigh" or "cholesky". `check_valid` is what happens where it is no covariance within

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,6 +39,9 @@ from .operands import (
 )
 from .without_replacement import FEW, first_few
 
+if TYPE_CHECKING:
+    from ..typing import ArrayLike, DeviceLike, DTypeLike, ShapeLike
+
 _FILLS: dict[str, Callable[..., None]] = {"gamma": fill_gamma, "beta": fill_beta}
 
 
@@ -64,10 +67,8 @@ class Generator:
 
     def __init__(self, bit_generator: Philox4x3210):
         if not isinstance(bit_generator, Philox4x3210):
-            raise TypeError(
-                f"Generator takes a Philox4x3210, got {type(bit_generator).__name__}; "
-                "write pyarray.random.default_rng(seed)"
-            )
+            what = f"Generator takes a Philox4x3210, got {type(bit_generator).__name__}"
+            raise TypeError(f"{what}; write pyarray.random.default_rng(seed)")
         self.bit_generator = bit_generator
 
     def __repr__(self) -> str:
@@ -84,8 +85,9 @@ class Generator:
     # ---- what is made of words
 
     def random(
-        self, size: Any = None, dtype: Any = float64, out: Any = None, *, device: Any = None
-    ) -> ndarray:
+        self, size: ShapeLike | None = None, dtype: DTypeLike = float64, out: ndarray | None = None, *,
+        device: DeviceLike = None,
+    ) -> ndarray:  # fmt: skip
         """Uniform variates in [0, 1): multiples of 2**-53, of 2**-24 for float32.
 
         >>> default_rng(1).random(3, dtype="float32").dtype
@@ -94,20 +96,22 @@ class Generator:
         return self._drawn("uniform", size, dtype, out, device, 0.0, 1.0)
 
     def uniform(
-        self, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: Any = float64, *, device: Any = None
-    ) -> ndarray:
+        self, low: ArrayLike = 0.0, high: ArrayLike = 1.0, size: ShapeLike | None = None,
+        dtype: DTypeLike = float64, *, device: DeviceLike = None,
+    ) -> ndarray:  # fmt: skip
         """Uniform variates from `low` up to `high`, which rounding may reach.
 
         >>> import pyarray as pa
         >>> bool(pa.all(default_rng(1).uniform(2, 3, 100) >= 2))
         True
         """
-        low, high = parameters("uniform", low=low, high=high)
-        return self._drawn("uniform", size, dtype, None, device, low, high - low)
+        first, last = parameters("uniform", low=low, high=high)
+        return self._drawn("uniform", size, dtype, None, device, first, last - first)
 
     def standard_normal(
-        self, size: Any = None, dtype: Any = float64, out: Any = None, *, device: Any = None
-    ) -> ndarray:
+        self, size: ShapeLike | None = None, dtype: DTypeLike = float64, out: ndarray | None = None, *,
+        device: DeviceLike = None,
+    ) -> ndarray:  # fmt: skip
         """Normal variates of mean 0 and standard deviation 1, by inversion (float32: of 32 bits, up to 6.34
         either way; float64: of 52 bits, up to 8.21).
 
@@ -117,8 +121,9 @@ class Generator:
         return self._drawn("normal", size, dtype, out, device, 0.0, 1.0)
 
     def normal(
-        self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = float64, *, device: Any = None
-    ) -> ndarray:
+        self, loc: ArrayLike = 0.0, scale: ArrayLike = 1.0, size: ShapeLike | None = None,
+        dtype: DTypeLike = float64, *, device: DeviceLike = None,
+    ) -> ndarray:  # fmt: skip
         """Normal variates of mean `loc` and standard deviation `scale`, 0 or more.
 
         >>> default_rng(1).normal(5.0, 0.0).item()
@@ -128,8 +133,9 @@ class Generator:
         return self._drawn("normal", size, dtype, None, device, loc, scale)
 
     def standard_exponential(
-        self, size: Any = None, dtype: Any = float64, out: Any = None, *, device: Any = None
-    ) -> ndarray:
+        self, size: ShapeLike | None = None, dtype: DTypeLike = float64, out: ndarray | None = None, *,
+        device: DeviceLike = None,
+    ) -> ndarray:  # fmt: skip
         """Exponential variates of mean 1.
 
         >>> bool(default_rng(1).standard_exponential() > 0)
@@ -138,8 +144,9 @@ class Generator:
         return self._drawn("exponential", size, dtype, out, device, 0.0, 1.0)
 
     def exponential(
-        self, scale: Any = 1.0, size: Any = None, dtype: Any = float64, *, device: Any = None
-    ) -> ndarray:
+        self, scale: ArrayLike = 1.0, size: ShapeLike | None = None, dtype: DTypeLike = float64, *,
+        device: DeviceLike = None,
+    ) -> ndarray:  # fmt: skip
         """Exponential variates of mean `scale`, 0 or more.
 
         >>> default_rng(1).exponential(0.0).item()
@@ -157,7 +164,7 @@ class Generator:
         words = self.words(-(-operator.index(length) // 4), 32, device="cpu")
         return asnumpy(words).tobytes()[:length]
 
-    def words(self, size: Any, width: int = 64, *, device: Any = None) -> ndarray:
+    def words(self, size: ShapeLike, width: int = 64, *, device: DeviceLike = None) -> ndarray:
         """Random bits: uint32 or uint64, as `width` is 32 or 64.
 
         >>> default_rng(1).words(2, 32).dtype
@@ -186,8 +193,8 @@ class Generator:
         return store_out(result, out)
 
     def integers(
-        self, low: Any, high: Any = None, size: Any = None, dtype: Any = int64, endpoint: bool = False,
-        *, device: Any = None,
+        self, low: ArrayLike, high: ArrayLike | None = None, size: ShapeLike | None = None,
+        dtype: DTypeLike = int64, endpoint: bool = False, *, device: DeviceLike = None,
     ) -> ndarray:  # fmt: skip
         """Integers from `low` up to, but without, `high` (with it if `endpoint`), all equally likely; from 0
         up to `low` where only that is given. dtype is an integer one or bool. Bounds may be arrays.
@@ -221,8 +228,10 @@ class Generator:
 
     # ---- what is tried again
 
-    def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None, dtype: Any = float64, *,
-              device: Any = None) -> ndarray:  # fmt: skip
+    def gamma(
+        self, shape: ArrayLike, scale: ArrayLike = 1.0, size: ShapeLike | None = None,
+        dtype: DTypeLike = float64, *, device: DeviceLike = None,
+    ) -> ndarray:  # fmt: skip
         """Gamma variates of this `shape`, which is finite, and `scale`, both 0 or more.
 
         >>> default_rng(1).gamma(2.0, size=3).shape
@@ -232,21 +241,26 @@ class Generator:
         return self._variates("gamma", size, dtype, device, arguments)
 
     def standard_gamma(
-        self, shape: Any, size: Any = None, dtype: Any = float64, *, device: Any = None
-    ) -> ndarray:
+        self, shape: ArrayLike, size: ShapeLike | None = None, dtype: DTypeLike = float64, *,
+        device: DeviceLike = None,
+    ) -> ndarray:  # fmt: skip
         """`gamma` of scale 1."""
         return self.gamma(shape, 1.0, size, dtype, device=device)
 
-    def chisquare(self, df: Any, size: Any = None, *, device: Any = None) -> ndarray:
+    def chisquare(
+        self, df: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None
+    ) -> ndarray:
         """Sums of the squares of `df` (more than 0) standard normal variates.
 
         >>> default_rng(1).chisquare(3, size=2).shape
         (2,)
         """
-        (df,) = parameters("chisquare", df_positive=df)
-        return self.gamma(df * 0.5, 2.0, size, device=device)
+        (degrees,) = parameters("chisquare", df_positive=df)
+        return self.gamma(degrees * 0.5, 2.0, size, device=device)
 
-    def beta(self, a: Any, b: Any, size: Any = None, *, device: Any = None) -> ndarray:
+    def beta(
+        self, a: ArrayLike, b: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None
+    ) -> ndarray:
         """Beta variates, in [0, 1]; `a` and `b` are more than 0.
 
         >>> default_rng(1).beta(2.0, 3.0, size=(2, 2)).shape
@@ -256,8 +270,9 @@ class Generator:
         return self._variates("beta", size, float64, device, arguments)
 
     def lognormal(
-        self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None, *, device: Any = None
-    ) -> ndarray:
+        self, mean: ArrayLike = 0.0, sigma: ArrayLike = 1.0, size: ShapeLike | None = None, *,
+        device: DeviceLike = None,
+    ) -> ndarray:  # fmt: skip
         """exp of normal variates of mean `mean` and standard deviation `sigma`, 0 or more.
 
         >>> default_rng(1).lognormal(0.0, 0.0).item()
@@ -266,7 +281,9 @@ class Generator:
         arguments = parameters("lognormal", mean=mean, sigma_0=sigma)
         return self._variates("lognormal", size, float64, device, arguments)
 
-    def poisson(self, lam: Any = 1.0, size: Any = None, *, device: Any = None) -> ndarray:
+    def poisson(
+        self, lam: ArrayLike = 1.0, size: ShapeLike | None = None, *, device: DeviceLike = None
+    ) -> ndarray:
         """How many events happen where `lam` (0 to 2**53) are expected, as int64.
 
         >>> default_rng(1).poisson(0.0, size=2).tolist()
@@ -274,7 +291,9 @@ class Generator:
         """
         return self._variates("poisson", size, int64, device, parameters("poisson", lam_count=lam), (int64,))
 
-    def binomial(self, n: Any, p: Any, size: Any = None, *, device: Any = None) -> ndarray:
+    def binomial(
+        self, n: ArrayLike, p: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None
+    ) -> ndarray:
         """How many of `n` (0 to 2**53) trials succeed, each with probability `p`, as int64.
 
         >>> default_rng(1).binomial(5, 1.0).item()
@@ -330,7 +349,7 @@ class Generator:
 
     # ---- order
 
-    def permutation(self, x: Any, axis: int = 0, *, device: Any = None) -> ndarray:
+    def permutation(self, x: ArrayLike, axis: int = 0, *, device: DeviceLike = None) -> ndarray:
         """A copy of `x` with its slices along `axis` in random order; of an int, the order itself (int64).
 
         >>> sorted(default_rng(1).permutation(4).tolist())
@@ -342,7 +361,7 @@ class Generator:
         k = shapes.normalize_axis(axis, x.ndim)
         return take(x, self.permutation(x.shape[k], device=x.device), axis=k)
 
-    def shuffle(self, x: Any, axis: int = 0) -> None:
+    def shuffle(self, x: ArrayLike, axis: int = 0) -> None:
         """Brings the slices of the array `x` along `axis` into random order, in place. A NumPy array on the
         CPU is shuffled too.
 
@@ -357,7 +376,7 @@ class Generator:
         array = x if isinstance(x, ndarray) else asarray(x, copy=False, device="cpu")
         array[...] = self.permutation(array, axis)
 
-    def permuted(self, x: Any, axis: int | None = None, out: Any = None) -> ndarray:
+    def permuted(self, x: ArrayLike, axis: int | None = None, out: ndarray | None = None) -> ndarray:
         """A copy of `x` with each line along `axis` in a random order of its own; all elements for None.
 
         >>> default_rng(1).permuted([[1, 1], [1, 1]], axis=1).tolist()
@@ -375,8 +394,8 @@ class Generator:
         return out
 
     def choice(
-        self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0,
-        shuffle: bool = True, *, device: Any = None,
+        self, a: ArrayLike, size: ShapeLike | None = None, replace: bool = True, p: ArrayLike | None = None,
+        axis: int = 0, shuffle: bool = True, *, device: DeviceLike = None,
     ) -> ndarray:  # fmt: skip
         """Slices of `a` along `axis`, or numbers below the int `a`, drawn with replacement or without,
         equally likely or with the probabilities `p`. Without replacement the order is random whatever

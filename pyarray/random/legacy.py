@@ -4,13 +4,16 @@ with `default_rng`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..array import ndarray
 from ..dtypes import int64
 from ..locks import new_lock
 from .bit_generator import Philox4x3210
 from .generator import Generator
+
+if TYPE_CHECKING:
+    from ..typing import ArrayLike, DTypeLike, ShapeLike
 
 _MOST = (1 << 63) - 1
 
@@ -38,20 +41,28 @@ class RandomState(Generator):
         """Standard normal variates, of the shape `sizes`."""
         return self.standard_normal(sizes)
 
-    def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int64) -> ndarray:
+    def randint(
+        self,
+        low: ArrayLike,
+        high: ArrayLike | None = None,
+        size: ShapeLike | None = None,
+        dtype: DTypeLike = int64,
+    ) -> ndarray:
         """Integers from `low` up to, but without, `high`: `Generator.integers`."""
         return self.integers(low, high, size, dtype)
 
-    def random_integers(self, low: Any, high: Any = None, size: Any = None) -> ndarray:
+    def random_integers(
+        self, low: ArrayLike, high: ArrayLike | None = None, size: ShapeLike | None = None
+    ) -> ndarray:
         """Integers from `low` up to and with `high`; from 1 up to `low` where only that is given."""
         first, last = (1, low) if high is None else (low, high)
         return self.integers(first, last, size, endpoint=True)
 
-    def random_sample(self, size: Any = None) -> ndarray:
+    def random_sample(self, size: ShapeLike | None = None) -> ndarray:
         """Uniform variates in [0, 1)."""
         return self.random(size)
 
-    def tomaxint(self, size: Any = None) -> ndarray:
+    def tomaxint(self, size: ShapeLike | None = None) -> ndarray:
         """Integers from 0 to 2**63 - 1."""
         return self.integers(0, _MOST, size, endpoint=True)
 
@@ -97,7 +108,9 @@ def randn(*sizes: int) -> ndarray:
     return _generator().randn(*sizes)
 
 
-def randint(low: Any, high: Any = None, size: Any = None, dtype: Any = int64) -> ndarray:
+def randint(
+    low: ArrayLike, high: ArrayLike | None = None, size: ShapeLike | None = None, dtype: DTypeLike = int64
+) -> ndarray:
     """Integers from `low` up to, but without, `high`: `Generator.integers`.
 
     >>> randint(1, size=2).tolist()
@@ -106,7 +119,7 @@ def randint(low: Any, high: Any = None, size: Any = None, dtype: Any = int64) ->
     return _generator().randint(low, high, size, dtype)
 
 
-def random(size: Any = None) -> ndarray:
+def random(size: ShapeLike | None = None) -> ndarray:
     """Uniform variates in [0, 1)."""
     return _generator().random(size)
 
@@ -114,36 +127,38 @@ def random(size: Any = None) -> ndarray:
 random_sample = random
 
 
-def standard_normal(size: Any = None) -> ndarray:
+def standard_normal(size: ShapeLike | None = None) -> ndarray:
     """Normal variates of mean 0 and standard deviation 1."""
     return _generator().standard_normal(size)
 
 
-def normal(loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> ndarray:
+def normal(loc: ArrayLike = 0.0, scale: ArrayLike = 1.0, size: ShapeLike | None = None) -> ndarray:
     """`Generator.normal`."""
     return _generator().normal(loc, scale, size)
 
 
-def uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None) -> ndarray:
+def uniform(low: ArrayLike = 0.0, high: ArrayLike = 1.0, size: ShapeLike | None = None) -> ndarray:
     """`Generator.uniform`."""
     return _generator().uniform(low, high, size)
 
 
-def exponential(scale: Any = 1.0, size: Any = None) -> ndarray:
+def exponential(scale: ArrayLike = 1.0, size: ShapeLike | None = None) -> ndarray:
     """`Generator.exponential`."""
     return _generator().exponential(scale, size)
 
 
-def permutation(x: Any) -> ndarray:
+def permutation(x: ArrayLike) -> ndarray:
     """`Generator.permutation` along axis 0."""
     return _generator().permutation(x)
 
 
-def shuffle(x: Any) -> None:
+def shuffle(x: ArrayLike) -> None:
     """`Generator.shuffle` along axis 0."""
     _generator().shuffle(x)
 
 
-def choice(a: Any, size: Any = None, replace: bool = True, p: Any = None) -> ndarray:
+def choice(
+    a: ArrayLike, size: ShapeLike | None = None, replace: bool = True, p: ArrayLike | None = None
+) -> ndarray:
     """`Generator.choice`."""
     return _generator().choice(a, size, replace, p)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from ..dtypes import DType, bool_, float64, int64, uint64
 from ..kernels.random import variates
 from ..kernels.workspace import unchecked_empty
 from .bit_generator import Philox4x3210
+
+if TYPE_CHECKING:
+    from ..typing import ArrayLike, DeviceLike, ShapeLike
 
 _LARGEST = 2.0**53  # counts that float64 tells apart
 _RANGES = {  # how the name of a parameter ends: lowest, highest, whether the lowest is left out
@@ -93,7 +96,7 @@ def common(name: str, size: Any, device: Any, operands: list[Any]) -> tuple[tupl
     return shape, target
 
 
-def column(x: Any, shape: tuple[int, ...], kind: DType, device: Any) -> ndarray:
+def column(x: ArrayLike, shape: tuple[int, ...], kind: DType, device: DeviceLike) -> ndarray:
     """A parameter as a contiguous 1-D array: of one element, or of as many as `shape` has."""
     if not isinstance(x, ndarray):
         return asarray([x], kind, device=device)
@@ -104,12 +107,12 @@ def column(x: Any, shape: tuple[int, ...], kind: DType, device: Any) -> ndarray:
     return flat.reshape(flat.size)
 
 
-def cast(x: Any, kind: DType) -> Any:
+def cast(x: ArrayLike, kind: DType) -> Any:
     """A parameter as what an operator on arrays of `kind` takes."""
     return x.astype(kind, copy=False) if isinstance(x, ndarray) else x
 
 
-def target(size: Any, kind: DType, out: Any, device: Any, multiple: int) -> tuple[ndarray, ndarray]:
+def target(size: Any, kind: DType, out: Any, device: DeviceLike, multiple: int) -> tuple[ndarray, ndarray]:
     """The result, and the flat array that is filled: on the same memory, with elements after the end up to a
     multiple. Raises `ValueError` and `TypeError` for an `out` that doesn't fit."""
     if out is not None:
@@ -165,7 +168,13 @@ def check_bounds(first: int, last: int, kind: DType) -> None:
 
 
 def integers_between(
-    source: Philox4x3210, low: Any, high: Any, size: Any, kind: DType, endpoint: bool, device: Any
+    source: Philox4x3210,
+    low: ArrayLike,
+    high: ArrayLike,
+    size: Any,
+    kind: DType,
+    endpoint: bool,
+    device: DeviceLike,
 ) -> ndarray:
     """`Generator.integers` where a bound is an array."""
     out_device = device_of((low, high)) or device
@@ -189,7 +198,7 @@ def integers_between(
     return result
 
 
-def probabilities(p: Any, count: int) -> np.ndarray[Any, Any]:
+def probabilities(p: ArrayLike, count: int) -> np.ndarray[Any, Any]:
     """`p` on the host. Raises `ValueError` unless they are `count` numbers of 0 or more that add up to 1."""
     odds = np.asarray(asnumpy(p), dtype=np.float64)
     if odds.shape != (count,):

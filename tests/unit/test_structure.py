@@ -20,7 +20,7 @@ ORDER = (
     {"config", "errors", "keywords", "lazy", "locks", "_runtime"},
     {"dtypes", "shapes", "annotations", "kernel_types"},
     {"driver", "lang"},
-    {"memory"},
+    {"memory", "typing"},
     {"array", "array_convert", "array_format", "array_hooks", "array_host", "array_marks", "array_operators"}
     | {"array_views", "buffer_view"},
     {"dlpack", "cuda_interface", "tensors"},
@@ -83,6 +83,8 @@ def test_each_file_has_a_place():
 # Only type checkers follow these: arrays have methods from array_views, and slices that are BufferViews.
 TYPES_ALONE = {
     ("pyarray.array", "pyarray.buffer_view"),
+    ("pyarray.array_host", "pyarray.array"),
+    ("pyarray.array_marks", "pyarray.array"),
     ("pyarray.array_views", "pyarray.array"),
 }
 

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import importlib.util
+import inspect
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import public  # beside this file
 import pytest
 
 import pyarray as pa
@@ -83,3 +85,21 @@ def test_a_typed_script(checker, tmp_path):
     wrong = {n for n, line in enumerate(lines, 1) if "# wrong:" in line}
     said = {int(n) for n in re.findall(r"script\.py:(\d+):.*error", done.stdout)}
     assert said == wrong, done.stdout
+
+
+STILL_ANY = 35  # parameters: those of other libraries' objects, and options that go on to NumPy
+
+
+def test_public_parameters_have_types():
+    """`Any` says nothing to an editor: `pyarray.typing` has names for what most parameters take."""
+    names = []
+    for path, function in public.callables():
+        for p in inspect.signature(function).parameters.values():
+            if p.name != "self" and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+                names += [f"{path}({p.name})"] if p.annotation in (p.empty, "Any") else []
+    assert len(names) <= STILL_ANY, "name what they take: " + ", ".join(names)
+
+
+def test_importing_does_not_import_the_types():
+    code = "import sys, pyarray; assert 'pyarray.typing' not in sys.modules; pyarray.typing.ArrayLike"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -5,6 +5,7 @@ from typing import assert_type
 import numpy as np
 
 import pyarray as pa
+from pyarray.typing import ArrayLike, DeviceLike, DTypeLike, ShapeLike
 
 
 @pa.kernel
@@ -39,6 +40,31 @@ assert_type(pa.where(a > 0, a, 0), pa.ndarray)
 assert_type(pa.where(a > 0), tuple[pa.ndarray, ...])
 assert_type(damp(1.0, 2.0), float)
 assert_type(both(a, a, out=a), pa.ndarray)
+
+
+def mean_of(
+    values: ArrayLike, shape: ShapeLike, dtype: DTypeLike = None, device: DeviceLike = None
+) -> pa.ndarray:
+    return pa.mean(pa.asarray(values, dtype, device=device).reshape(shape), dtype=dtype)
+
+
+for values in (
+    a,
+    a[0],
+    np.ones(4),
+    np.float32(1),
+    [[1, 2], [3, 4]],
+    (1.5, 2),
+    1j,
+    True,
+    b"ab",
+    memoryview(b"ab"),
+):
+    pa.sqrt(values)
+mean_of([1, 2], 2, pa.float32, "cpu")
+mean_of(np.ones(4), (2, 2), "float64", a.device)
+mean_of(a, [12], np.dtype("int8"), None)
+a.sum(axis=(0, 1), dtype=float, where=a > 0)
 scale(a[0], pa.zeros(4), 2.0, 3)
 scale(np.ones(4), a[1], 0.5, n=2)
 shift(np.ones(4))
@@ -48,3 +74,8 @@ damp("x", 2.0)  # wrong: damp
 a.no_such_method()  # wrong: no_such_method
 pa.no_such_function(a)  # wrong: no_such_function
 scale.no_such_attribute  # wrong: no_such_attribute  # noqa: B018
+pa.zeros("3")  # wrong: ShapeLike
+pa.ones(3, device=1)  # wrong: DeviceLike
+a.sum(axis="x")  # wrong: AxisLike
+pa.mean(a, dtype=4)  # wrong: DTypeLike
+pa.sqrt(object())  # wrong: ArrayLike

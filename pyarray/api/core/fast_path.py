@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ... import shapes
 from ...array import STRIDED, empty, ndarray, unchecked_array
@@ -27,6 +27,9 @@ from ...keywords import declare, refuse
 from ...lang.builtins import FUNCTIONS
 from ...memory.buffer import Buffer
 from .ufunc import POWERS, PYTHON, STRIDES, Ufunc, call, is_operand_type, result_like
+
+if TYPE_CHECKING:
+    from ...typing import ArrayLike
 
 LAYOUTS = 4096  # of one function; then its table starts anew
 
@@ -228,7 +231,7 @@ class UfuncFunction(Protocol):
 
     __name__: str
 
-    def __call__(self, *operands: Any, out: ndarray | None = None) -> ndarray: ...
+    def __call__(self, *operands: ArrayLike, out: ndarray | None = None) -> ndarray: ...
     def reduce(
         self,
         array: Any,
@@ -256,6 +259,9 @@ def make_function(ufunc: Ufunc, foreign: bool = False) -> Any:
     function.__name__ = function.__qualname__ = ufunc.name
     function.__doc__ = ufunc.doc
     function.__module__ = "pyarray"
+    # in the body operands are any objects, whose class is looked at first
+    operands = ("x",) if ufunc.arity == 1 else ("x1", "x2")
+    function.__annotations__ |= {**dict.fromkeys(operands, "ArrayLike"), "return": "ndarray"}
     declare(function)
     # in kernels it is the language's own function, or the ufunc's expression
     if ufunc.name in FUNCTIONS:

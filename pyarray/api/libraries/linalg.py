@@ -7,7 +7,7 @@ What LAPACK reports as an error is raised: `info` of all matrices is read, for w
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from ..standard.statistical import prod
 from ..standard.statistical import sum as total
 from ..standard.utility import all as every
 from . import solver
+
+if TYPE_CHECKING:
+    pass
 
 LinAlgError = np.linalg.LinAlgError
 

@@ -10,7 +10,7 @@ import ctypes
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from ..standard.creation import zeros
 from ..standard.elementwise import conj, real
 from ..standard.manipulation import permute_dims
 from .bindings import call, constant, working
+
+if TYPE_CHECKING:
+    pass
 
 TOGETHER = 3  # axes of one plan
 PLANS = 64  # kinds of transforms that are remembered

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import shapes
 from ...array import empty, ndarray, type_key, unchecked_array
@@ -15,6 +15,9 @@ from ...memory.buffer import Buffer, EscapedBuffer
 from ...memory.host_access import host_access
 from ..numpy.selection import put
 from ..standard.creation import arange
+
+if TYPE_CHECKING:
+    from ...typing import ArrayLike, ShapeLike
 
 __all__ = ["flat", "resize", "set_flat", "tofile"]
 
@@ -71,7 +74,7 @@ def flat(self: ndarray) -> Flat:
     return Flat(self)
 
 
-def set_flat(self: ndarray, value: Any) -> None:
+def set_flat(self: ndarray, value: ArrayLike) -> None:
     """Assigns elements in C order, values repeated as needed."""
     values = asarray(value, device=self.device).ravel()
     self._check_writeable()
@@ -82,7 +85,7 @@ def set_flat(self: ndarray, value: Any) -> None:
     put(self, arange(self.size, device=self.device), values)
 
 
-def resize(self: ndarray, *new_shape: Any, refcheck: bool = True) -> None:
+def resize(self: ndarray, *new_shape: ShapeLike, refcheck: bool = True) -> None:
     """Gives the array another shape in place: elements in C order are kept as far as they go, new ones are 0.
 
     Raises `ValueError` for a view, foreign memory, and what is not contiguous; for an array with views, or

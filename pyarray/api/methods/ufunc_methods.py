@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from ..standard.manipulation import broadcast_to, moveaxis
 from ..standard.sorting import argsort
 from ..standard.statistical import total_dtype
 
+if TYPE_CHECKING:
+    from ...typing import ArrayLike, AxisLike, DTypeLike
+
 _REDUCTIONS: dict[str, Any] = {
     "add": statistical.sum, "multiply": statistical.prod, "minimum": statistical.min,
     "maximum": statistical.max, "logical_and": utility.all, "logical_or": utility.any,
@@ -47,13 +50,13 @@ _ASSOCIATIVE = frozenset(_IDENTITY) | {"minimum", "maximum", "fmin", "fmax", "lc
 def reduce(
     function: Any,
     ufunc: Ufunc,
-    array: Any,
-    axis: Any = 0,
-    dtype: Any = None,
+    array: ArrayLike,
+    axis: AxisLike = 0,
+    dtype: DTypeLike = None,
     out: ndarray | None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
+    initial: ArrayLike | None = None,
+    where: ArrayLike = True,
 ) -> ndarray:
     """The elements over `axis` (None: all axes) combined from the left."""
     name = f"{ufunc.name}.reduce"
@@ -61,7 +64,7 @@ def reduce(
     if not x.ndim and axis in (0, -1):
         axis = None  # a number is reduced by the default axis, too
     if ufunc.name in _REDUCTIONS:
-        options = {"axis": axis, "keepdims": keepdims, "out": out, "where": where}
+        options: dict[str, Any] = {"axis": axis, "keepdims": keepdims, "out": out, "where": where}
         if ufunc.name in ("add", "multiply"):
             options |= {"dtype": dtype, "initial": initial}
         elif ufunc.name in ("minimum", "maximum"):
@@ -91,7 +94,12 @@ def reduce(
 
 
 def accumulate(
-    function: Any, ufunc: Ufunc, array: Any, axis: int = 0, dtype: Any = None, out: ndarray | None = None
+    function: Any,
+    ufunc: Ufunc,
+    array: ArrayLike,
+    axis: int = 0,
+    dtype: DTypeLike = None,
+    out: ndarray | None = None,
 ) -> ndarray:
     """The elements up to each one along `axis`, combined from the left."""
     x = asarray(operand(f"{ufunc.name}.accumulate", array))
@@ -126,10 +134,10 @@ def _doubled(function: Any, lines: ndarray) -> ndarray:
 def reduceat(
     function: Any,
     ufunc: Ufunc,
-    array: Any,
-    indices: Any,
+    array: ArrayLike,
+    indices: ArrayLike,
     axis: int = 0,
-    dtype: Any = None,
+    dtype: DTypeLike = None,
     out: ndarray | None = None,
 ) -> ndarray:
     """The elements along `axis` from each of `indices` up to the next one, combined; the element alone where
@@ -156,7 +164,7 @@ def reduceat(
     return store_out(name, moveaxis(result.reshape(*moved._shape[:-1], starts.size), -1, along), out)
 
 
-def outer(function: Any, ufunc: Ufunc, x1: Any, x2: Any, /, **options: Any) -> ndarray:
+def outer(function: Any, ufunc: Ufunc, x1: ArrayLike, x2: ArrayLike, /, **options: Any) -> ndarray:
     """The function of each element of `x1` with each of `x2`: the axes of the first come first."""
     first, second = (operand(f"{ufunc.name}.outer", x) for x in (x1, x2))
     if isinstance(first, ndarray) and isinstance(second, ndarray):
@@ -165,7 +173,7 @@ def outer(function: Any, ufunc: Ufunc, x1: Any, x2: Any, /, **options: Any) -> n
     return result
 
 
-def at(function: Any, ufunc: Ufunc, a: ndarray, indices: Any, b: Any = None, /) -> None:
+def at(function: Any, ufunc: Ufunc, a: ndarray, indices: ArrayLike, b: ArrayLike | None = None, /) -> None:
     """`a[indices] = function(a[indices], b)` in place, where an element that `indices` name several times is
     changed as often, in their order. Raises as indexing and in-place operators do."""
     name = f"{ufunc.name}.at"

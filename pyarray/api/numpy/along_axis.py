@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,11 +21,14 @@ from ..standard.manipulation import concat, expand_dims, moveaxis
 from ..standard.scans import cumsum, diff
 from ..standard.searching import nonzero, where
 
+if TYPE_CHECKING:
+    from ...typing import ArrayLike, AxisLike, DeviceLike
+
 __all__ = ["apply_along_axis", "apply_over_axes", "block", "mask_indices", "unwrap", "vectorize"]
 
 
 def apply_along_axis(
-    func1d: Callable[..., Any], axis: int, arr: Any, /, *args: Any, **kwargs: Any
+    func1d: Callable[..., Any], axis: int, arr: ArrayLike, /, *args: Any, **kwargs: Any
 ) -> ndarray:
     """`func1d` of each 1-D line of `arr` along `axis`; what it gives, arrays of one shape or numbers, takes
     the axis' place. A call of Python per line: a function with `axis=` is quicker.
@@ -56,7 +59,7 @@ def apply_along_axis(
     return view
 
 
-def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any, /) -> ndarray:
+def apply_over_axes(func: Callable[..., Any], a: ArrayLike, axes: AxisLike, /) -> ndarray:
     """`func(a, axis)` for one axis after the other; an axis that it drops is put back with size 1. Raises
     `ValueError` for another rank.
 
@@ -130,7 +133,7 @@ class vectorize(np.vectorize):
         return asarray(found, device=device)
 
 
-def block(arrays: Any, /) -> ndarray:
+def block(arrays: Sequence[ArrayLike] | ndarray, /) -> ndarray:
     """An array of nested lists of blocks: the innermost lists are joined along the last axis, those around
     them along the one before, and so on. Raises `ValueError` for shapes that don't fit, lists of unequal
     depth, and empty ones; `TypeError` for tuples.
@@ -171,7 +174,7 @@ def _joined(arrays: Any, depth: int, ndim: int, device: Any) -> ndarray:
 
 
 def mask_indices(
-    n: int, mask_func: Callable[..., Any], k: Any = 0, *, device: Any = None
+    n: int, mask_func: Callable[..., Any], k: ArrayLike = 0, *, device: DeviceLike = None
 ) -> tuple[ndarray, ...]:
     """Where `mask_func(a, k)` of an `n` by `n` array is not 0: `triu` and `tril` are such functions.
 
@@ -183,7 +186,7 @@ def mask_indices(
 
 
 def unwrap(
-    p: Any, /, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi
+    p: ArrayLike, /, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi
 ) -> ndarray:
     """`p` with multiples of `period` added so that neighbours along `axis` differ by no more than half of it,
     where they differ by `discont` (half a period unless given) or more.

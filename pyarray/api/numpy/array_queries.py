@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from ...array_format import representation, text
 from ...array_views import overlaps
 from ...dtypes import asdtype, result_type
 from ..core.ufunc import ARRAYS
+
+if TYPE_CHECKING:
+    from ...typing import ArrayLike, AxisLike, DeviceLike, DTypeLike
 
 __all__ = [
     "array2string", "array_repr", "array_str", "asfortranarray", "common_type", "einsum_path",
@@ -32,27 +35,29 @@ def get_array_module(*args: Any) -> Any:
     return sys.modules["pyarray"] if any(isinstance(x, ARRAYS) for x in args) else np
 
 
-def ndim(a: Any, /) -> int:
+def ndim(a: ArrayLike, /) -> int:
     """Number of axes; of a number 0.
 
     >>> import pyarray as pa
     >>> pa.ndim(pa.ones((2, 3))), pa.ndim(1.5)
     (2, 0)
     """
-    return int(a.ndim if hasattr(a, "ndim") else np.ndim(a))
+    found: Any = a
+    return int(found.ndim if hasattr(a, "ndim") else np.ndim(found))
 
 
-def shape(a: Any, /) -> tuple[int, ...]:
+def shape(a: ArrayLike, /) -> tuple[int, ...]:
     """Sizes of the axes; of a number none.
 
     >>> import pyarray as pa
     >>> pa.shape(pa.ones((2, 3))), pa.shape([1, 2])
     ((2, 3), (2,))
     """
-    return tuple(a.shape if hasattr(a, "shape") else np.shape(a))
+    found: Any = a
+    return tuple(found.shape if hasattr(a, "shape") else np.shape(found))
 
 
-def size(a: Any, /, axis: Any = None) -> int:
+def size(a: ArrayLike, /, axis: AxisLike = None) -> int:
     """Number of elements, or of those along `axis` (an int or a tuple of ints).
 
     >>> import pyarray as pa
@@ -83,7 +88,7 @@ def isfortran(a: ndarray, /) -> bool:
     return bool(a.flags.f_contiguous and not a.flags.c_contiguous)
 
 
-def asfortranarray(x: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
+def asfortranarray(x: ArrayLike, dtype: DTypeLike = None, *, device: DeviceLike = None) -> ndarray:
     """The array itself where its elements follow each other with the first axis fastest, else a copy in which
     they do.
 
@@ -97,7 +102,9 @@ def asfortranarray(x: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
     return found
 
 
-def require(a: Any, dtype: Any = None, requirements: Any = None, *, device: Any = None) -> ndarray:
+def require(
+    a: ArrayLike, dtype: DTypeLike = None, requirements: Any = None, *, device: DeviceLike = None
+) -> ndarray:
     """`a` as an array of `dtype` that fulfils `requirements`, letters or names: C and F (order), A (aligned,
     which all arrays are), W (writeable), O (memory of its own), E (no subclass). Raises `ValueError` for
     others, and for C and F together.
@@ -123,7 +130,7 @@ def require(a: Any, dtype: Any = None, requirements: Any = None, *, device: Any 
     return (x.T.copy().T if "F" in flags else x.copy()) if lacking else x
 
 
-def may_share_memory(a: Any, b: Any, /, max_work: int | None = None) -> bool:
+def may_share_memory(a: ArrayLike, b: ArrayLike, /, max_work: int | None = None) -> bool:
     """Whether the byte ranges of both overlap; elements may still not.
 
     >>> import pyarray as pa
@@ -133,7 +140,7 @@ def may_share_memory(a: Any, b: Any, /, max_work: int | None = None) -> bool:
     return isinstance(a, ndarray) and isinstance(b, ndarray) and overlaps(a, b)
 
 
-def shares_memory(a: Any, b: Any, /, max_work: int | None = None) -> bool:
+def shares_memory(a: ndarray, b: ndarray, /, max_work: int | None = None) -> bool:
     """Whether an element of `a` is in the memory of one of `b`; exact, as NumPy's, which does it. Raises
     NumPy's `TooHardError` beyond `max_work`.
 
@@ -158,7 +165,7 @@ class _Outline:
         }  # fmt: skip
 
 
-def promote_types(type1: Any, type2: Any, /) -> np.dtype[Any]:
+def promote_types(type1: ArrayLike | DTypeLike, type2: ArrayLike | DTypeLike, /) -> np.dtype[Any]:
     """`result_type` of two dtypes.
 
     >>> import pyarray as pa
@@ -168,7 +175,7 @@ def promote_types(type1: Any, type2: Any, /) -> np.dtype[Any]:
     return result_type(asdtype(type1), asdtype(type2)).numpy
 
 
-def common_type(*arrays: Any) -> type[np.generic]:
+def common_type(*arrays: ArrayLike) -> type[np.generic]:
     """The floating type, of at least 16 bits, that holds all arrays, as NumPy's class of its numbers.
     Integers count as float64. Raises `TypeError` for bools.
 
@@ -183,7 +190,7 @@ def common_type(*arrays: Any) -> type[np.generic]:
     return result_type(*wide, dtypes.float16).numpy.type
 
 
-def min_scalar_type(a: Any, /) -> np.dtype[Any]:
+def min_scalar_type(a: ndarray | complex | np.generic, /) -> np.dtype[Any]:
     """The smallest dtype that holds the number `a`; of an array its own.
 
     >>> import pyarray as pa
@@ -193,7 +200,7 @@ def min_scalar_type(a: Any, /) -> np.dtype[Any]:
     return a.dtype if isinstance(a, ndarray) else asdtype(np.min_scalar_type(a)).numpy
 
 
-def issubdtype(arg1: Any, arg2: Any, /) -> bool:
+def issubdtype(arg1: DTypeLike, arg2: DTypeLike, /) -> bool:
     """Whether a dtype is of a kind: `integer`, `floating`, `number` ..., or another dtype.
 
     >>> import pyarray as pa
@@ -210,7 +217,7 @@ def _numpy_type(x: Any) -> Any:
     return x if isinstance(x, type) and issubclass(x, np.generic) else asdtype(x).numpy.type
 
 
-def ndenumerate(arr: Any, /) -> Any:
+def ndenumerate(arr: ArrayLike, /) -> Any:
     """Pairs of an index and the element there, a Python number; elements come from the device at once.
 
     >>> import pyarray as pa
@@ -221,7 +228,7 @@ def ndenumerate(arr: Any, /) -> Any:
     return ((index, values[index].item()) for index in np.ndindex(values.shape))
 
 
-def array_repr(arr: Any, /) -> str:
+def array_repr(arr: ArrayLike, /) -> str:
     """`repr(arr)`.
 
     >>> import pyarray as pa
@@ -231,7 +238,7 @@ def array_repr(arr: Any, /) -> str:
     return representation(asarray(arr))
 
 
-def array_str(a: Any, /) -> str:
+def array_str(a: ArrayLike, /) -> str:
     """`str(a)`: the elements alone.
 
     >>> import pyarray as pa
@@ -241,7 +248,7 @@ def array_str(a: Any, /) -> str:
     return text(asarray(a))
 
 
-def array2string(a: Any, /, **options: Any) -> str:
+def array2string(a: ArrayLike, /, **options: Any) -> str:
     """The elements as text: `numpy.array2string`, with its options.
 
     >>> import pyarray as pa
@@ -251,7 +258,7 @@ def array2string(a: Any, /, **options: Any) -> str:
     return np.array2string(asnumpy(a), **options)
 
 
-def einsum_path(subscripts: str, /, *operands: Any, optimize: Any = "greedy") -> Any:
+def einsum_path(subscripts: str, /, *operands: ArrayLike, optimize: Any = "greedy") -> Any:
     """NumPy's answer in which order `einsum` contracts best, and text about it; from shapes alone.
 
     >>> import pyarray as pa

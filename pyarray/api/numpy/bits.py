@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import shapes
 from ...array import ndarray
@@ -19,6 +19,9 @@ from ..standard.elementwise import not_equal
 from ..standard.manipulation import moveaxis
 from ..standard.statistical import as_operand
 
+if TYPE_CHECKING:
+    from ...typing import ArrayLike
+
 __all__ = ["bitwise_count", "packbits", "unpackbits"]
 
 
@@ -32,7 +35,7 @@ def _ones(x: Any) -> Any:
 _COUNT = MapOp("bitwise_count", func(_ones))
 
 
-def bitwise_count(x: Any, /, *, out: ndarray | None = None) -> ndarray:
+def bitwise_count(x: ArrayLike, /, *, out: ndarray | None = None) -> ndarray:
     """How many bits of |x| are 1, elementwise, as uint8. Raises `TypeError` for other than bools and
     integers.
 
@@ -71,7 +74,7 @@ def _unlined(lines: ndarray, x: ndarray, along: int) -> ndarray:
     return found if along == x.ndim - 1 else moveaxis(found, -1, along)
 
 
-def packbits(x: Any, /, axis: int | None = None, bitorder: str = "big") -> ndarray:
+def packbits(x: ArrayLike, /, axis: int | None = None, bitorder: str = "big") -> ndarray:
     """Eight elements along `axis` (None: of the flattened `x`) as the bits of one byte, 1 for what is not 0;
     the last byte is filled with 0. The first element is the highest bit, or with `bitorder="little"` the
     lowest.
@@ -90,7 +93,7 @@ def packbits(x: Any, /, axis: int | None = None, bitorder: str = "big") -> ndarr
 
 
 def unpackbits(
-    x: Any, /, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+    x: ArrayLike, /, axis: int | None = None, count: int | None = None, bitorder: str = "big"
 ) -> ndarray:
     """The bits of uint8 along `axis` (None: of the flattened `x`), eight elements of 0 or 1 for each. `count`
     is how many there are in the end: fewer, or more by 0; a negative one leaves out so many.

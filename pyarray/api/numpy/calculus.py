@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,11 +21,21 @@ from ..standard.scans import diff
 from ..standard.sorting import argsort
 from ..standard.statistical import sum as sum_of
 
+if TYPE_CHECKING:
+    from ...typing import ArrayLike, AxisLike
+
 __all__ = ["convolve", "correlate", "gradient", "interp", "trapezoid"]
 
 
 @replayable
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> ndarray:
+def interp(
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: complex | None = None,
+    right: complex | None = None,
+    period: float | None = None,
+) -> ndarray:
     """Values at `x` (of any shape) of the piecewise linear function through the points (`xp`, `fp`), 1-D
     arrays with `xp` increasing; `left` and `right` (the first and last of `fp` unless given) outside them.
 
@@ -73,7 +83,7 @@ def _interp(at: ndarray, xs: ndarray, ys: ndarray, left: Any, right: Any) -> nda
 
 
 @replayable
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> ndarray:
+def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> ndarray:
     """Integral along `axis` of the piecewise linear function through `y`, at the points `x` (1-D, or as `y`),
     or `dx` apart.
 
@@ -94,7 +104,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> ndarray:
 
 
 @replayable
-def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+def gradient(f: ArrayLike, *varargs: Any, axis: AxisLike = None, edge_order: int = 1) -> Any:
     """Derivatives of samples by differences of second order inside, of `edge_order` (1 or 2) at the ends: an
     array for one axis, a tuple for several (`axis`: None for all, an int, or a tuple).
 
@@ -200,7 +210,7 @@ def _lines(name: str, a: Any, v: Any) -> tuple[ndarray, ndarray]:
 _MODES = ("full", "same", "valid")
 
 
-def convolve(a: Any, v: Any, mode: str = "full") -> ndarray:
+def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full") -> ndarray:
     """Convolution of two 1-D arrays, by its definition: all places where they overlap ("full"), as many as
     the longer one has ("same"), or those where the shorter one lies inside ("valid").
 
@@ -213,7 +223,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> ndarray:
     return _convolved("convolve", *_lines("convolve", a, v), mode)
 
 
-def correlate(a: Any, v: Any, mode: str = "valid") -> ndarray:
+def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid") -> ndarray:
     """Cross-correlation of two 1-D arrays: sums of `a[n + k] * conj(v[n])`. Modes and errors as `convolve`.
 
     >>> import pyarray as pa

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from ..standard.creation import full
 from ..standard.data_types import finfo
 from ..standard.elementwise import equal
 from ..standard.utility import all as all_of
+
+if TYPE_CHECKING:
+    from ...typing import ArrayLike
 
 __all__ = [
     "allclose", "array_equal", "array_equiv", "isclose", "iscomplex", "iscomplexobj", "isreal", "isrealobj",
@@ -49,7 +52,9 @@ _FINITE = MapOp(
 
 
 @replayable
-def isclose(a: Any, b: Any, /, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> ndarray:
+def isclose(
+    a: ArrayLike, b: ArrayLike, /, rtol: ArrayLike = 1e-5, atol: ArrayLike = 1e-8, equal_nan: bool = False
+) -> ndarray:
     """Whether |a - b| <= atol + rtol * |b|, elementwise. Infinities are close to equal ones, NaN to nothing,
     or to NaN with `equal_nan`. `rtol` and `atol` may be arrays.
 
@@ -65,7 +70,9 @@ def isclose(a: Any, b: Any, /, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bo
     return compute(_NEAR[bool(equal_nan)], kind, bool_, operands, None, ("a", "b", "rtol", "atol"))
 
 
-def allclose(a: Any, b: Any, /, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> bool:
+def allclose(
+    a: ArrayLike, b: ArrayLike, /, rtol: ArrayLike = 1e-5, atol: ArrayLike = 1e-8, equal_nan: bool = False
+) -> bool:
     """Whether all elements are close as in `isclose`, a Python bool. Waits for the device.
 
     >>> import pyarray as pa
@@ -75,7 +82,7 @@ def allclose(a: Any, b: Any, /, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: b
     return bool(all_of(isclose(a, b, rtol, atol, equal_nan)))
 
 
-def array_equal(a: Any, b: Any, /, equal_nan: bool = False) -> bool:
+def array_equal(a: ArrayLike, b: ArrayLike, /, equal_nan: bool = False) -> bool:
     """Whether both have one shape and equal elements (NaN to NaN with `equal_nan`), a Python bool. Waits for
     the device.
 
@@ -91,7 +98,7 @@ def array_equal(a: Any, b: Any, /, equal_nan: bool = False) -> bool:
     return bool(all_of(equal(x, y)))
 
 
-def array_equiv(a: Any, b: Any, /) -> bool:
+def array_equiv(a: ArrayLike, b: ArrayLike, /) -> bool:
     """Whether both broadcast together and are equal then, a Python bool. Waits for the device.
 
     >>> import pyarray as pa
@@ -108,7 +115,12 @@ def array_equiv(a: Any, b: Any, /) -> bool:
 
 @replayable
 def nan_to_num(
-    x: Any, /, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+    x: ArrayLike,
+    /,
+    copy: bool = True,
+    nan: ArrayLike = 0.0,
+    posinf: ArrayLike | None = None,
+    neginf: ArrayLike | None = None,
 ) -> ndarray:
     """`x` with `nan` in the place of NaN, and of infinities `posinf` and `neginf`: the type's largest and
     smallest number unless given. Parts of complex numbers one by one; in place with `copy=False`.
@@ -129,7 +141,7 @@ def nan_to_num(
     return result
 
 
-def iscomplexobj(x: Any, /) -> bool:
+def iscomplexobj(x: ArrayLike, /) -> bool:
     """Whether the dtype of `x` is complex.
 
     >>> import pyarray as pa
@@ -139,7 +151,7 @@ def iscomplexobj(x: Any, /) -> bool:
     return asarray(x)._dtype.kind == "c"
 
 
-def isrealobj(x: Any, /) -> bool:
+def isrealobj(x: ArrayLike, /) -> bool:
     """Whether the dtype of `x` is not complex.
 
     >>> import pyarray as pa
@@ -149,7 +161,7 @@ def isrealobj(x: Any, /) -> bool:
     return not iscomplexobj(x)
 
 
-def iscomplex(x: Any, /) -> ndarray:
+def iscomplex(x: ArrayLike, /) -> ndarray:
     """Whether elements have an imaginary part other than 0.
 
     >>> import pyarray as pa
@@ -162,7 +174,7 @@ def iscomplex(x: Any, /) -> ndarray:
     return elementwise.not_equal(elementwise.imag(a), 0)
 
 
-def isreal(x: Any, /) -> ndarray:
+def isreal(x: ArrayLike, /) -> ndarray:
     """Whether the imaginary part of elements is 0.
 
     >>> import pyarray as pa
@@ -172,7 +184,7 @@ def isreal(x: Any, /) -> ndarray:
     return elementwise.logical_not(iscomplex(x))
 
 
-def real_if_close(x: Any, /, tol: float = 100) -> ndarray:
+def real_if_close(x: ArrayLike, /, tol: float = 100) -> ndarray:
     """The real part where all imaginary parts are within `tol` times the type's precision (or within `tol`,
     where that is below 1), else `x`. Waits for the device.
 

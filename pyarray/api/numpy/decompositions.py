@@ -5,7 +5,7 @@ Bools and integers are computed as float64, float16 and bfloat16 as float32.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from ..standard.manipulation import broadcast_to
 from ..standard.searching import where
 from ..standard.statistical import max as largest
 from ..standard.statistical import sum as total
+
+if TYPE_CHECKING:
+    from ...typing import ArrayLike
 
 __all__ = [
     "EigResult", "EighResult", "LinAlgError", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "det",
@@ -66,7 +69,7 @@ class SVDResult(NamedTuple):
     Vh: ndarray
 
 
-def matrices(name: str, x: Any, square: bool = False) -> ndarray:
+def matrices(name: str, x: ArrayLike, square: bool = False) -> ndarray:
     """An array of matrices of a type that LAPACK knows. Raises `LinAlgError`, a `ValueError`, for others."""
     (a,) = promoted_for_library(name, x)
     if a.ndim < 2:
@@ -76,7 +79,7 @@ def matrices(name: str, x: Any, square: bool = False) -> ndarray:
     return a
 
 
-def cholesky(x: Any, /, *, upper: bool = False) -> ndarray:
+def cholesky(x: ArrayLike, /, *, upper: bool = False) -> ndarray:
     """The lower triangular L with L @ L^H = `x`, or the `upper` one U with U^H @ U = `x`, of Hermitian
     positive definite matrices; the other triangle isn't read.
 
@@ -94,7 +97,7 @@ def _adjoint(x: ndarray) -> ndarray:
     return conj(x.mT) if x._dtype.kind == "c" else x.mT
 
 
-def det(x: Any, /) -> ndarray:
+def det(x: ArrayLike, /) -> ndarray:
     """Determinants of square matrices. Raises `LinAlgError` for other shapes.
 
     >>> import pyarray as pa
@@ -104,7 +107,7 @@ def det(x: Any, /) -> ndarray:
     return library("linalg", "det", matrices("det", x, square=True))
 
 
-def slogdet(x: Any, /) -> SlogdetResult:
+def slogdet(x: ArrayLike, /) -> SlogdetResult:
     """`sign` (of modulus 1, or 0) and `logabsdet`, the logarithm of the magnitude, of determinants. Raises
     `LinAlgError` for what is not square.
 
@@ -115,7 +118,7 @@ def slogdet(x: Any, /) -> SlogdetResult:
     return SlogdetResult(*library("linalg", "slogdet", matrices("slogdet", x, square=True)))
 
 
-def eig(x: Any, /) -> EigResult:
+def eig(x: ArrayLike, /) -> EigResult:
     """`eigenvalues` and, in the columns of a matrix, `eigenvectors` of square matrices; always complex, in no
     particular order.
 
@@ -131,7 +134,7 @@ def eig(x: Any, /) -> EigResult:
     return EigResult(values.astype(kind, copy=False), vectors.astype(kind, copy=False))
 
 
-def eigvals(x: Any, /) -> ndarray:
+def eigvals(x: ArrayLike, /) -> ndarray:
     """Eigenvalues of square matrices, as `eig` has them.
 
     >>> import pyarray as pa
@@ -142,7 +145,7 @@ def eigvals(x: Any, /) -> ndarray:
     return library("linalg", "eigvals", a).astype(complex_of(a._dtype), copy=False)
 
 
-def eigh(x: Any, /, UPLO: str = "L") -> EighResult:
+def eigh(x: ArrayLike, /, UPLO: str = "L") -> EighResult:
     """`eigenvalues`, real and ascending, and `eigenvectors` of Hermitian matrices, of which only the lower
     triangle is read (the upper one for `UPLO="U"`).
 
@@ -155,7 +158,7 @@ def eigh(x: Any, /, UPLO: str = "L") -> EighResult:
     return EighResult(*library("linalg", "eigh", matrices("eigh", x, square=True), UPLO=UPLO))
 
 
-def eigvalsh(x: Any, /, UPLO: str = "L") -> ndarray:
+def eigvalsh(x: ArrayLike, /, UPLO: str = "L") -> ndarray:
     """Eigenvalues of Hermitian matrices, as `eigh` has them.
 
     >>> import pyarray as pa
@@ -165,7 +168,7 @@ def eigvalsh(x: Any, /, UPLO: str = "L") -> ndarray:
     return library("linalg", "eigvalsh", matrices("eigvalsh", x, square=True), UPLO=UPLO)
 
 
-def inv(x: Any, /) -> ndarray:
+def inv(x: ArrayLike, /) -> ndarray:
     """Inverses of square matrices. Raises `LinAlgError` for a singular one, or what is not square.
 
     >>> import pyarray as pa
@@ -175,7 +178,7 @@ def inv(x: Any, /) -> ndarray:
     return library("linalg", "inv", matrices("inv", x, square=True))
 
 
-def solve(x1: Any, x2: Any, /) -> ndarray:
+def solve(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """The X with `x1` @ X = `x2`, for square matrices `x1`; `x2` is one vector, or matrices whose stack
     broadcasts with that of `x1`.
 
@@ -202,7 +205,7 @@ def solve(x1: Any, x2: Any, /) -> ndarray:
     return solution[..., 0] if vector else solution
 
 
-def qr(x: Any, /, mode: str = "reduced") -> QRResult:
+def qr(x: ArrayLike, /, mode: str = "reduced") -> QRResult:
     """`Q` with orthonormal columns and the upper triangular `R` with Q @ R = `x`; for the mode "complete" Q
     is square.
 
@@ -217,7 +220,7 @@ def qr(x: Any, /, mode: str = "reduced") -> QRResult:
     return QRResult(*library("linalg", "qr", matrices("qr", x), mode=mode))
 
 
-def svd(x: Any, /, full_matrices: bool = True) -> SVDResult:
+def svd(x: ArrayLike, /, full_matrices: bool = True) -> SVDResult:
     """`U`, `S` (descending) and `Vh` with U @ diag(S) @ Vh = `x`; U and Vh are square, or have as many
     columns and rows as there are singular values without `full_matrices`.
 
@@ -230,7 +233,7 @@ def svd(x: Any, /, full_matrices: bool = True) -> SVDResult:
     return SVDResult(*library("linalg", "svd", matrices("svd", x), full_matrices=full_matrices))
 
 
-def svdvals(x: Any, /) -> ndarray:
+def svdvals(x: ArrayLike, /) -> ndarray:
     """Singular values of matrices, descending. Raises as `svd`.
 
     >>> import pyarray as pa
@@ -256,7 +259,7 @@ def _large(values: ndarray, rtol: Any, sides: tuple[int, ...]) -> ndarray:
     return greater(values, multiply(largest(values, axis=-1, keepdims=True), limit))
 
 
-def pinv(x: Any, /, *, rtol: Any = None) -> ndarray:
+def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> ndarray:
     """Moore-Penrose inverses of matrices. Singular values up to `rtol` times the largest count as 0; it is a
     number or an array of the stack's shape, None: the longer side times the type's precision.
 
@@ -272,7 +275,7 @@ def pinv(x: Any, /, *, rtol: Any = None) -> ndarray:
     return matmul(multiply(_adjoint(vh), inverse[..., None, :]), _adjoint(u))
 
 
-def matrix_rank(x: Any, /, *, rtol: Any = None) -> ndarray:
+def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> ndarray:
     """Ranks (int64) of matrices: how many singular values are above `rtol` times the largest; see `pinv`.
 
     >>> import pyarray as pa
@@ -283,7 +286,9 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> ndarray:
     return total(_large(svdvals(a), rtol, a._shape[-2:]), axis=-1)
 
 
-def lstsq(a: Any, b: Any, /, rcond: Any = None) -> tuple[ndarray, ndarray, ndarray, ndarray]:
+def lstsq(
+    a: ArrayLike, b: ArrayLike, /, rcond: ArrayLike | None = None
+) -> tuple[ndarray, ndarray, ndarray, ndarray]:
     """The X that makes ``a @ X - b`` smallest in the least-squares sense, as NumPy's: X, sums of squared
     residuals (empty for a rank below the columns), the rank (0-d) and the singular values of the matrix `a`.
 

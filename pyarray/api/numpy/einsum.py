@@ -6,7 +6,7 @@ import itertools
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,13 +20,16 @@ from ..standard import statistical, utility
 from ..standard.elementwise import conj, multiply
 from ..standard.statistical import as_operand
 
+if TYPE_CHECKING:
+    from ...typing import ArrayLike, DTypeLike
+
 __all__ = ["einsum", "tensordot", "vecdot"]
 
 Labels = tuple[int, ...]  # names of an array's axes
 
 
 @replayable
-def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> ndarray:
+def tensordot(x1: ArrayLike, x2: ArrayLike, /, axes: int | Sequence[Any] = 2) -> ndarray:
     """Sum of products over pairs of axes: the last `axes` ones of `x1` with the first ones of `x2`, or axes
     `axes[0]` of `x1` with `axes[1]` of `x2`. The result has the other axes of `x1`, then those of `x2`.
 
@@ -74,7 +77,7 @@ def _pairs(axes: Any, a: ndarray, b: ndarray) -> tuple[Labels, Labels]:
 
 
 @replayable
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> ndarray:
     """Sum of conj(x1) * x2 over `axis`, which both have in one size; the others broadcast.
 
     The dtype is the common one; types as in `matmul`. Raises `ValueError` for sizes that differ or don't
@@ -107,9 +110,9 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
 def einsum(
     subscripts: str,
     /,
-    *operands: Any,
+    *operands: ArrayLike,
     out: ndarray | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike = None,
     casting: str = "safe",
     optimize: Any = True,
 ) -> ndarray:

@@ -7,7 +7,7 @@ NumPy has no bfloat16: its file says two bytes without a meaning (`<V2`), as the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from ...array import ndarray
 from ...array_convert import asarray, asnumpy
 from ...driver.base import get_device
 from ...dtypes import asdtype, bfloat16
+
+if TYPE_CHECKING:
+    from ...typing import ArrayLike, DeviceLike, DTypeLike, FileLike
 
 __all__ = [
     "Archive", "fromfile", "fromstring", "genfromtxt", "load", "loadtxt", "save", "savetxt", "savez",
@@ -24,7 +27,7 @@ __all__ = [
 _BFLOAT16 = np.dtype("V2")
 
 
-def save(file: Any, arr: Any) -> None:
+def save(file: FileLike, arr: ArrayLike) -> None:
     """Writes one array as `.npy`, which is appended to a name that lacks it. `file` is a name, a path or an
     open binary file.
 
@@ -36,7 +39,7 @@ def save(file: Any, arr: Any) -> None:
     np.save(file, _host(arr), allow_pickle=False)
 
 
-def savez(file: Any, /, *args: Any, **arrays: Any) -> None:
+def savez(file: FileLike, /, *args: Any, **arrays: Any) -> None:
     """Writes arrays as one `.npz`: by their keywords, others as arr_0, arr_1 ...
 
     >>> import io, pyarray as pa
@@ -47,7 +50,7 @@ def savez(file: Any, /, *args: Any, **arrays: Any) -> None:
     _write(np.savez, file, args, arrays)
 
 
-def savez_compressed(file: Any, /, *args: Any, **arrays: Any) -> None:
+def savez_compressed(file: FileLike, /, *args: Any, **arrays: Any) -> None:
     """`savez`, compressed.
 
     >>> import io, pyarray as pa
@@ -58,7 +61,7 @@ def savez_compressed(file: Any, /, *args: Any, **arrays: Any) -> None:
     _write(np.savez_compressed, file, args, arrays)
 
 
-def _write(writer: Any, file: Any, args: tuple[Any, ...], arrays: dict[str, Any]) -> None:
+def _write(writer: Any, file: FileLike, args: tuple[Any, ...], arrays: dict[str, Any]) -> None:
     writer(file, *map(_host, args), **{name: _host(a) for name, a in arrays.items()}, allow_pickle=False)
 
 
@@ -67,7 +70,7 @@ def _host(a: Any) -> np.ndarray[Any, Any]:
     return values.view(_BFLOAT16) if values.dtype == bfloat16.numpy else values
 
 
-def load(file: Any, mmap_mode: Any = None, *, device: Any = None) -> Any:
+def load(file: FileLike, mmap_mode: Any = None, *, device: DeviceLike = None) -> Any:
     """The array of an `.npy` file on `device`, or an `Archive` of an `.npz`, whose arrays are read when they
     are asked for.
 
@@ -124,7 +127,9 @@ class Archive(Mapping[str, ndarray]):
         self.close()
 
 
-def loadtxt(file: Any, dtype: Any = "float64", *, device: Any = None, **options: Any) -> ndarray:
+def loadtxt(
+    file: FileLike, dtype: DTypeLike = "float64", *, device: DeviceLike = None, **options: Any
+) -> ndarray:
     """Numbers of a text file, a row per line: `numpy.loadtxt`, with its options.
 
     >>> import io, pyarray as pa
@@ -134,7 +139,7 @@ def loadtxt(file: Any, dtype: Any = "float64", *, device: Any = None, **options:
     return asarray(np.loadtxt(file, dtype=asdtype(dtype).numpy, **options), device=device)
 
 
-def savetxt(file: Any, x: Any, **options: Any) -> None:
+def savetxt(file: FileLike, x: ArrayLike, **options: Any) -> None:
     """Writes a 1-D or 2-D array as text: `numpy.savetxt`, with its options.
 
     >>> import io, pyarray as pa
@@ -144,7 +149,9 @@ def savetxt(file: Any, x: Any, **options: Any) -> None:
     np.savetxt(file, asnumpy(x), **options)
 
 
-def genfromtxt(file: Any, dtype: Any = "float64", *, device: Any = None, **options: Any) -> ndarray:
+def genfromtxt(
+    file: FileLike, dtype: DTypeLike = "float64", *, device: DeviceLike = None, **options: Any
+) -> ndarray:
     """Numbers of a text file with missing ones, which are NaN: `numpy.genfromtxt`, with its options.
 
     >>> import io, pyarray as pa
@@ -155,7 +162,13 @@ def genfromtxt(file: Any, dtype: Any = "float64", *, device: Any = None, **optio
 
 
 def fromfile(
-    file: Any, dtype: Any = "float64", count: int = -1, sep: str = "", offset: int = 0, *, device: Any = None
+    file: FileLike,
+    dtype: DTypeLike = "float64",
+    count: int = -1,
+    sep: str = "",
+    offset: int = 0,
+    *,
+    device: DeviceLike = None,
 ) -> ndarray:
     """`count` elements (-1: all) of a file without a header, from byte `offset` on; with `sep` numbers of
     text. What `a.tofile` writes. Raises what `numpy.fromfile` raises.
@@ -171,7 +184,7 @@ def fromfile(
 
 
 def fromstring(
-    string: str, dtype: Any = "float64", count: int = -1, *, sep: str, device: Any = None
+    string: str, dtype: DTypeLike = "float64", count: int = -1, *, sep: str, device: DeviceLike = None
 ) -> ndarray:
     """Numbers of a text with `sep` between them. Raises `ValueError` for other text.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...array import ndarray
 from ...array_convert import asarray
@@ -13,6 +13,9 @@ from ..standard.data_types import finfo
 from ..standard.elementwise import clip, equal, logical_or, multiply, ufunc
 from ..standard.searching import where
 from ..standard.statistical import as_operand
+
+if TYPE_CHECKING:
+    from ...typing import ArrayLike
 
 __all__ = ["frexp", "ldexp", "modf", "spacing"]
 
@@ -31,7 +34,7 @@ spacing = ufunc("spacing", "f", _spacing, promote_to=float64,
 # fmt: on
 
 
-def modf(x: Any, /) -> tuple[ndarray, ndarray]:
+def modf(x: ArrayLike, /) -> tuple[ndarray, ndarray]:
     """Fraction and whole part of each element, both with its sign; integers are computed as float64.
 
     >>> import pyarray as pa
@@ -63,7 +66,7 @@ class _Format:
         return view
 
 
-def frexp(x: Any, /) -> tuple[ndarray, ndarray]:
+def frexp(x: ArrayLike, /) -> tuple[ndarray, ndarray]:
     """Mantissa m, 0.5 <= |m| < 1 or 0, and exponent e (int32) of each element: x = m * 2**e. What is not
     finite is its own mantissa, with the exponent 0. Integers are computed as float64.
 
@@ -84,7 +87,7 @@ def frexp(x: Any, /) -> tuple[ndarray, ndarray]:
     return where(special, x, mantissa), where(special, asarray(0, int32, device=x.device), lowered)
 
 
-def ldexp(x: Any, exponent: Any, /) -> ndarray:
+def ldexp(x: ArrayLike, exponent: ArrayLike, /) -> ndarray:
     """x * 2**exponent for integers `exponent`, rounded once; both broadcast. Raises `TypeError` for exponents
     that are no integers.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from ...array_convert import asarray
 from ...dtypes import result_type
 from ..standard.creation import arange, linspace
 from ..standard.manipulation import broadcast_to, concat, stack
+
+if TYPE_CHECKING:
+    from ...typing import DeviceLike
 
 __all__ = ["bartlett", "blackman", "c_", "hamming", "hanning", "kaiser", "mgrid", "ogrid", "r_"]
 
@@ -82,7 +85,7 @@ c_ = _Joined(True)
 """1-D arrays and slices as the columns of a matrix: `c_[0:3, 4:7]`."""
 
 
-def bartlett(M: int, /, *, device: Any = None) -> ndarray:
+def bartlett(M: int, /, *, device: DeviceLike = None) -> ndarray:
     """The triangular window of `M` points, as NumPy's.
 
     >>> import pyarray as pa
@@ -92,7 +95,7 @@ def bartlett(M: int, /, *, device: Any = None) -> ndarray:
     return asarray(np.bartlett(M), device=device)
 
 
-def blackman(M: int, /, *, device: Any = None) -> ndarray:
+def blackman(M: int, /, *, device: DeviceLike = None) -> ndarray:
     """The Blackman window of `M` points, as NumPy's.
 
     >>> import pyarray as pa
@@ -102,7 +105,7 @@ def blackman(M: int, /, *, device: Any = None) -> ndarray:
     return asarray(np.blackman(M), device=device)
 
 
-def hamming(M: int, /, *, device: Any = None) -> ndarray:
+def hamming(M: int, /, *, device: DeviceLike = None) -> ndarray:
     """The Hamming window of `M` points, as NumPy's.
 
     >>> import pyarray as pa
@@ -112,7 +115,7 @@ def hamming(M: int, /, *, device: Any = None) -> ndarray:
     return asarray(np.hamming(M), device=device)
 
 
-def hanning(M: int, /, *, device: Any = None) -> ndarray:
+def hanning(M: int, /, *, device: DeviceLike = None) -> ndarray:
     """The Hann window of `M` points, as NumPy's.
 
     >>> import pyarray as pa
@@ -122,7 +125,7 @@ def hanning(M: int, /, *, device: Any = None) -> ndarray:
     return asarray(np.hanning(M), device=device)
 
 
-def kaiser(M: int, beta: float, /, *, device: Any = None) -> ndarray:
+def kaiser(M: int, beta: float, /, *, device: DeviceLike = None) -> ndarray:
     """The Kaiser window of `M` points with the shape `beta`, as NumPy's.
 
     >>> import pyarray as pa

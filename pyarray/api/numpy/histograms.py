@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,10 +25,13 @@ from ..standard.statistical import max as largest
 from ..standard.statistical import min as smallest
 from ..standard.statistical import sum as total
 
+if TYPE_CHECKING:
+    from ...typing import ArrayLike
+
 __all__ = ["bincount", "digitize", "histogram", "histogram_bin_edges"]
 
 
-def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> ndarray:
+def bincount(x: ArrayLike, /, weights: ArrayLike | None = None, minlength: int = 0) -> ndarray:
     """How often each number from 0 on occurs in a 1-D array of natural numbers (int64), or with `weights` the
     sum of those of its elements (float64); at least `minlength` of them.
 
@@ -72,12 +75,12 @@ def _weights(name: str, x: ndarray, weight: ndarray) -> ndarray:
 
 
 def histogram(
-    x: Any,
+    x: ArrayLike,
     /,
-    bins: Any = 10,
+    bins: ArrayLike | str = 10,
     range: tuple[float, float] | None = None,
     density: bool = False,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
 ) -> tuple[ndarray, ndarray]:
     """How many elements are in each bin (int64), or the sum of their `weights`, and the edges of the bins;
     the last bin has its upper edge.
@@ -118,7 +121,9 @@ def _sum_dtype(weight: ndarray) -> Any:
     return {"c": complex128, "f": float64}.get(weight._dtype.kind, int64)
 
 
-def histogram_bin_edges(x: Any, /, bins: Any = 10, range: tuple[float, float] | None = None) -> ndarray:
+def histogram_bin_edges(
+    x: ArrayLike, /, bins: ArrayLike | str = 10, range: tuple[float, float] | None = None
+) -> ndarray:
     """The edges of the bins of `histogram`, whose options and errors it has.
 
     >>> import pyarray as pa
@@ -177,7 +182,7 @@ def _span(x: ndarray, span: Any) -> tuple[float, float]:
 
 
 @replayable
-def digitize(x: Any, bins: Any, /, right: bool = False) -> ndarray:
+def digitize(x: ArrayLike, bins: ArrayLike | str, /, right: bool = False) -> ndarray:
     """For each element the number (int64) of the bin it is in: i where bins[i - 1] <= x < bins[i], or with
     `right` bins[i - 1] < x <= bins[i]; the other way round where `bins`, 1-D, fall.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...array import ndarray
 from ...array_convert import asarray
@@ -21,11 +21,19 @@ from ..standard.statistical import sum as sum_of
 from ..standard.utility import any as any_of
 from .histograms import bincount
 
+if TYPE_CHECKING:
+    from ...typing import ArrayLike
+
 __all__ = ["histogram2d", "histogramdd"]
 
 
 def histogramdd(
-    sample: Any, /, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
+    sample: ArrayLike,
+    /,
+    bins: ArrayLike = 10,
+    range: ArrayLike | None = None,
+    density: bool = False,
+    weights: ArrayLike | None = None,
 ) -> tuple[ndarray, tuple[ndarray, ...]]:
     """How many points (rows of `sample`, or a sequence of their coordinates) are in each bin, as float64, and
     the edges of the bins of each axis.
@@ -102,7 +110,13 @@ def _edges(axis: int, values: ndarray, bins: Any, ends: Any) -> ndarray:
 
 
 def histogram2d(
-    x: Any, y: Any, /, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
+    x: ArrayLike,
+    y: ArrayLike,
+    /,
+    bins: ArrayLike = 10,
+    range: ArrayLike | None = None,
+    density: bool = False,
+    weights: ArrayLike | None = None,
 ) -> tuple[ndarray, ndarray, ndarray]:
     """`histogramdd` of the points (x, y), and the edges of both axes; `bins` may also be the edges of both.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...array import ndarray
 from ...array_convert import asarray
@@ -14,6 +14,9 @@ from ..standard.linear_algebra import matmul
 from ..standard.manipulation import moveaxis
 from ..standard.statistical import as_operand
 from .decompositions import inv, solve
+
+if TYPE_CHECKING:
+    from ...typing import ArrayLike
 
 __all__ = ["matvec", "multi_dot", "tensorinv", "tensorsolve", "vecmat"]
 
@@ -31,7 +34,7 @@ def _operands(name: str, x1: Any, x2: Any, least: tuple[int, int]) -> list[ndarr
     return found
 
 
-def matvec(x1: Any, x2: Any, /) -> ndarray:
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """Products of the matrices in the last two axes of `x1` with the vectors in the last one of `x2`; the
     other axes broadcast. Raises as `matmul`.
 
@@ -44,7 +47,7 @@ def matvec(x1: Any, x2: Any, /) -> ndarray:
     return found
 
 
-def vecmat(x1: Any, x2: Any, /) -> ndarray:
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """Products of the conjugated vectors in the last axis of `x1` with the matrices in the last two of `x2`;
     the other axes broadcast. Raises as `matmul`.
 
@@ -109,7 +112,7 @@ def _product(matrices: list[ndarray], cuts: dict[tuple[int, int], int], i: int, 
     return matmul(_product(matrices, cuts, i, k), _product(matrices, cuts, k + 1, j))
 
 
-def tensorinv(a: Any, /, ind: int = 2) -> ndarray:
+def tensorinv(a: ArrayLike, /, ind: int = 2) -> ndarray:
     """The inverse of `tensordot(a, ., ind)`: `a`'s first `ind` axes and the others have as many elements.
 
     Raises `LinAlgError` for others and singular ones, `ValueError` for `ind` of 0 or less.
@@ -125,7 +128,7 @@ def tensorinv(a: Any, /, ind: int = 2) -> ndarray:
     return inv(x.reshape(math.prod(x.shape[:ind]), -1)).reshape(shape)
 
 
-def tensorsolve(a: Any, b: Any, /, axes: Any = None) -> ndarray:
+def tensorsolve(a: ArrayLike, b: ArrayLike, /, axes: Sequence[int] | None = None) -> ndarray:
     """x with `tensordot(a, x, x.ndim) == b`; the axes `axes` of `a` are moved to its end first. Raises
     `LinAlgError` where `a` is not square in that sense, or singular.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import shapes
 from ...array import ndarray
@@ -24,22 +24,25 @@ from ..standard.statistical import min as smallest
 from ..standard.statistical import sum as total
 from ..standard.utility import any as any_of
 
+if TYPE_CHECKING:
+    from ...typing import ArrayLike, AxisLike, DTypeLike
+
 __all__ = ["average", "corrcoef", "cov", "ptp", "std", "var"]
 
 
 @method
 @replayable
 def var(
-    x: Any,
+    x: ArrayLike,
     /,
-    axis: Any = None,
-    dtype: Any = None,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
     *,
     correction: float = 0.0,
     keepdims: bool = False,
     ddof: float | None = None,
     out: ndarray | None = None,
-    where: Any = True,
+    where: ArrayLike = True,
 ) -> ndarray:
     """Variance over `axis` (None: all axes, an int or a tuple of ints): the sum of squared distances from the
     mean, divided by the number of elements less `correction` (NumPy's name: `ddof`); of the elements where
@@ -60,16 +63,16 @@ def var(
 @method
 @replayable
 def std(
-    x: Any,
+    x: ArrayLike,
     /,
-    axis: Any = None,
-    dtype: Any = None,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
     *,
     correction: float = 0.0,
     keepdims: bool = False,
     ddof: float | None = None,
     out: ndarray | None = None,
-    where: Any = True,
+    where: ArrayLike = True,
 ) -> ndarray:
     """Standard deviation over `axis`: the square root of `var`, whose options and types it has.
 
@@ -106,7 +109,9 @@ def _variance(
 
 @method
 @replayable
-def ptp(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
+def ptp(
+    x: ArrayLike, /, axis: AxisLike = None, *, keepdims: bool = False, out: ndarray | None = None
+) -> ndarray:
     """The largest element over `axis` less the smallest one. Raises as `max`, and `TypeError` for bools.
 
     >>> import pyarray as pa
@@ -121,7 +126,13 @@ def ptp(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray | N
 
 @replayable
 def average(
-    x: Any, /, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
+    x: ArrayLike,
+    /,
+    axis: AxisLike = None,
+    weights: ArrayLike | None = None,
+    returned: bool = False,
+    *,
+    keepdims: bool = False,
 ) -> Any:
     """Mean over `axis` (None: all axes), in which `weights` of `x`'s shape, or of its length along one axis,
     count each element; with `returned`, a tuple of it and the sum of weights.
@@ -173,7 +184,12 @@ def _weights(x: ndarray, weights: ndarray, axis: Any) -> ndarray:
 
 @replayable
 def cov(
-    m: Any, y: Any = None, /, rowvar: bool = True, bias: bool = False, ddof: int | None = None
+    m: ArrayLike,
+    y: ArrayLike | None = None,
+    /,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
 ) -> ndarray:
     """Covariance matrix of variables, which are the rows of `m` (columns without `rowvar`) and of `y`; their
     columns are the observations.
@@ -210,7 +226,7 @@ def _variables(name: str, m: Any, rowvar: bool) -> ndarray:
 
 
 @replayable
-def corrcoef(x: Any, y: Any = None, /, rowvar: bool = True) -> ndarray:
+def corrcoef(x: ArrayLike, y: ArrayLike | None = None, /, rowvar: bool = True) -> ndarray:
     """Correlation coefficients of variables as in `cov`, from -1 to 1: their covariances divided by their
     standard deviations.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import shapes
 from ...array import empty, ndarray
@@ -22,6 +22,9 @@ from ..standard.elementwise import UFUNCS, divide, equal, isnan, subtract
 from ..standard.statistical import as_operand, reduction
 from ..standard.utility import any as any_of
 from .moments import std, var
+
+if TYPE_CHECKING:
+    from ...typing import ArrayLike, AxisLike, DTypeLike
 
 __all__ = [
     "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd",
@@ -61,7 +64,13 @@ def _filled(x: ndarray, value: float) -> ndarray:
 
 @replayable
 def nansum(
-    x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, out: ndarray | None = None
+    x: ArrayLike,
+    /,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
+    *,
+    keepdims: bool = False,
+    out: ndarray | None = None,
 ) -> ndarray:
     """`sum` with 0 in the place of NaN.
 
@@ -77,7 +86,13 @@ def nansum(
 
 @replayable
 def nanprod(
-    x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, out: ndarray | None = None
+    x: ArrayLike,
+    /,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
+    *,
+    keepdims: bool = False,
+    out: ndarray | None = None,
 ) -> ndarray:
     """`prod` with 1 in the place of NaN.
 
@@ -92,7 +107,9 @@ def nanprod(
 
 
 @replayable
-def nancumsum(x: Any, /, axis: int | None = None, dtype: Any = None, out: ndarray | None = None) -> ndarray:
+def nancumsum(
+    x: ArrayLike, /, axis: int | None = None, dtype: DTypeLike = None, out: ndarray | None = None
+) -> ndarray:
     """`cumsum` with 0 in the place of NaN.
 
     >>> import pyarray as pa
@@ -103,7 +120,9 @@ def nancumsum(x: Any, /, axis: int | None = None, dtype: Any = None, out: ndarra
 
 
 @replayable
-def nancumprod(x: Any, /, axis: int | None = None, dtype: Any = None, out: ndarray | None = None) -> ndarray:
+def nancumprod(
+    x: ArrayLike, /, axis: int | None = None, dtype: DTypeLike = None, out: ndarray | None = None
+) -> ndarray:
     """`cumprod` with 1 in the place of NaN.
 
     >>> import pyarray as pa
@@ -114,7 +133,9 @@ def nancumprod(x: Any, /, axis: int | None = None, dtype: Any = None, out: ndarr
 
 
 @replayable
-def nanmin(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
+def nanmin(
+    x: ArrayLike, /, axis: AxisLike = None, *, keepdims: bool = False, out: ndarray | None = None
+) -> ndarray:
     """The smallest element over `axis` that is not NaN; NaN where there is none. Raises `ValueError` over no
     elements.
 
@@ -126,7 +147,9 @@ def nanmin(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray 
 
 
 @replayable
-def nanmax(x: Any, /, axis: Any = None, *, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
+def nanmax(
+    x: ArrayLike, /, axis: AxisLike = None, *, keepdims: bool = False, out: ndarray | None = None
+) -> ndarray:
     """The largest element over `axis` that is not NaN; NaN where there is none. Raises `ValueError` over no
     elements.
 
@@ -169,7 +192,7 @@ def _orders(dtype: DType) -> tuple[dict[str, ReduceOp], MapOp, DType]:
     return {"min": bits_of(MIN, greatest), "max": bits_of(MAX, -greatest - 1)}, turn, word
 
 
-def nanargmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
+def nanargmin(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
     """Index (int64) of the first smallest element along `axis` (None: of all in C order) that is not NaN.
 
     Raises `ValueError` where all are NaN, and over no elements.
@@ -181,7 +204,7 @@ def nanargmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> 
     return _arg_extreme("nanargmin", x, axis, keepdims)
 
 
-def nanargmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
+def nanargmax(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
     """Index (int64) of the first largest element along `axis` (None: of all in C order) that is not NaN.
 
     Raises `ValueError` where all are NaN, and over no elements.
@@ -212,7 +235,13 @@ def _counted(x: ndarray, axes: tuple[int, ...]) -> ndarray:
 
 @replayable
 def nanmean(
-    x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, out: ndarray | None = None
+    x: ArrayLike,
+    /,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
+    *,
+    keepdims: bool = False,
+    out: ndarray | None = None,
 ) -> ndarray:
     """`mean` of the elements that are not NaN; NaN where there are none. With `dtype` elements are cast to
     that first. Raises `TypeError` for one that isn't floating.
@@ -234,10 +263,10 @@ def nanmean(
 
 @replayable
 def nanvar(
-    x: Any,
+    x: ArrayLike,
     /,
-    axis: Any = None,
-    dtype: Any = None,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
     *,
     correction: float = 0.0,
     keepdims: bool = False,
@@ -256,10 +285,10 @@ def nanvar(
 
 @replayable
 def nanstd(
-    x: Any,
+    x: ArrayLike,
     /,
-    axis: Any = None,
-    dtype: Any = None,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
     *,
     correction: float = 0.0,
     keepdims: bool = False,

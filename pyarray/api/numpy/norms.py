@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import shapes
 from ...array import ndarray
@@ -26,6 +26,9 @@ from ..standard.statistical import reduction
 from ..standard.statistical import sum as total
 from .decompositions import inv, matrices, svdvals
 
+if TYPE_CHECKING:
+    from ...typing import ArrayLike, AxisLike
+
 __all__ = ["cond", "matrix_norm", "matrix_power", "norm", "vector_norm"]
 
 
@@ -42,7 +45,9 @@ _SQUARES, _COMPLEX_SQUARES = (
 
 
 @replayable
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> ndarray:
+def vector_norm(
+    x: ArrayLike, /, *, axis: AxisLike = None, keepdims: bool = False, ord: float | str = 2
+) -> ndarray:
     """Norms of the vectors along `axis` (None: of all elements, an int, or a tuple of ints):
     (sum |x|**ord)**(1/ord), the largest |x| for inf, the smallest for -inf, the number of elements other than
     0 for an `ord` of 0.
@@ -91,7 +96,7 @@ def _largest(sizes: ndarray, axes: tuple[int, ...], keepdims: bool) -> ndarray:
 
 
 @replayable
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> ndarray:
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: float | str = "fro") -> ndarray:
     """Norms of the matrices in the last two axes: "fro" (Frobenius), "nuc" (nuclear), 1 or inf (largest sum
     of a column's or a row's magnitudes), 2 (largest singular value), or the smallest such for -1, -inf, -2.
 
@@ -113,11 +118,13 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> ndarr
     if ord == "nuc":
         found = total(values, axis=last)
     else:
-        found = _largest(values, last, False) if ord > 0 else smallest(values, axis=last)
+        found = _largest(values, last, False) if float(ord) > 0 else smallest(values, axis=last)
     return found[..., None, None] if keepdims else found
 
 
-def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -> ndarray:
+def norm(
+    x: ArrayLike, /, ord: float | str | None = None, axis: AxisLike = None, keepdims: bool = False
+) -> ndarray:
     """NumPy's norm: of all elements, of vectors along one axis (`vector_norm`), or of matrices in two
     (`matrix_norm`); an array of 1 or 2 dimensions with an `ord` is a vector or a matrix.
 
@@ -142,7 +149,7 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
     return found
 
 
-def cond(x: Any, /, p: Any = None) -> ndarray:
+def cond(x: ArrayLike, /, p: float | str | None = None) -> ndarray:
     """Condition numbers of matrices in the norm `p` (None: 2): the norm times that of the inverse; inf for a
     singular matrix, where the norm is 2 or -2.
 
@@ -160,7 +167,7 @@ def cond(x: Any, /, p: Any = None) -> ndarray:
     return multiply(matrix_norm(a, ord=p), matrix_norm(inv(a), ord=p))
 
 
-def matrix_power(x: Any, n: int, /) -> ndarray:
+def matrix_power(x: ArrayLike, n: int, /) -> ndarray:
     """`x` multiplied by itself `n` times, by squaring; the identity for 0, the inverse's power for a negative
     `n`. Integers stay integers, and wrap, unless `n` is negative.
 

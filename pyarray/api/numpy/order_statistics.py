@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from ...kernels.workspace import unchecked_empty
 from ..core.ufunc import store_out
 from ..standard.sorting import lines, sort
 from ..standard.statistical import as_operand
+
+if TYPE_CHECKING:
+    from ...typing import ArrayLike, AxisLike
 
 __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
 
@@ -42,10 +45,10 @@ _EXACT = ("step", "even", "lower", "higher", "nearest")  # the result is an elem
 
 @replayable
 def quantile(
-    x: Any,
+    x: ArrayLike,
     /,
-    q: Any,
-    axis: Any = None,
+    q: ArrayLike,
+    axis: AxisLike = None,
     out: ndarray | None = None,
     overwrite_input: bool = False,
     method: str = "linear",
@@ -68,10 +71,10 @@ def quantile(
 
 @replayable
 def percentile(
-    x: Any,
+    x: ArrayLike,
     /,
-    q: Any,
-    axis: Any = None,
+    q: ArrayLike,
+    axis: AxisLike = None,
     out: ndarray | None = None,
     overwrite_input: bool = False,
     method: str = "linear",
@@ -88,9 +91,9 @@ def percentile(
 
 @replayable
 def median(
-    x: Any,
+    x: ArrayLike,
     /,
-    axis: Any = None,
+    axis: AxisLike = None,
     out: ndarray | None = None,
     overwrite_input: bool = False,
     keepdims: bool = False,
@@ -107,10 +110,10 @@ def median(
 
 @replayable
 def nanquantile(
-    x: Any,
+    x: ArrayLike,
     /,
-    q: Any,
-    axis: Any = None,
+    q: ArrayLike,
+    axis: AxisLike = None,
     out: ndarray | None = None,
     overwrite_input: bool = False,
     method: str = "linear",
@@ -127,10 +130,10 @@ def nanquantile(
 
 @replayable
 def nanpercentile(
-    x: Any,
+    x: ArrayLike,
     /,
-    q: Any,
-    axis: Any = None,
+    q: ArrayLike,
+    axis: AxisLike = None,
     out: ndarray | None = None,
     overwrite_input: bool = False,
     method: str = "linear",
@@ -147,9 +150,9 @@ def nanpercentile(
 
 @replayable
 def nanmedian(
-    x: Any,
+    x: ArrayLike,
     /,
-    axis: Any = None,
+    axis: AxisLike = None,
     out: ndarray | None = None,
     overwrite_input: bool = False,
     keepdims: bool = False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from ..standard.statistical import max as maximum_of
 from ..standard.statistical import mean
 from ..standard.statistical import min as minimum_of
 from .order_statistics import median
+
+if TYPE_CHECKING:
+    from ...typing import ArrayLike
 
 __all__ = ["pad"]
 
@@ -44,7 +47,7 @@ _OPTIONS = {
 
 
 @replayable
-def pad(x: Any, pad_width: Any, mode: str = "constant", **options: Any) -> ndarray:
+def pad(x: ArrayLike, pad_width: Any, mode: str = "constant", **options: Any) -> ndarray:
     """A copy of `x` with margins: `pad_width` is a number, a pair (before, after), a pair per axis, or a dict
     of pairs by axis.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from .decompositions import inv, lstsq
 from .products import outer
 from .sequences import vander
 
+if TYPE_CHECKING:
+    from ...typing import ArrayLike
+
 __all__ = [
     "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval", "roots",
 ]  # fmt: skip
@@ -32,7 +35,7 @@ def _coefficients(name: str, p: Any, device: Any = None) -> Any:
     return p
 
 
-def polyval(p: Any, x: Any, /) -> ndarray:
+def polyval(p: ArrayLike, x: ArrayLike, /) -> ndarray:
     """The polynomial with coefficients `p` at each element of `x`, by Horner's rule.
 
     >>> import pyarray as pa
@@ -40,12 +43,12 @@ def polyval(p: Any, x: Any, /) -> ndarray:
     [-2.0, 2.0]
     """
     device = next((a.device for a in (x, p) if isinstance(a, ndarray)), None)
-    p, x = _coefficients("polyval", p, device), x if isinstance(x, ndarray) else asarray(x, device=device)
-    value: Any = zeros(x.shape, result_type(p, x), device=x.device)
-    for k in range(p.size):
-        value = value * x + p[k]
-    found: ndarray = value
-    return found
+    factors = _coefficients("polyval", p, device)
+    points = x if isinstance(x, ndarray) else asarray(x, device=device)
+    value = zeros(points.shape, result_type(factors, points), device=points.device)
+    for k in range(factors.size):
+        value = value * points + factors[k]
+    return value
 
 
 def _sum(name: str, p: Any, q: Any, sign: int) -> ndarray:
@@ -56,7 +59,7 @@ def _sum(name: str, p: Any, q: Any, sign: int) -> ndarray:
     return add(long[0], long[1] if sign > 0 else multiply(long[1], -1))
 
 
-def polyadd(a1: Any, a2: Any, /) -> ndarray:
+def polyadd(a1: ArrayLike, a2: ArrayLike, /) -> ndarray:
     """Sum of two polynomials.
 
     >>> import pyarray as pa
@@ -66,7 +69,7 @@ def polyadd(a1: Any, a2: Any, /) -> ndarray:
     return _sum("polyadd", a1, a2, 1)
 
 
-def polysub(a1: Any, a2: Any, /) -> ndarray:
+def polysub(a1: ArrayLike, a2: ArrayLike, /) -> ndarray:
     """Difference of two polynomials.
 
     >>> import pyarray as pa
@@ -76,7 +79,7 @@ def polysub(a1: Any, a2: Any, /) -> ndarray:
     return _sum("polysub", a1, a2, -1)
 
 
-def polymul(a1: Any, a2: Any, /) -> ndarray:
+def polymul(a1: ArrayLike, a2: ArrayLike, /) -> ndarray:
     """Product of two polynomials, without leading zeros of the factors.
 
     >>> import pyarray as pa
@@ -95,7 +98,7 @@ def _trimmed(p: Any) -> ndarray:
     return view
 
 
-def polydiv(u: Any, v: Any, /) -> tuple[ndarray, ndarray]:
+def polydiv(u: ArrayLike, v: ArrayLike, /) -> tuple[ndarray, ndarray]:
     """Quotient and remainder of two polynomials; computed on the host, since there are few coefficients.
 
     >>> import pyarray as pa
@@ -107,17 +110,16 @@ def polydiv(u: Any, v: Any, /) -> tuple[ndarray, ndarray]:
     return asarray(quotient, device=device), asarray(remainder, device=device)
 
 
-def polyder(p: Any, /, m: int = 1) -> ndarray:
+def polyder(p: ArrayLike, /, m: int = 1) -> ndarray:
     """The derivative of order `m`. Raises `ValueError` for a negative order.
 
     >>> import pyarray as pa
     >>> pa.polyder([1, 0, 5]).tolist()
     [2, 0]
     """
-    p = _coefficients("polyder", p)
+    found = _coefficients("polyder", p)
     for _ in range(_order("polyder", m)):
-        p = multiply(p[:-1], arange(max(p.size - 1, 0), 0, -1, device=p.device))
-    found: ndarray = p
+        found = multiply(found[:-1], arange(max(found.size - 1, 0), 0, -1, device=found.device))
     return found
 
 
@@ -128,7 +130,7 @@ def _order(name: str, m: Any) -> int:
     return order
 
 
-def polyint(p: Any, /, m: int = 1, k: Any = None) -> ndarray:
+def polyint(p: ArrayLike, /, m: int = 1, k: ArrayLike | None = None) -> ndarray:
     """The antiderivative of order `m`, with the constants `k` (a number, or one for each order; 0 unless
     given). Raises `ValueError` for a negative order or another number of constants.
 
@@ -136,19 +138,18 @@ def polyint(p: Any, /, m: int = 1, k: Any = None) -> ndarray:
     >>> pa.polyint([2.0, 0.0], k=3).tolist()
     [1.0, 0.0, 3.0]
     """
-    p, order = _coefficients("polyint", p), _order("polyint", m)
+    found, order = _coefficients("polyint", p), _order("polyint", m)
     constants = np.atleast_1d(0.0 if k is None else asnumpy(k)).tolist()
     constants = constants * order if len(constants) == 1 else constants
     if len(constants) < order:
         raise ValueError(f"polyint(): an antiderivative of order {order} has as many constants, got {k!r}")
     for n in range(order):
-        risen = divide(p, arange(p.size, 0, -1, dtype=float64, device=p.device))
-        p = concat([risen, asarray([constants[n]], device=p.device)])
-    found: ndarray = p
+        risen = divide(found, arange(found.size, 0, -1, dtype=float64, device=found.device))
+        found = concat([risen, asarray([constants[n]], device=found.device)])
     return found
 
 
-def poly(seq_of_zeros: Any, /) -> ndarray:
+def poly(seq_of_zeros: ArrayLike, /) -> ndarray:
     """The polynomial with these zeros and the first coefficient 1, or with a square matrix's eigenvalues;
     computed on the host. Raises `ValueError` for other shapes.
 
@@ -160,7 +161,7 @@ def poly(seq_of_zeros: Any, /) -> ndarray:
     return asarray(np.asarray(np.poly(asnumpy(seq_of_zeros))), device=device)
 
 
-def roots(p: Any, /) -> ndarray:
+def roots(p: ArrayLike, /) -> ndarray:
     """The zeros of a polynomial: eigenvalues of its companion matrix, computed on the host. Raises
     `ValueError` for coefficients that are not 1-D.
 
@@ -173,7 +174,13 @@ def roots(p: Any, /) -> ndarray:
 
 
 def polyfit(
-    x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None, cov: Any = False
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = None,
+    full: bool = False,
+    w: ArrayLike | None = None,
+    cov: bool | str = False,
 ) -> Any:
     """Coefficients of the polynomial of degree `deg` with the least squares of `y` (1-D, or 2-D with a
     polynomial per column) from its values at the 1-D `x`, each weighted by `w`.

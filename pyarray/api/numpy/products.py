@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ... import shapes
 from ...array import ndarray
@@ -19,12 +19,15 @@ from ..standard.statistical import as_operand
 from ..standard.statistical import sum as total
 from .einsum import tensordot, vecdot
 
+if TYPE_CHECKING:
+    from ...typing import ArrayLike, DTypeLike
+
 # without `trace`, which in pyarray itself is also what kernels did: debug/trace.py
 __all__ = ["cross", "diagonal", "dot", "inner", "kron", "outer", "vdot"]
 
 
 @replayable
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> ndarray:
     """Cross products of the vectors of three elements along `axis`; the other axes broadcast.
 
     Raises `ValueError` for vectors of another length or shapes that don't broadcast, `TypeError` for bools.
@@ -50,7 +53,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
 
 
 @method
-def diagonal(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray:
+def diagonal(x: ArrayLike, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray:
     """The diagonal `offset` to the right of the main one of the matrices in two axes, as the last axis of a
     read-only view.
 
@@ -73,12 +76,12 @@ def diagonal(x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndar
 @method
 @replayable
 def trace(
-    x: Any,
+    x: ArrayLike,
     /,
     offset: int = 0,
     axis1: int = 0,
     axis2: int = 1,
-    dtype: Any = None,
+    dtype: DTypeLike = None,
     out: ndarray | None = None,
 ) -> ndarray:
     """The sum of `diagonal`; integers are summed in 64 bits unless a `dtype` is given.
@@ -92,7 +95,7 @@ def trace(
 
 @method
 @replayable
-def dot(x1: Any, x2: Any, /) -> ndarray:
+def dot(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """NumPy's dot: `matmul` of vectors and matrices, the product with a 0-d array, else the last axis of `x1`
     with the second to last of `x2`.
 
@@ -107,7 +110,7 @@ def dot(x1: Any, x2: Any, /) -> ndarray:
 
 
 @replayable
-def inner(x1: Any, x2: Any, /) -> ndarray:
+def inner(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """The sum of products over the last axes, or the product with a 0-d array.
 
     >>> import pyarray as pa
@@ -119,7 +122,7 @@ def inner(x1: Any, x2: Any, /) -> ndarray:
 
 
 @replayable
-def outer(x1: Any, x2: Any, /) -> ndarray:
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """The products of each element of `x1` with each of `x2`, both flattened: a matrix.
 
     >>> import pyarray as pa
@@ -131,7 +134,7 @@ def outer(x1: Any, x2: Any, /) -> ndarray:
 
 
 @replayable
-def vdot(x1: Any, x2: Any, /) -> ndarray:
+def vdot(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """The sum of conj(x1) * x2 over all elements, in C order. Raises `ValueError` for sizes that differ.
 
     >>> import pyarray as pa
@@ -143,7 +146,7 @@ def vdot(x1: Any, x2: Any, /) -> ndarray:
 
 
 @replayable
-def kron(x1: Any, x2: Any, /) -> ndarray:
+def kron(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """Kronecker product: each element of `x1`, times all of `x2`, in the place of the element.
 
     >>> import pyarray as pa

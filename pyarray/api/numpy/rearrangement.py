@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from ..standard.indexing import take
 from ..standard.manipulation import concat, flip, moveaxis, swapaxes
 from ..standard.searching import nonzero
 
+if TYPE_CHECKING:
+    from ...typing import ArrayLike, ShapeLike
+
 __all__ = [
     "append", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "column_stack", "delete", "dsplit",
     "dstack", "fliplr", "flipud", "hsplit", "hstack", "insert", "resize", "rollaxis", "rot90", "row_stack",
@@ -26,7 +30,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def flipud(x: Any, /) -> ndarray:
+def flipud(x: ArrayLike, /) -> ndarray:
     """View with axis 0 reversed. Raises `ValueError` for a 0-d array.
 
     >>> import pyarray as pa
@@ -36,7 +40,7 @@ def flipud(x: Any, /) -> ndarray:
     return _flipped("flipud", x, 0)
 
 
-def fliplr(x: Any, /) -> ndarray:
+def fliplr(x: ArrayLike, /) -> ndarray:
     """View with axis 1 reversed. Raises `ValueError` for fewer than 2 dimensions.
 
     >>> import pyarray as pa
@@ -53,7 +57,7 @@ def _flipped(name: str, x: Any, axis: int) -> ndarray:
     return flip(x, axis=axis)
 
 
-def rot90(x: Any, /, k: int = 1, axes: Any = (0, 1)) -> ndarray:
+def rot90(x: ArrayLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> ndarray:
     """View turned by `k` times 90 degrees, from the first of two `axes` towards the second. Raises
     `ValueError` for axes that aren't two.
 
@@ -73,7 +77,7 @@ def rot90(x: Any, /, k: int = 1, axes: Any = (0, 1)) -> ndarray:
     return flip(swapaxes(x, *plane), axis=plane[1]) if k else x[...]
 
 
-def rollaxis(x: Any, /, axis: int, start: int = 0) -> ndarray:
+def rollaxis(x: ArrayLike, /, axis: int, start: int = 0) -> ndarray:
     """View with `axis` before the axis that is at `start` now. `moveaxis` is clearer.
 
     >>> import pyarray as pa
@@ -92,7 +96,7 @@ def rollaxis(x: Any, /, axis: int, start: int = 0) -> ndarray:
 
 
 @replayable
-def column_stack(arrays: Any, /) -> ndarray:
+def column_stack(arrays: Sequence[ArrayLike] | ndarray, /) -> ndarray:
     """1-D arrays as the columns of a matrix; others are joined along axis 1 as they are.
 
     >>> import pyarray as pa
@@ -111,7 +115,7 @@ def _at_least(x: Any, ndim: int) -> ndarray:
     return x[(None,) * (missing - after) + (..., *(None,) * after)] if missing else x
 
 
-def atleast_1d(*arrays: Any) -> Any:
+def atleast_1d(*arrays: ArrayLike) -> Any:
     """Views of 1 or more dimensions; one array gives an array, several give a tuple.
 
     >>> import pyarray as pa
@@ -122,7 +126,7 @@ def atleast_1d(*arrays: Any) -> Any:
     return results[0] if len(results) == 1 else results
 
 
-def atleast_2d(*arrays: Any) -> Any:
+def atleast_2d(*arrays: ArrayLike) -> Any:
     """Views of 2 or more dimensions, new axes first; one array gives an array, several give a tuple.
 
     >>> import pyarray as pa
@@ -133,7 +137,7 @@ def atleast_2d(*arrays: Any) -> Any:
     return results[0] if len(results) == 1 else results
 
 
-def atleast_3d(*arrays: Any) -> Any:
+def atleast_3d(*arrays: ArrayLike) -> Any:
     """Views of 3 or more dimensions; (n,) becomes (1, n, 1) and (m, n) becomes (m, n, 1), as in NumPy.
 
     >>> import pyarray as pa
@@ -145,7 +149,7 @@ def atleast_3d(*arrays: Any) -> Any:
 
 
 @replayable
-def vstack(arrays: Any, /) -> ndarray:
+def vstack(arrays: Sequence[ArrayLike] | ndarray, /) -> ndarray:
     """`concat` along axis 0 of arrays that have 2 or more dimensions; 1-D arrays are rows.
 
     >>> import pyarray as pa
@@ -156,7 +160,7 @@ def vstack(arrays: Any, /) -> ndarray:
 
 
 @replayable
-def hstack(arrays: Any, /) -> ndarray:
+def hstack(arrays: Sequence[ArrayLike] | ndarray, /) -> ndarray:
     """`concat` along axis 1, of 1-D arrays along axis 0.
 
     >>> import pyarray as pa
@@ -167,7 +171,7 @@ def hstack(arrays: Any, /) -> ndarray:
     return concat(parts, axis=min(parts[0].ndim - 1, 1) if parts else 0)
 
 
-def row_stack(arrays: Any, /) -> ndarray:
+def row_stack(arrays: Sequence[ArrayLike] | ndarray, /) -> ndarray:
     """`vstack` under its older name.
 
     >>> import pyarray as pa
@@ -178,7 +182,7 @@ def row_stack(arrays: Any, /) -> ndarray:
 
 
 @replayable
-def dstack(arrays: Any, /) -> ndarray:
+def dstack(arrays: Sequence[ArrayLike] | ndarray, /) -> ndarray:
     """`concat` along axis 2 of arrays that have 3 or more dimensions; (m, n) becomes (m, n, 1).
 
     >>> import pyarray as pa
@@ -189,7 +193,7 @@ def dstack(arrays: Any, /) -> ndarray:
 
 
 @replayable
-def append(x: Any, values: Any, /, axis: int | None = None) -> ndarray:
+def append(x: ArrayLike, values: ArrayLike, /, axis: int | None = None) -> ndarray:
     """`x` and after it `values` along `axis`, both flattened for None: a copy.
 
     >>> import pyarray as pa
@@ -202,7 +206,7 @@ def append(x: Any, values: Any, /, axis: int | None = None) -> ndarray:
 # ---- splitting
 
 
-def array_split(x: Any, /, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
+def array_split(x: ArrayLike, /, indices_or_sections: ArrayLike, axis: int = 0) -> list[ndarray]:
     """Parts of `x` along `axis`, as views: so many of nearly equal size, the first ones longer by one, or cut
     at the given indices.
 
@@ -226,7 +230,7 @@ def array_split(x: Any, /, indices_or_sections: Any, axis: int = 0) -> list[ndar
     return [x[(*leading, slice(a, b))] for a, b in itertools.pairwise(cuts)]
 
 
-def split(x: Any, /, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
+def split(x: ArrayLike, /, indices_or_sections: ArrayLike, axis: int = 0) -> list[ndarray]:
     """`array_split`, but a number of parts must divide the size: `ValueError` where it doesn't.
 
     >>> import pyarray as pa
@@ -246,7 +250,7 @@ def _split(name: str, x: Any, parts: Any, axis: int, least: int) -> list[ndarray
     return array_split(x, parts, axis)
 
 
-def hsplit(x: Any, /, indices_or_sections: Any) -> list[ndarray]:
+def hsplit(x: ArrayLike, /, indices_or_sections: ArrayLike) -> list[ndarray]:
     """`split` along axis 1, of 1-D arrays along axis 0.
 
     >>> import pyarray as pa
@@ -257,7 +261,7 @@ def hsplit(x: Any, /, indices_or_sections: Any) -> list[ndarray]:
     return _split("hsplit", x, indices_or_sections, 1 if x.ndim > 1 else 0, 1)
 
 
-def vsplit(x: Any, /, indices_or_sections: Any) -> list[ndarray]:
+def vsplit(x: ArrayLike, /, indices_or_sections: ArrayLike) -> list[ndarray]:
     """`split` along axis 0, of 2 or more dimensions.
 
     >>> import pyarray as pa
@@ -267,7 +271,7 @@ def vsplit(x: Any, /, indices_or_sections: Any) -> list[ndarray]:
     return _split("vsplit", x, indices_or_sections, 0, 2)
 
 
-def dsplit(x: Any, /, indices_or_sections: Any) -> list[ndarray]:
+def dsplit(x: ArrayLike, /, indices_or_sections: ArrayLike) -> list[ndarray]:
     """`split` along axis 2, of 3 or more dimensions.
 
     >>> import pyarray as pa
@@ -313,7 +317,7 @@ def _positions(name: str, where: Any, size: int, n: int) -> np.ndarray[Any, Any]
     return np.where(positions < 0, positions + size, positions)
 
 
-def delete(x: Any, obj: Any, /, axis: int | None = None) -> ndarray:
+def delete(x: ArrayLike, obj: ArrayLike | slice, /, axis: int | None = None) -> ndarray:
     """A copy of `x` without the elements `obj` (an int, a slice, integers, or a mask) along `axis`, flattened
     for None. Raises `IndexError` for an index out of range.
 
@@ -346,7 +350,7 @@ def _along(axis: int, start: int, stop: int) -> tuple[slice, ...]:
     return (*(slice(None),) * axis, slice(start, stop))
 
 
-def insert(x: Any, obj: Any, values: Any, /, axis: int | None = None) -> ndarray:
+def insert(x: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, /, axis: int | None = None) -> ndarray:
     """A copy of `x` with `values` before the indices `obj` (an int, a slice, integers, or a mask) along
     `axis`, flattened for None. Values broadcast and are cast to the dtype of `x`. Raises `IndexError` for an
     index out of range.
@@ -397,7 +401,7 @@ def _inserted_at(x: ndarray, positions: np.ndarray, values: Any, k: int) -> ndar
     return concat([x[_along(k, 0, first)], new, x[_along(k, first, x._shape[k])]], axis=k)
 
 
-def resize(x: Any, new_shape: Any, /) -> ndarray:
+def resize(x: ArrayLike, new_shape: ShapeLike, /) -> ndarray:
     """The elements of `x` in C order, over and over, in a new shape; zeros where `x` has none.
 
     >>> import pyarray as pa
@@ -418,7 +422,7 @@ def resize(x: Any, new_shape: Any, /) -> ndarray:
     return out.reshape(shape)
 
 
-def trim_zeros(x: Any, /, trim: str = "fb") -> ndarray:
+def trim_zeros(x: ArrayLike, /, trim: str = "fb") -> ndarray:
     """View of the 1-D `x` without the zeros in front ("f") and at the back ("b"). Waits for the device.
 
     >>> import pyarray as pa

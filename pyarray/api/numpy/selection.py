@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import shapes
 from ...array import empty, ndarray
@@ -21,6 +21,9 @@ from ..standard.manipulation import stack
 from ..standard.searching import nonzero, where
 from ..standard.searching import where as chosen
 
+if TYPE_CHECKING:
+    from ...typing import ArrayLike
+
 __all__ = [
     "argwhere", "choose", "compress", "copyto", "extract", "fill_diagonal", "flatnonzero", "piecewise",
     "place", "put", "put_along_axis", "putmask", "select",
@@ -31,7 +34,7 @@ def _mask(x: ndarray) -> ndarray:
     return x if x._dtype is bool_ else not_equal(x, 0)
 
 
-def argwhere(x: Any, /) -> ndarray:
+def argwhere(x: ArrayLike, /) -> ndarray:
     """Indices (int64) of the elements that are not zero, a row each, in C order. Waits for the device.
 
     >>> import pyarray as pa
@@ -42,7 +45,7 @@ def argwhere(x: Any, /) -> ndarray:
     return stack(nonzero(x), axis=1) if x.ndim else empty((int(bool(x)), 0), int64, x.device)
 
 
-def flatnonzero(x: Any, /) -> ndarray:
+def flatnonzero(x: ArrayLike, /) -> ndarray:
     """Flat positions, in C order, of the elements that are not zero. Waits for the device.
 
     >>> import pyarray as pa
@@ -52,7 +55,7 @@ def flatnonzero(x: Any, /) -> ndarray:
     return nonzero(asarray(x).ravel())[0]
 
 
-def extract(condition: Any, x: Any, /) -> ndarray:
+def extract(condition: ArrayLike, x: ArrayLike, /) -> ndarray:
     """Elements of `x`, in C order, where `condition` (of as many elements) is true, as a 1-D array.
 
     >>> import pyarray as pa
@@ -63,7 +66,7 @@ def extract(condition: Any, x: Any, /) -> ndarray:
     return take(x.ravel(), nonzero(condition.ravel())[0])
 
 
-def compress(condition: Any, x: Any, /, axis: int | None = None) -> ndarray:
+def compress(condition: ArrayLike, x: ArrayLike, /, axis: int | None = None) -> ndarray:
     """Slices of `x` along `axis` (None: elements of the flattened one) where the 1-D `condition`, which may
     be shorter, is true.
 
@@ -78,7 +81,7 @@ def compress(condition: Any, x: Any, /, axis: int | None = None) -> ndarray:
 
 
 @replayable
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> ndarray:
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLike = 0) -> ndarray:
     """For each element the choice of the first condition that is true, else `default`; all broadcast.
 
     Raises `ValueError` for no conditions, or lists of different lengths, `TypeError` for conditions that
@@ -109,7 +112,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 @method
 @replayable
-def choose(a: Any, choices: Any, mode: str = "raise") -> ndarray:
+def choose(a: ArrayLike, choices: Sequence[ArrayLike] | ndarray, mode: str = "raise") -> ndarray:
     """For each element of the integers `a` the element there of the choice of that number; all broadcast.
 
     Numbers out of range: `mode` "raise" (`ValueError`), "wrap" around, or "clip" to the ends.
@@ -134,7 +137,7 @@ def choose(a: Any, choices: Any, mode: str = "raise") -> ndarray:
     return result if len(options) > 1 else where(number >= 0, result, result)
 
 
-def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> ndarray:
+def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> ndarray:
     """Values, in the dtype of `x`, of the function (or number) of the last condition that is true, of `x`
     there; one function more is for where none is. `args` and `kw` go to the functions. Waits for the device.
 
@@ -174,7 +177,7 @@ def _target(name: str, a: Any) -> ndarray:
 
 
 @method
-def put(a: ndarray, ind: Any, v: Any, /, mode: str = "raise") -> None:
+def put(a: ndarray, ind: ArrayLike, v: ArrayLike, /, mode: str = "raise") -> None:
     """Writes `v`, repeated as needed, at the flat positions `ind` of `a`. Positions out of range: `mode`
     "raise" (`IndexError`; on a GPU in debug mode), "wrap" around, or "clip" to the ends.
 
@@ -197,7 +200,7 @@ def put(a: ndarray, ind: Any, v: Any, /, mode: str = "raise") -> None:
         a[...] = flat.reshape(a.shape)
 
 
-def put_along_axis(a: ndarray, indices: Any, values: Any, /, axis: int | None = -1) -> None:
+def put_along_axis(a: ndarray, indices: ArrayLike, values: ArrayLike, /, axis: int | None = -1) -> None:
     """Writes `values` at `indices` along `axis` (None: of the flattened array), where the other axes run
     along: what `take_along_axis` reads. Values broadcast to the indices.
 
@@ -229,7 +232,7 @@ def _positions(name: str, a: ndarray, mask: Any) -> ndarray:
     return nonzero(chosen.ravel())[0]
 
 
-def place(a: ndarray, mask: Any, vals: Any, /) -> None:
+def place(a: ndarray, mask: ArrayLike, vals: ArrayLike, /) -> None:
     """Writes `vals` one after the other, over and over, where `mask` (of the shape of `a`) is true. Waits for
     the device. Raises `ValueError` for no values, and a mask of another size.
 
@@ -245,7 +248,7 @@ def place(a: ndarray, mask: Any, vals: Any, /) -> None:
     put(a, where_true, values)
 
 
-def putmask(a: ndarray, mask: Any, values: Any, /) -> None:
+def putmask(a: ndarray, mask: ArrayLike, values: ArrayLike, /) -> None:
     """Writes `values` where `mask` (of the shape of `a`) is true: each element gets the value at its own
     position, over and over where there are fewer.
 
@@ -260,7 +263,7 @@ def putmask(a: ndarray, mask: Any, values: Any, /) -> None:
         put(a, where_true, take(flat_values, where_true % flat_values.size))
 
 
-def copyto(dst: ndarray, src: Any, *, where: Any = True) -> None:
+def copyto(dst: ndarray, src: ArrayLike, *, where: ArrayLike = True) -> None:
     """`dst[...] = src`, where `where` is true.
 
     >>> import pyarray as pa
@@ -277,7 +280,7 @@ def copyto(dst: ndarray, src: Any, *, where: Any = True) -> None:
     operation("assign")(dst, chosen(mask, value, dst))
 
 
-def fill_diagonal(a: ndarray, val: Any, /, wrap: bool = False) -> None:
+def fill_diagonal(a: ndarray, val: ArrayLike, /, wrap: bool = False) -> None:
     """Writes `val`, a number or values over and over, on the main diagonal of `a`; with `wrap` again after a
     tall matrix's last column, as NumPy. Raises `ValueError` for fewer than 2 dimensions, or more of different
     sizes.

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from ..standard.creation import arange, diag, linspace
 from ..standard.elementwise import less_equal, multiply, pow
 from ..standard.scans import cumulative_prod
 from ..standard.searching import nonzero
+
+if TYPE_CHECKING:
+    from ...typing import ArrayLike, DeviceLike, DTypeLike, ShapeLike
 
 __all__ = [
     "asanyarray",
@@ -46,8 +49,8 @@ __all__ = [
 
 
 def logspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None,
-    *, device: Any = None,
+    start: complex, stop: complex, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: DTypeLike = None,
+    *, device: DeviceLike = None,
 ) -> ndarray:  # fmt: skip
     """`num` numbers from `base ** start` to `base ** stop` with equal ratios; values as NumPy's.
 
@@ -60,7 +63,13 @@ def logspace(
 
 
 def geomspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, *, device: Any = None
+    start: complex,
+    stop: complex,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike = None,
+    *,
+    device: DeviceLike = None,
 ) -> ndarray:
     """`num` numbers from `start` to `stop` with equal ratios; both ends are exact. Raises `ValueError` for 0,
     and for real numbers of opposite signs.
@@ -72,7 +81,7 @@ def geomspace(
     if not start or not stop:
         raise ValueError(f"geomspace(): a geometric sequence has no 0, got {start!r} and {stop!r}")
     kind = complex128 if isinstance(start, complex) or isinstance(stop, complex) else float64
-    if kind is float64 and (start < 0) != (stop < 0):  # pyright: ignore
+    if kind is float64 and (start < 0) != (stop < 0):  # type: ignore[operator]
         raise ValueError(f"geomspace(): {start!r} and {stop!r} have opposite signs; name complex numbers")
     values = np.geomspace(start, stop, num, endpoint=endpoint)
     if dtype is not None:
@@ -80,7 +89,9 @@ def geomspace(
     return asarray(values, device=device)
 
 
-def tri(n: int, m: int | None = None, /, k: int = 0, dtype: Any = float64, *, device: Any = None) -> ndarray:
+def tri(
+    n: int, m: int | None = None, /, k: int = 0, dtype: DTypeLike = float64, *, device: DeviceLike = None
+) -> ndarray:
     """A matrix of `n` by `m` (as many unless given) with 1 up to diagonal `k`, 0 above it.
 
     >>> import pyarray as pa
@@ -95,7 +106,7 @@ def _below(rows: int, columns: int, k: int, device: Any = None) -> ndarray:
     return less_equal(arange(columns, device=device), (down + operator.index(k))[:, None])
 
 
-def vander(x: Any, /, N: int | None = None, increasing: bool = False) -> ndarray:
+def vander(x: ArrayLike, /, N: int | None = None, increasing: bool = False) -> ndarray:
     """Matrix whose columns are the powers of the 1-D `x`: the highest, N - 1, first unless `increasing`;
     int64, float64 or complex128.
 
@@ -119,7 +130,7 @@ def vander(x: Any, /, N: int | None = None, increasing: bool = False) -> ndarray
     return out
 
 
-def diagflat(v: Any, /, k: int = 0) -> ndarray:
+def diagflat(v: ArrayLike, /, k: int = 0) -> ndarray:
     """The matrix with the flattened `v` on its diagonal `k`, 0 elsewhere.
 
     >>> import pyarray as pa
@@ -132,7 +143,9 @@ def diagflat(v: Any, /, k: int = 0) -> ndarray:
 # ---- indices
 
 
-def indices(dimensions: Any, dtype: Any = int64, sparse: bool = False, *, device: Any = None) -> Any:
+def indices(
+    dimensions: ShapeLike, dtype: DTypeLike = int64, sparse: bool = False, *, device: DeviceLike = None
+) -> Any:
     """The index of each element of a grid: an array of shape (axes, *dimensions), or with `sparse` a tuple of
     arrays that broadcast.
 
@@ -153,7 +166,7 @@ def indices(dimensions: Any, dtype: Any = int64, sparse: bool = False, *, device
     return out
 
 
-def ix_(*arrays: Any) -> tuple[ndarray, ...]:
+def ix_(*arrays: ArrayLike) -> tuple[ndarray, ...]:
     """1-D arrays of indices, or masks, as index arrays of the grid over them: `a[ix_(rows, columns)]`.
 
     >>> import pyarray as pa
@@ -173,7 +186,12 @@ def ix_(*arrays: Any) -> tuple[ndarray, ...]:
 
 
 def fromfunction(
-    function: Callable[..., Any], shape: Any, *, dtype: Any = float64, device: Any = None, **kwargs: Any
+    function: Callable[..., Any],
+    shape: ShapeLike,
+    *,
+    dtype: DTypeLike = float64,
+    device: DeviceLike = None,
+    **kwargs: Any,
 ) -> Any:
     """`function` of the index arrays of a grid of `shape`, in `dtype`.
 
@@ -184,7 +202,7 @@ def fromfunction(
     return function(*indices(shape, dtype=dtype, device=device), **kwargs)
 
 
-def unravel_index(positions: Any, shape: Any, order: str = "C") -> tuple[ndarray, ...]:
+def unravel_index(positions: ArrayLike, shape: ShapeLike, order: str = "C") -> tuple[ndarray, ...]:
     """Indices, an array per axis of `shape`, of flat positions in C order, or with `order` "F" in Fortran's.
     Raises `ValueError` for positions out of range, which the device is asked for.
 
@@ -209,7 +227,9 @@ def _from_the_last(name: str, order: str) -> bool:
     return order == "C"
 
 
-def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> ndarray:
+def ravel_multi_index(
+    multi_index: Sequence[ArrayLike], dims: ShapeLike, mode: Any = "raise", order: str = "C"
+) -> ndarray:
     """Flat positions in C order, or with `order` "F" in Fortran's, of indices, an array per axis of `dims`.
     Indices out of range: `mode`, which may be one for each axis, "raise" (`ValueError`), "wrap" around, or
     "clip" to the ends.
@@ -250,7 +270,7 @@ def _check_range(name: str, index: Any, size: int) -> None:
         raise ValueError(f"{name}(): an index is out of bounds, they run from 0 to {size - 1}")
 
 
-def diag_indices(n: int, ndim: int = 2, *, device: Any = None) -> tuple[ndarray, ...]:
+def diag_indices(n: int, ndim: int = 2, *, device: DeviceLike = None) -> tuple[ndarray, ...]:
     """Index arrays of the main diagonal of an array whose `ndim` axes have size `n`.
 
     >>> import pyarray as pa
@@ -260,7 +280,7 @@ def diag_indices(n: int, ndim: int = 2, *, device: Any = None) -> tuple[ndarray,
     return (arange(n, device=device),) * ndim
 
 
-def diag_indices_from(x: Any) -> tuple[ndarray, ...]:
+def diag_indices_from(x: ArrayLike) -> tuple[ndarray, ...]:
     """`diag_indices` for the array `x`, whose axes are of one size. Raises `ValueError` for other shapes.
 
     >>> import pyarray as pa
@@ -273,7 +293,9 @@ def diag_indices_from(x: Any) -> tuple[ndarray, ...]:
     return diag_indices(x.shape[0], x.ndim, device=x.device)
 
 
-def tril_indices(n: int, k: int = 0, m: int | None = None, *, device: Any = None) -> tuple[ndarray, ...]:
+def tril_indices(
+    n: int, k: int = 0, m: int | None = None, *, device: DeviceLike = None
+) -> tuple[ndarray, ...]:
     """Index arrays of the elements of an `n` by `m` matrix up to diagonal `k`. Waits for the device.
 
     >>> import pyarray as pa
@@ -283,7 +305,9 @@ def tril_indices(n: int, k: int = 0, m: int | None = None, *, device: Any = None
     return nonzero(_below(n, n if m is None else m, k, device))
 
 
-def triu_indices(n: int, k: int = 0, m: int | None = None, *, device: Any = None) -> tuple[ndarray, ...]:
+def triu_indices(
+    n: int, k: int = 0, m: int | None = None, *, device: DeviceLike = None
+) -> tuple[ndarray, ...]:
     """Index arrays of the elements of an `n` by `m` matrix from diagonal `k` on. Waits for the device.
 
     >>> import pyarray as pa
@@ -300,7 +324,7 @@ def _matrix(name: str, x: Any) -> ndarray:
     return x
 
 
-def tril_indices_from(x: Any, k: int = 0) -> tuple[ndarray, ...]:
+def tril_indices_from(x: ArrayLike, k: int = 0) -> tuple[ndarray, ...]:
     """`tril_indices` for the matrix `x`. Raises `ValueError` for another rank.
 
     >>> import pyarray as pa
@@ -311,7 +335,7 @@ def tril_indices_from(x: Any, k: int = 0) -> tuple[ndarray, ...]:
     return tril_indices(x.shape[0], k, x.shape[1], device=x.device)
 
 
-def triu_indices_from(x: Any, k: int = 0) -> tuple[ndarray, ...]:
+def triu_indices_from(x: ArrayLike, k: int = 0) -> tuple[ndarray, ...]:
     """`triu_indices` for the matrix `x`. Raises `ValueError` for another rank.
 
     >>> import pyarray as pa
@@ -325,7 +349,7 @@ def triu_indices_from(x: Any, k: int = 0) -> tuple[ndarray, ...]:
 # ---- what is there
 
 
-def copy(x: Any, /, order: str = "K") -> ndarray:
+def copy(x: ArrayLike, /, order: str = "K") -> ndarray:
     """A fresh array without gaps with the same elements. `order` is how it lies in memory: "K" as `x`, "C",
     "F", or "A" (as `x` where that is "F", else "C").
 
@@ -336,7 +360,7 @@ def copy(x: Any, /, order: str = "K") -> ndarray:
     return asarray(x).copy(order)
 
 
-def asanyarray(x: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
+def asanyarray(x: ArrayLike, dtype: DTypeLike = None, *, device: DeviceLike = None) -> ndarray:
     """`asarray`: there are no other kinds of array.
 
     >>> import pyarray as pa
@@ -346,7 +370,7 @@ def asanyarray(x: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
     return asarray(x, dtype=dtype, device=device)
 
 
-def ascontiguousarray(x: Any, dtype: Any = None, *, device: Any = None) -> ndarray:
+def ascontiguousarray(x: ArrayLike, dtype: DTypeLike = None, *, device: DeviceLike = None) -> ndarray:
     """`x` as a C-contiguous array of 1 or more dimensions: itself where it is one, else a copy.
 
     >>> import pyarray as pa
@@ -359,7 +383,7 @@ def ascontiguousarray(x: Any, dtype: Any = None, *, device: Any = None) -> ndarr
 
 
 def frombuffer(
-    buffer: Any, dtype: Any = float64, count: int = -1, offset: int = 0, *, device: Any = None
+    buffer: Any, dtype: DTypeLike = float64, count: int = -1, offset: int = 0, *, device: DeviceLike = None
 ) -> ndarray:
     """The bytes of a host buffer as a 1-D array: `count` elements (-1: all) from byte `offset` on. On the CPU
     it shares the buffer's memory. Raises `ValueError` where the sizes don't fit.
@@ -371,7 +395,7 @@ def frombuffer(
     return asarray(np.frombuffer(buffer, asdtype(dtype).numpy, count, offset), device=device)
 
 
-def fromiter(iterable: Any, dtype: Any, count: int = -1, *, device: Any = None) -> ndarray:
+def fromiter(iterable: Any, dtype: DTypeLike, count: int = -1, *, device: DeviceLike = None) -> ndarray:
     """A 1-D array of what an iterable gives, at most `count` of it.
 
     >>> import pyarray as pa

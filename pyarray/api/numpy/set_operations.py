@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...array import ndarray
 from ...array_convert import asarray
@@ -15,6 +15,9 @@ from ..standard.manipulation import concat
 from ..standard.searching import nonzero
 from ..standard.sets import isin, unique
 from ..standard.sorting import argsort, sort
+
+if TYPE_CHECKING:
+    from ...typing import ArrayLike
 
 __all__ = ["ediff1d", "in1d", "intersect1d", "setdiff1d", "setxor1d", "union1d"]
 
@@ -31,7 +34,7 @@ def _chosen(x: ndarray, mask: ndarray) -> Any:
     return operation("take")(x, nonzero(mask)[0])
 
 
-def union1d(x1: Any, x2: Any, /) -> ndarray:
+def union1d(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """The distinct elements of both arrays, in order, as a 1-D array of their common type.
 
     Raises `TypeError` for dtypes without a common one, `ValueError` for arrays on two devices.
@@ -44,7 +47,9 @@ def union1d(x1: Any, x2: Any, /) -> ndarray:
     return found
 
 
-def intersect1d(x1: Any, x2: Any, /, assume_unique: bool = False, return_indices: bool = False) -> Any:
+def intersect1d(
+    x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False, return_indices: bool = False
+) -> Any:
     """The distinct elements that are in both arrays, in order. With `return_indices` also where the first of
     each is in the flattened `x1` and `x2` (int64). `assume_unique` says that no array has an element twice.
 
@@ -83,7 +88,7 @@ def _distinct(x: ndarray, with_places: bool) -> tuple[Any, ...]:
     return result if with_places else (result,)
 
 
-def setdiff1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> ndarray:
+def setdiff1d(x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False) -> ndarray:
     """The distinct elements of `x1` that are not in `x2`, in order; with `assume_unique` all that are not, as
     they come.
 
@@ -101,7 +106,7 @@ def setdiff1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> ndarray:
     return found
 
 
-def setxor1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> ndarray:
+def setxor1d(x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False) -> ndarray:
     """The distinct elements that are in one of the arrays only, in order. `assume_unique` says that no array
     has an element twice.
 
@@ -123,7 +128,7 @@ def setxor1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> ndarray:
     return found
 
 
-def in1d(x1: Any, x2: Any, /, assume_unique: bool = False, invert: bool = False) -> ndarray:
+def in1d(x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False, invert: bool = False) -> ndarray:
     """`isin` of the flattened `x1`: NumPy's older name.
 
     >>> import pyarray as pa
@@ -135,7 +140,7 @@ def in1d(x1: Any, x2: Any, /, assume_unique: bool = False, invert: bool = False)
     return isin(first.ravel(), x2, assume_unique, invert)
 
 
-def ediff1d(x: Any, /, to_end: Any = None, to_begin: Any = None) -> ndarray:
+def ediff1d(x: ArrayLike, /, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> ndarray:
     """Differences between neighbours of the flattened `x`, with `to_begin` put before and `to_end` after
     them, in the type of `x`.
 

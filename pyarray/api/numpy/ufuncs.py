@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...array import ndarray
 from ...array_convert import asarray
@@ -16,6 +16,9 @@ from ..core.registry import method
 from ..core.ufunc import as_operands
 from ..standard import elementwise
 from ..standard.elementwise import INT, REAL, divide, floor_divide, multiply, pow, remainder, trunc, ufunc
+
+if TYPE_CHECKING:
+    from ...typing import ArrayLike
 
 __all__ = [
     "angle", "around", "deg2rad", "degrees", "divmod", "fabs", "fix", "float_power", "fmax", "fmin", "gcd",
@@ -115,7 +118,7 @@ fix, radians, degrees = trunc, deg2rad, rad2deg
 
 
 @replayable
-def angle(z: Any, /, deg: bool = False) -> ndarray:
+def angle(z: ArrayLike, /, deg: bool = False) -> ndarray:
     """Argument of complex numbers in radians, or degrees with `deg`; of real ones 0 or pi.
 
     >>> import pyarray as pa
@@ -126,7 +129,7 @@ def angle(z: Any, /, deg: bool = False) -> ndarray:
 
 
 @replayable
-def divmod(x1: Any, x2: Any, /) -> tuple[ndarray, ndarray]:
+def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[ndarray, ndarray]:
     """`floor_divide` and `remainder`.
 
     >>> import pyarray as pa
@@ -137,7 +140,7 @@ def divmod(x1: Any, x2: Any, /) -> tuple[ndarray, ndarray]:
 
 
 @replayable
-def around(x: Any, /, decimals: int = 0, *, out: ndarray | None = None) -> ndarray:
+def around(x: ArrayLike, /, decimals: int = 0, *, out: ndarray | None = None) -> ndarray:
     """Elements rounded to `decimals` places after the point, in front of it where negative; ties to even.
 
     As NumPy's, it scales, rounds and scales back. Raises `TypeError` for bools.
@@ -164,7 +167,7 @@ round = method(around, "round")
 
 
 @replayable
-def float_power(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray:
+def float_power(x1: ArrayLike, x2: ArrayLike, /, *, out: ndarray | None = None) -> ndarray:
     """`pow` in float64, or complex128.
 
     >>> import pyarray as pa

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from ...jit.replay import replayable
 from ...kernels.elementwise import creation
 from ...memory.host_access import host_access
 from ..core.ufunc import as_array_like
+
+if TYPE_CHECKING:
+    from ...typing import ArrayLike, DeviceLike, DTypeLike, ShapeLike
 
 __all__ = [
     "arange",
@@ -46,8 +49,9 @@ __all__ = [
 
 
 def arange(
-    start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None
-) -> ndarray:
+    start: ArrayLike, /, stop: ArrayLike | None = None, step: ArrayLike = 1, dtype: DTypeLike = None, *,
+    device: DeviceLike = None,
+) -> ndarray:  # fmt: skip
     """Evenly spaced numbers from `start` (0 when only one number is given) up to, but without, `stop`; values
     as NumPy's.
 
@@ -58,30 +62,27 @@ def arange(
     >>> pa.arange(2, 8, 3).tolist()
     [2, 5]
     """
-    if stop is None:
-        start, stop = 0, start
-    start, stop, step = (
-        _real("arange", name, x) for name, x in (("start", start), ("stop", stop), ("step", step))
-    )
-    kind = asdtype(dtype) if dtype is not None else _default(start, stop, step)
-    if step == 0:
+    given = (0, start, step) if stop is None else (start, stop, step)
+    first, last, by = (_real("arange", *x) for x in zip(("start", "stop", "step"), given, strict=True))
+    kind = asdtype(dtype) if dtype is not None else _default(first, last, by)
+    if by == 0:
         raise ZeroDivisionError("arange(): the step must not be 0; use full for equal numbers")
-    count = (stop - start) / step
+    count = (last - first) / by
     if not math.isfinite(count):
-        raise ValueError(f"arange(): no finite number of steps of {step!r} leads from {start!r} to {stop!r}")
+        raise ValueError(f"arange(): no finite number of steps of {by!r} leads from {first!r} to {last!r}")
     out = _empty(max(math.ceil(count), 0), kind, device)
     if out.size > 2 and kind.kind == "b":
         raise TypeError(
             f"arange(): {out.size} numbers don't fit into bool, which has two; name an integer dtype"
         )
     # the difference of the first two numbers in the array's own type is the step, as in NumPy
-    first = np.empty(2, kind.numpy)
-    first[:] = start
+    two = np.empty(2, kind.numpy)
+    two[:] = first
     if out.size > 1:
-        first[1] = start + step
-    wide = first.astype(np.float32) if kind.kind == "f" and kind.itemsize == 2 else first
+        two[1] = first + by
+    wide = two.astype(np.float32) if kind.kind == "f" and kind.itemsize == 2 else two
     if kind.kind in "biu":
-        creation.ramp(out, int(first[0]), int(first[1]))
+        creation.ramp(out, int(two[0]), int(two[1]))
     else:
         creation.ramp(out, wide[0].item(), wide[1].item())
     return out
@@ -104,39 +105,18 @@ def _default(*numbers: Any) -> DType:
 
 @overload
 def linspace(
-    start: Any,
-    stop: Any,
-    /,
-    num: int = 50,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    endpoint: bool = True,
-    retstep: Literal[False] = False,
-) -> ndarray: ...
+    start: ArrayLike, stop: ArrayLike, /, num: int = 50, *, dtype: DTypeLike = None, device: DeviceLike = None,
+    endpoint: bool = True, retstep: Literal[False] = False,
+) -> ndarray: ...  # fmt: skip
 @overload
 def linspace(
-    start: Any,
-    stop: Any,
-    /,
-    num: int = 50,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    endpoint: bool = True,
-    retstep: Literal[True],
-) -> tuple[ndarray, Any]: ...
+    start: ArrayLike, stop: ArrayLike, /, num: int = 50, *, dtype: DTypeLike = None, device: DeviceLike = None,
+    endpoint: bool = True, retstep: Literal[True],
+) -> tuple[ndarray, Any]: ...  # fmt: skip
 def linspace(
-    start: Any,
-    stop: Any,
-    /,
-    num: int = 50,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    endpoint: bool = True,
-    retstep: bool = False,
-) -> Any:
+    start: ArrayLike, stop: ArrayLike, /, num: int = 50, *, dtype: DTypeLike = None, device: DeviceLike = None,
+    endpoint: bool = True, retstep: bool = False,
+) -> Any:  # fmt: skip
     """`num` evenly spaced numbers from `start` to `stop`, which is the last one unless `endpoint` is False;
     values as NumPy's. With `retstep`, these and the step, a Python number: NaN where there is none.
 
@@ -177,7 +157,9 @@ def _number(parameter: str, x: Any) -> Any:
     return x if isinstance(x, complex) else float(x)
 
 
-def empty(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> ndarray:
+def empty(
+    shape: ShapeLike, dtype: DTypeLike = None, order: str = "C", *, device: DeviceLike = None
+) -> ndarray:
     """A new array of `shape` with arbitrary contents; dtype float64 unless given. `order` is "C" (the last
     axis fastest in memory) or "F" (the first one).
 
@@ -197,7 +179,9 @@ def _new(shape: Any, dtype: Any, order: str, device: Any) -> ndarray:
     return result
 
 
-def zeros(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> ndarray:
+def zeros(
+    shape: ShapeLike, dtype: DTypeLike = None, order: str = "C", *, device: DeviceLike = None
+) -> ndarray:
     """A new array of `shape` filled with 0; dtype float64 unless given. Raises as `empty`.
 
     >>> import pyarray as pa
@@ -215,7 +199,9 @@ def _zeroed(a: ndarray) -> ndarray:
     return a
 
 
-def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> ndarray:
+def ones(
+    shape: ShapeLike, dtype: DTypeLike = None, order: str = "C", *, device: DeviceLike = None
+) -> ndarray:
     """A new array of `shape` filled with 1; dtype float64 unless given. Raises as `empty`.
 
     >>> import pyarray as pa
@@ -225,7 +211,10 @@ def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None)
     return _filled(_new(shape, dtype, order, device), 1)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> ndarray:
+def full(
+    shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike = None, order: str = "C", *,
+    device: DeviceLike = None,
+) -> ndarray:  # fmt: skip
     """A new array of `shape` filled with `fill_value`: a number or an array that broadcasts. Its type decides
     the dtype unless given.
 
@@ -264,8 +253,9 @@ def _like(x: Any, shape: Any, dtype: Any, order: str, device: Any) -> ndarray:
 
 
 def empty_like(
-    x: Any, /, dtype: Any = None, order: str = "K", *, device: Any = None, shape: Any = None
-) -> ndarray:
+    x: ArrayLike, /, dtype: DTypeLike = None, order: str = "K", *, device: DeviceLike = None,
+    shape: ShapeLike | None = None,
+) -> ndarray:  # fmt: skip
     """As `empty`, with shape, dtype and device of `x` unless given. `order` is "K" (axes lie as those of
     `x`), "C", "F", or "A" ("F" where `x` is, else "C").
 
@@ -277,8 +267,9 @@ def empty_like(
 
 
 def zeros_like(
-    x: Any, /, dtype: Any = None, order: str = "K", *, device: Any = None, shape: Any = None
-) -> ndarray:
+    x: ArrayLike, /, dtype: DTypeLike = None, order: str = "K", *, device: DeviceLike = None,
+    shape: ShapeLike | None = None,
+) -> ndarray:  # fmt: skip
     """As `zeros`, with shape, dtype and device of `x` unless given.
 
     >>> import pyarray as pa
@@ -289,8 +280,9 @@ def zeros_like(
 
 
 def ones_like(
-    x: Any, /, dtype: Any = None, order: str = "K", *, device: Any = None, shape: Any = None
-) -> ndarray:
+    x: ArrayLike, /, dtype: DTypeLike = None, order: str = "K", *, device: DeviceLike = None,
+    shape: ShapeLike | None = None,
+) -> ndarray:  # fmt: skip
     """As `ones`, with shape, dtype and device of `x` unless given.
 
     >>> import pyarray as pa
@@ -301,15 +293,9 @@ def ones_like(
 
 
 def full_like(
-    x: Any,
-    /,
-    fill_value: Any,
-    dtype: Any = None,
-    order: str = "K",
-    *,
-    device: Any = None,
-    shape: Any = None,
-) -> ndarray:
+    x: ArrayLike, /, fill_value: ArrayLike, dtype: DTypeLike = None, order: str = "K", *,
+    device: DeviceLike = None, shape: ShapeLike | None = None,
+) -> ndarray:  # fmt: skip
     """As `full`, with shape, dtype and device of `x` unless given.
 
     >>> import pyarray as pa
@@ -323,15 +309,9 @@ def full_like(
 
 
 def eye(
-    n_rows: int,
-    n_cols: int | None = None,
-    /,
-    k: int = 0,
-    dtype: Any = None,
-    order: str = "C",
-    *,
-    device: Any = None,
-) -> ndarray:
+    n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: DTypeLike = None, order: str = "C", *,
+    device: DeviceLike = None,
+) -> ndarray:  # fmt: skip
     """A matrix of `n_rows` by `n_cols` (as many unless given) with 1 on the diagonal `k` to the right of the
     main one, 0 elsewhere.
 
@@ -346,7 +326,7 @@ def eye(
     return out
 
 
-def identity(n: int, dtype: Any = None, *, device: Any = None) -> ndarray:
+def identity(n: int, dtype: DTypeLike = None, *, device: DeviceLike = None) -> ndarray:
     """The identity matrix of `n` rows: `eye(n)`.
 
     >>> import pyarray as pa
@@ -356,7 +336,7 @@ def identity(n: int, dtype: Any = None, *, device: Any = None) -> ndarray:
     return eye(n, dtype=dtype, device=device)
 
 
-def diag(x: Any, /, k: int = 0) -> ndarray:
+def diag(x: ArrayLike, /, k: int = 0) -> ndarray:
     """The diagonal `k` of a matrix, as a copy; or the matrix that has the 1-D `x` there and 0 elsewhere.
 
     Raises `ValueError` for other ranks.
@@ -396,7 +376,7 @@ def _triangle(name: str, x: Any, k: Any, lower: bool) -> ndarray:
 
 
 @replayable
-def tril(x: Any, /, k: int = 0) -> ndarray:
+def tril(x: ArrayLike, /, k: int = 0) -> ndarray:
     """A copy of the matrices in the last two axes with 0 above diagonal `k`. Raises `ValueError` for fewer
     than 2 dimensions.
 
@@ -408,7 +388,7 @@ def tril(x: Any, /, k: int = 0) -> ndarray:
 
 
 @replayable
-def triu(x: Any, /, k: int = 0) -> ndarray:
+def triu(x: ArrayLike, /, k: int = 0) -> ndarray:
     """A copy of the matrices in the last two axes with 0 below diagonal `k`. Raises `ValueError` for fewer
     than 2 dimensions.
 
@@ -419,7 +399,7 @@ def triu(x: Any, /, k: int = 0) -> ndarray:
     return _triangle("triu", x, k, False)
 
 
-def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[ndarray, ...]:
+def meshgrid(*arrays: ArrayLike, indexing: str = "xy") -> tuple[ndarray, ...]:
     """Coordinate arrays of the grid over 1-D `arrays`: copies whose axis n belongs to the n-th array, the
     first two exchanged for "xy".
 

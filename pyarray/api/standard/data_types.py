@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -14,6 +14,9 @@ from ...array_convert import asarray, to_device
 from ...driver.base import get_device
 from ...dtypes import asdtype, bfloat16, dtype_of
 from ...jit.replay import replayable
+
+if TYPE_CHECKING:
+    from ...typing import ArrayLike, DeviceLike, DTypeLike
 
 __all__ = ["astype", "can_cast", "dtype", "finfo", "iinfo", "isdtype", "result_type"]
 
@@ -49,7 +52,7 @@ class IntegerInfo:
 
 
 @replayable
-def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> ndarray:
+def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike = None) -> ndarray:
     """`x` cast to `dtype`: fresh, or with `copy=False` `x` itself where it has that dtype and device already.
 
     Raises `TypeError` for an unknown dtype, or complex numbers to a real one.
@@ -63,7 +66,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> n
     return cast if device is None else to_device(cast, get_device(device))
 
 
-def can_cast(from_: Any, to: Any, /) -> bool:
+def can_cast(from_: ArrayLike | DTypeLike, to: ArrayLike | DTypeLike, /) -> bool:
     """Whether `to` holds every value of the dtype (or of the array's dtype) `from_`.
 
     Raises `TypeError` for what is neither.
@@ -75,7 +78,7 @@ def can_cast(from_: Any, to: Any, /) -> bool:
     return rows.can_cast(dtype_of(from_), asdtype(to))
 
 
-def result_type(*operands: Any) -> np.dtype[Any]:
+def result_type(*operands: ArrayLike) -> np.dtype[Any]:
     """Common dtype of arrays, dtypes and Python scalars (weak). Raises `ValueError` for no operand and
     `TypeError` where there is no common dtype.
 
@@ -86,7 +89,7 @@ def result_type(*operands: Any) -> np.dtype[Any]:
     return rows.result_type(*operands).numpy
 
 
-def finfo(type: Any, /) -> FloatInfo:
+def finfo(type: ArrayLike | DTypeLike, /) -> FloatInfo:
     """Limits of a floating dtype, of an array's dtype, or of a complex dtype's components. Raises `TypeError`
     for other types.
 
@@ -103,7 +106,7 @@ def finfo(type: Any, /) -> FloatInfo:
     return FloatInfo(int(info.bits), eps, high, low, normal, part.numpy)
 
 
-def iinfo(type: Any, /) -> IntegerInfo:
+def iinfo(type: ArrayLike | DTypeLike, /) -> IntegerInfo:
     """Limits of an integer dtype or of an array's dtype. Raises `TypeError` for other types.
 
     >>> import pyarray as pa
@@ -117,7 +120,7 @@ def iinfo(type: Any, /) -> IntegerInfo:
     return IntegerInfo(int(info.bits), int(info.max), int(info.min), kind.numpy)
 
 
-def isdtype(dtype: Any, kind: Any) -> bool:
+def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     """Whether `dtype` is `kind`: a dtype, the name of a group of dtypes, or a tuple of these, any of which
     will do.
 

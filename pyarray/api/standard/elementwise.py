@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from ...lang.markers import kernel_math as k
 from ..core.fast_path import UfuncFunction, make_function
 from ..core.registry import method
 from ..core.ufunc import POWERS, Power, Ufunc, as_operands, can_hold, compute
+
+if TYPE_CHECKING:
+    from ...typing import ArrayLike
 
 # All ufuncs by name: no decisions.
 UFUNCS: dict[str, Ufunc] = {}
@@ -171,7 +174,9 @@ _CLIP = MapOp("clip", func(lambda x, low, high: min(max(x, low), high)))
 
 @method
 @replayable
-def clip(x: Any, /, min: Any = None, max: Any = None, *, out: ndarray | None = None) -> ndarray:
+def clip(
+    x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None, *, out: ndarray | None = None
+) -> ndarray:
     """`x` with elements below `min` raised to it and elements above `max` lowered to it; None: no limit on
     that side. NaN stays NaN.
 

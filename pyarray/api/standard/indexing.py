@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import shapes
 from ...array import ndarray
@@ -13,13 +13,21 @@ from ..core.registry import method
 from ..core.ufunc import as_array_like, store_out
 from .elementwise import clip, remainder
 
+if TYPE_CHECKING:
+    from ...typing import ArrayLike
+
 __all__ = ["take", "take_along_axis"]
 
 
 @method
 @replayable
 def take(
-    x: Any, indices: Any, /, axis: int | None = None, out: ndarray | None = None, mode: str = "raise"
+    x: ArrayLike,
+    indices: ArrayLike,
+    /,
+    axis: int | None = None,
+    out: ndarray | None = None,
+    mode: str = "raise",
 ) -> ndarray:
     """Elements of `x` at integer `indices` (of any shape, negative ones count from the end) along `axis`;
     None flattens `x`.
@@ -57,7 +65,7 @@ def within(name: str, index: Any, size: int, mode: str) -> Any:
 
 
 @replayable
-def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> ndarray:
+def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: int = -1) -> ndarray:
     """Elements of `x` at `indices` along `axis`, where the other axes run along: what `argmax` and `argsort`
     give can be passed.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from ...driver import base
 from ...driver.base import Device, get_device
 from ...dtypes import ALL, DEFAULT, bfloat16, float16
 from .data_types import isdtype
+
+if TYPE_CHECKING:
+    from ...typing import DeviceLike
 
 __all__ = ["__array_namespace_info__"]
 
@@ -28,12 +31,12 @@ class Info:
         """Where arrays are made when no device is named: `pyarray.get_default_device()`."""
         return get_device(None)
 
-    def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
+    def default_dtypes(self, *, device: DeviceLike = None) -> dict[str, np.dtype[Any]]:
         """Dtypes of Python numbers and of indices, on every device alike."""
         names = {"real floating": "f", "complex floating": "c", "integral": "i", "indexing": "i"}
         return {name: DEFAULT[kind].numpy for name, kind in names.items()}
 
-    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype[Any]]:
+    def dtypes(self, *, device: DeviceLike = None, kind: Any = None) -> dict[str, np.dtype[Any]]:
         """The standard's dtypes by name (float16 and bfloat16 are beyond it), those of `kind` (as for
         `isdtype`) where one is given. Raises `ValueError` for another kind.
         """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import dtypes, shapes
 from ...array import ndarray, type_key, unchecked_array
@@ -14,6 +14,9 @@ from ...kernels.reduce.dot import is_narrow, narrow_matvec
 from ...memory.buffer import Buffer
 from ..core.ufunc import STRIDES, as_operands, common_device, compute_out
 from .statistical import as_operand
+
+if TYPE_CHECKING:
+    from ...typing import ArrayLike
 
 __all__ = ["matmul", "matrix_transpose"]
 
@@ -59,7 +62,7 @@ def _in_other_memory(x: ndarray, out: ndarray) -> bool:
     return bool(memory.ptr + memory.nbytes <= target.ptr or target.ptr + target.nbytes <= memory.ptr)
 
 
-def matmul(x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray:
+def matmul(x1: ArrayLike, x2: ArrayLike, /, *, out: ndarray | None = None) -> ndarray:
     """Matrix product of (..., M, K) and (..., K, N): (..., M, N); leading axes broadcast. A 1-D operand is a
     row on the left and a column on the right, and its axis is dropped from the result. K = 0 gives zeros.
 

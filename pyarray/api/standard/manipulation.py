@@ -7,7 +7,7 @@ import itertools
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from ...jit.replay import replayable
 from ...kernels.index.concatenate import can_concatenate, launch_concat
 from ..core.registry import method
 from ..core.ufunc import as_array_like
+
+if TYPE_CHECKING:
+    from ...typing import ArrayLike, AxisLike, DTypeLike, ShapeLike
 
 __all__ = [
     "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "concatenate", "expand_dims", "flip",
@@ -47,7 +50,7 @@ def broadcast_shapes(*given: Any) -> tuple[int, ...]:
     return shapes.broadcast_shapes(*map(shapes.resolve_shape, given))
 
 
-def broadcast_to(x: Any, /, shape: Any) -> ndarray:
+def broadcast_to(x: ArrayLike, /, shape: ShapeLike) -> ndarray:
     """`x` as an array of `shape`: a read-only view with a stride of 0 along repeated axes. Raises
     `ValueError` where it doesn't fit, and for more elements than can be counted.
 
@@ -67,7 +70,7 @@ def broadcast_to(x: Any, /, shape: Any) -> ndarray:
     return view
 
 
-def broadcast_arrays(*arrays: Any) -> tuple[ndarray, ...]:
+def broadcast_arrays(*arrays: ArrayLike) -> tuple[ndarray, ...]:
     """The arrays broadcast together, as read-only views. Raises `ValueError` where they don't fit.
 
     >>> import pyarray as pa
@@ -82,7 +85,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[ndarray, ...]:
 # ---- views
 
 
-def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> ndarray:
+def reshape(x: ArrayLike, /, shape: ShapeLike, order: str = "C", *, copy: bool | None = None) -> ndarray:
     """The same elements in another shape, one size of which may be -1: a view where strides allow, else a
     copy. `order` is the one in which elements are read and written: "C", "F" or "A" (as they lie).
 
@@ -96,7 +99,7 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     return asarray(x).reshape(shape, order=order, copy=copy)
 
 
-def ravel(x: Any, /, order: str = "C") -> ndarray:
+def ravel(x: ArrayLike, /, order: str = "C") -> ndarray:
     """All elements as a contiguous 1-D array: a view where they follow each other in memory, else a copy.
     `order` is "C" (the last axis fastest), "F" (the first), "A" ("F" where that alone is a view) or "K" (as
     they lie in memory).
@@ -108,7 +111,7 @@ def ravel(x: Any, /, order: str = "C") -> ndarray:
     return asarray(x).ravel(order)
 
 
-def expand_dims(x: Any, /, axis: Any = 0) -> ndarray:
+def expand_dims(x: ArrayLike, /, axis: AxisLike = 0) -> ndarray:
     """View with new axes of size 1 at `axis` (an int or a tuple of ints), counted in the result.
 
     Raises `AxisError` (an `IndexError` and a `ValueError`) for an axis out of range.
@@ -123,7 +126,7 @@ def expand_dims(x: Any, /, axis: Any = 0) -> ndarray:
     return x[tuple(None if k in new else slice(None) for k in range(x.ndim + count))]
 
 
-def squeeze(x: Any, /, axis: Any = None) -> ndarray:
+def squeeze(x: ArrayLike, /, axis: AxisLike = None) -> ndarray:
     """View without the axes of size 1, or without those named. Raises `ValueError` when one of them has
     another size.
 
@@ -134,7 +137,7 @@ def squeeze(x: Any, /, axis: Any = None) -> ndarray:
     return asarray(x).squeeze(axis)
 
 
-def permute_dims(x: Any, /, axes: Any) -> ndarray:
+def permute_dims(x: ArrayLike, /, axes: Sequence[int]) -> ndarray:
     """View with the axes in the order `axes`. Raises `ValueError` unless each axis comes once.
 
     >>> import pyarray as pa
@@ -144,7 +147,7 @@ def permute_dims(x: Any, /, axes: Any) -> ndarray:
     return asarray(x).transpose(tuple(axes))
 
 
-def transpose(x: Any, /, axes: Any = None) -> ndarray:
+def transpose(x: ArrayLike, /, axes: AxisLike = None) -> ndarray:
     """View with the axes in the order `axes`, reversed without one.
 
     >>> import pyarray as pa
@@ -154,7 +157,7 @@ def transpose(x: Any, /, axes: Any = None) -> ndarray:
     return asarray(x).transpose(axes)
 
 
-def swapaxes(x: Any, /, axis1: int, axis2: int) -> ndarray:
+def swapaxes(x: ArrayLike, /, axis1: int, axis2: int) -> ndarray:
     """View with two axes exchanged.
 
     >>> import pyarray as pa
@@ -164,7 +167,7 @@ def swapaxes(x: Any, /, axis1: int, axis2: int) -> ndarray:
     return asarray(x).swapaxes(axis1, axis2)
 
 
-def moveaxis(x: Any, source: Any, destination: Any, /) -> ndarray:
+def moveaxis(x: ArrayLike, source: AxisLike, destination: AxisLike, /) -> ndarray:
     """View with the axes `source` at the places `destination`; the others keep their order.
 
     Raises `AxisError` for an axis out of range, `ValueError` for numbers of axes that differ or an axis named
@@ -186,7 +189,7 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> ndarray:
     return permute_dims(x, order)
 
 
-def flip(x: Any, /, axis: Any = None) -> ndarray:
+def flip(x: ArrayLike, /, axis: AxisLike = None) -> ndarray:
     """View with the elements in reverse order along `axis` (None: all, an int, or a tuple of ints).
 
     >>> import pyarray as pa
@@ -198,7 +201,7 @@ def flip(x: Any, /, axis: Any = None) -> ndarray:
     return x[(*(slice(None, None, -1) if k in axes else slice(None) for k in range(x.ndim)), ...)]
 
 
-def unstack(x: Any, /, axis: int = 0) -> tuple[ndarray, ...]:
+def unstack(x: ArrayLike, /, axis: int = 0) -> tuple[ndarray, ...]:
     """The slices of `x` along `axis`, which they lack, as views. Raises `ValueError` for a 0-d array.
 
     >>> import pyarray as pa
@@ -230,7 +233,9 @@ def _arrays(name: str, sequence: Any) -> list[ndarray]:
 
 
 @replayable
-def concat(arrays: Any, /, axis: Any = 0, *, dtype: Any = None) -> ndarray:
+def concat(
+    arrays: Sequence[ArrayLike] | ndarray, /, axis: AxisLike = 0, *, dtype: DTypeLike = None
+) -> ndarray:
     """The arrays one after the other along `axis`, flattened first for None; in their common dtype unless one
     is given.
 
@@ -271,7 +276,7 @@ concatenate = concat
 
 
 @replayable
-def stack(arrays: Any, /, axis: int = 0) -> ndarray:
+def stack(arrays: Sequence[ArrayLike] | ndarray, /, axis: int = 0) -> ndarray:
     """The arrays, of one shape, side by side along a new axis, in their common dtype. Raises `ValueError` for
     other shapes or no array.
 
@@ -296,7 +301,7 @@ def stack(arrays: Any, /, axis: int = 0) -> ndarray:
 
 @method
 @replayable
-def repeat(x: Any, repeats: Any, /, axis: Any = None) -> ndarray:
+def repeat(x: ArrayLike, repeats: ArrayLike, /, axis: AxisLike = None) -> ndarray:
     """Each element of `x` along `axis` `repeats` times: an int, or one per element. `axis=None` flattens.
 
     Counts are read from the device when they are in an array, since they decide the shape. Raises
@@ -337,7 +342,7 @@ def _counts(repeats: Any, size: int) -> Any:
 
 
 @replayable
-def tile(x: Any, repetitions: Any, /) -> ndarray:
+def tile(x: ArrayLike, repetitions: ShapeLike, /) -> ndarray:
     """Copies of `x` side by side, `repetitions` times along each axis; the shorter of shape and repetitions
     is led by ones.
 
@@ -360,7 +365,7 @@ def tile(x: Any, repetitions: Any, /) -> ndarray:
 
 
 @replayable
-def roll(x: Any, /, shift: Any, axis: Any = None) -> ndarray:
+def roll(x: ArrayLike, /, shift: AxisLike, axis: AxisLike = None) -> ndarray:
     """A copy whose elements are moved on by `shift` places along `axis`, around the end; `axis=None` rolls
     the flattened array.
 
@@ -374,12 +379,12 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> ndarray:
     x = asarray(x)
     if axis is None:
         return roll(x.reshape(x.size), shift, axis=0).reshape(x._shape)
-    axes: Sequence[int] = axis if isinstance(axis, (tuple, list)) else (axis,)
-    steps: Sequence[int] = shift if isinstance(shift, (tuple, list)) else (shift,)
+    axes: list[Any] = list(axis) if isinstance(axis, (tuple, list)) else [axis]
+    steps: list[Any] = list(shift) if isinstance(shift, (tuple, list)) else [shift]
     if len(steps) == 1 or len(axes) == 1:
         steps, axes = (
-            list(steps) * (len(axes) if len(steps) == 1 else 1),
-            list(axes) * (len(steps) if len(axes) == 1 else 1),
+            steps * (len(axes) if len(steps) == 1 else 1),
+            axes * (len(steps) if len(axes) == 1 else 1),
         )
     if len(steps) != len(axes):
         raise ValueError(

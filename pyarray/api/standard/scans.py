@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import shapes
 from ...array import ndarray
@@ -18,16 +18,19 @@ from .elementwise import not_equal, subtract
 from .manipulation import broadcast_to, concat
 from .statistical import as_operand, total_dtype
 
+if TYPE_CHECKING:
+    from ...typing import ArrayLike, DTypeLike
+
 __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff"]
 
 
 @replayable
 def cumulative_sum(
-    x: Any,
+    x: ArrayLike,
     /,
     *,
     axis: int | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike = None,
     include_initial: bool = False,
     out: ndarray | None = None,
 ) -> ndarray:
@@ -46,11 +49,11 @@ def cumulative_sum(
 
 @replayable
 def cumulative_prod(
-    x: Any,
+    x: ArrayLike,
     /,
     *,
     axis: int | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike = None,
     include_initial: bool = False,
     out: ndarray | None = None,
 ) -> ndarray:
@@ -66,7 +69,9 @@ def cumulative_prod(
 
 @method
 @replayable
-def cumsum(x: Any, /, axis: int | None = None, dtype: Any = None, out: ndarray | None = None) -> ndarray:
+def cumsum(
+    x: ArrayLike, /, axis: int | None = None, dtype: DTypeLike = None, out: ndarray | None = None
+) -> ndarray:
     """NumPy's `cumulative_sum`: without an axis, along the flattened array.
 
     >>> import pyarray as pa
@@ -78,7 +83,9 @@ def cumsum(x: Any, /, axis: int | None = None, dtype: Any = None, out: ndarray |
 
 @method
 @replayable
-def cumprod(x: Any, /, axis: int | None = None, dtype: Any = None, out: ndarray | None = None) -> ndarray:
+def cumprod(
+    x: ArrayLike, /, axis: int | None = None, dtype: DTypeLike = None, out: ndarray | None = None
+) -> ndarray:
     """NumPy's `cumulative_prod`: without an axis, along the flattened array.
 
     >>> import pyarray as pa
@@ -129,7 +136,14 @@ def _without_shared_buffer(x: ndarray, out: ndarray) -> ndarray:
 
 
 @replayable
-def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> ndarray:
+def diff(
+    x: ArrayLike,
+    /,
+    n: int = 1,
+    axis: int = -1,
+    prepend: ArrayLike | None = None,
+    append: ArrayLike | None = None,
+) -> ndarray:
     """Differences of neighbours along `axis`, `n` times; `!=` of bools. `prepend` and `append` are arrays, or
     numbers that stand for one element along the axis, to put before and after `x` first.
 

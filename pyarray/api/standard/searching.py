@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from ... import shapes
 from ...array import empty, ndarray
@@ -22,17 +22,20 @@ from ..core.ufunc import ARRAYS, as_array_like, as_operands, common_device, comp
 from .elementwise import not_equal
 from .statistical import as_operand, reduce_contiguous, reduction
 
+if TYPE_CHECKING:
+    from ...typing import ArrayLike, AxisLike
+
 __all__ = ["argmax", "argmin", "count_nonzero", "nonzero", "searchsorted", "where"]
 
 _WHERE = MapOp("where", func(lambda c, x, y: x if c else y), raw=(0,))
 
 
 @overload
-def where(condition: Any, /) -> tuple[ndarray, ...]: ...
+def where(condition: ArrayLike, /) -> tuple[ndarray, ...]: ...
 @overload
-def where(condition: Any, x1: Any, x2: Any, /) -> ndarray: ...
+def where(condition: ArrayLike, x1: ArrayLike, x2: ArrayLike, /) -> ndarray: ...
 @replayable
-def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
+def where(condition: ArrayLike, x1: ArrayLike | None = None, x2: ArrayLike | None = None, /) -> Any:
     """Elements of `x1` where `condition` is true (or not zero), else of `x2`; all three broadcast. One of x1
     and x2 may be a number.
 
@@ -63,7 +66,7 @@ where.__pyarray_builtin__ = "where"  # type: ignore[attr-defined]  # in a kernel
 
 @method
 @replayable
-def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
+def argmax(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
     """Index (int64) of the first largest element along `axis`, of the flattened array if None; of the first
     NaN if there is one.
 
@@ -78,7 +81,7 @@ def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> nda
 
 @method
 @replayable
-def argmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
+def argmin(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
     """Index (int64) of the first smallest element along `axis`, of the flattened array if None; of the first
     NaN if there is one.
 
@@ -110,7 +113,7 @@ def _arg_extreme(name: str, op: ReduceOp, x: Any, axis: int | None, keepdims: bo
 
 
 @method
-def nonzero(x: Any, /) -> tuple[ndarray, ...]:
+def nonzero(x: ArrayLike, /) -> tuple[ndarray, ...]:
     """Positions of the elements that are not zero, in C order: one 1-D int64 array per axis. Raises
     `ValueError` for a 0-d array.
 
@@ -123,7 +126,9 @@ def nonzero(x: Any, /) -> tuple[ndarray, ...]:
 
 @method
 @replayable
-def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) -> ndarray:
+def searchsorted(
+    x1: ArrayLike, x2: ArrayLike, /, side: str = "left", sorter: ArrayLike | None = None
+) -> ndarray:
     """Positions (int64, in the shape of `x2`) at which elements of `x2` go into the 1-D array `x1` so that it
     stays sorted: before equal elements, or after them with `side="right"`. NaN is the largest.
 
@@ -153,7 +158,7 @@ def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) ->
     return search(a, flat, side == "right").reshape(keys.shape)
 
 
-def comparable(name: str, x1: Any, x2: Any) -> tuple[ndarray, ndarray]:
+def comparable(name: str, x1: ArrayLike, x2: ArrayLike) -> tuple[ndarray, ndarray]:
     """Both as arrays of the type in which their elements are compared: float64 where no integer type holds
     both. Raises `TypeError` where there is none, `ValueError` for arrays on two devices."""
     operands = as_operands(name, (x1, x2))
@@ -173,7 +178,7 @@ def comparable(name: str, x1: Any, x2: Any) -> tuple[ndarray, ndarray]:
 
 
 @replayable
-def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> ndarray:
+def count_nonzero(x: ArrayLike, /, axis: AxisLike = None, *, keepdims: bool = False) -> ndarray:
     """Number of elements over `axis` (None: all, an int, or a tuple of ints) that are not zero, as int64.
 
     >>> import pyarray as pa

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ... import shapes
 from ...array import empty, ndarray
@@ -24,6 +24,9 @@ from .statistical import as_operand
 from .statistical import max as largest
 from .statistical import min as smallest
 from .utility import any as any_of
+
+if TYPE_CHECKING:
+    from ...typing import ArrayLike
 
 __all__ = ["isin", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
 
@@ -47,7 +50,7 @@ class UniqueInverse(NamedTuple):
     inverse_indices: ndarray
 
 
-def unique_all(x: Any, /) -> UniqueAll:
+def unique_all(x: ArrayLike, /) -> UniqueAll:
     """The distinct elements of `x` in order, the index of the first of each in the flattened array, the index
     of each element of `x` among them (in `x`'s shape), and how often each occurs; all indices are int64.
 
@@ -62,7 +65,7 @@ def unique_all(x: Any, /) -> UniqueAll:
     return UniqueAll(groups.values(), groups.first(), groups.inverse().reshape(x._shape), groups.counts())
 
 
-def unique_counts(x: Any, /) -> UniqueCounts:
+def unique_counts(x: ArrayLike, /) -> UniqueCounts:
     """The distinct elements of `x` in order, and how often each occurs (int64). Each NaN is distinct.
 
     >>> import pyarray as pa
@@ -72,7 +75,7 @@ def unique_counts(x: Any, /) -> UniqueCounts:
     return UniqueCounts(*_sorted_groups(as_operand("unique_counts", x, "biufc"), False, True))
 
 
-def unique_inverse(x: Any, /) -> UniqueInverse:
+def unique_inverse(x: ArrayLike, /) -> UniqueInverse:
     """The distinct elements of `x` in order, and the index (int64) of each element of `x` among them, in
     `x`'s shape. Each NaN is distinct.
 
@@ -85,7 +88,7 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
     return UniqueInverse(groups.values(), groups.inverse().reshape(x._shape))
 
 
-def unique_values(x: Any, /) -> ndarray:
+def unique_values(x: ArrayLike, /) -> ndarray:
     """The distinct elements of `x` in order, as a 1-D array. Each NaN is distinct.
 
     >>> import pyarray as pa
@@ -96,7 +99,7 @@ def unique_values(x: Any, /) -> ndarray:
 
 
 def unique(
-    x: Any,
+    x: ArrayLike,
     /,
     return_index: bool = False,
     return_inverse: bool = False,
@@ -185,8 +188,8 @@ class _Slices(_Groups):
 
 @replayable
 def isin(
-    x1: Any,
-    x2: Any,
+    x1: ArrayLike,
+    x2: ArrayLike,
     /,
     assume_unique: bool = False,
     invert: bool = False,

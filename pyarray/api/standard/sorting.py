@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import shapes
 from ...array import STRIDED, ndarray
@@ -20,6 +20,9 @@ from .elementwise import add, imag, isnan, negative, real
 from .statistical import as_operand
 from .utility import any as any_of
 
+if TYPE_CHECKING:
+    from ...typing import ArrayLike
+
 __all__ = ["argpartition", "argsort", "lexsort", "partition", "sort", "sort_complex"]
 
 _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
@@ -27,11 +30,11 @@ _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
 
 @replayable
 def sort(
-    x: Any,
+    x: ArrayLike,
     /,
     axis: int | None = -1,
     kind: str | None = None,
-    order: Any = None,
+    order: str | None = None,
     *,
     descending: bool = False,
     stable: bool | None = True,
@@ -55,7 +58,7 @@ def sort(
     return from_lines(out, x._shape, along)
 
 
-def sort_complex(a: Any, /) -> ndarray:
+def sort_complex(a: ArrayLike, /) -> ndarray:
     """A copy of `a` in order along the last axis, by real and then by imaginary parts, as complex numbers:
     complex64 of integers of up to 16 bits, complex128 of other real types.
 
@@ -74,11 +77,11 @@ def sort_complex(a: Any, /) -> ndarray:
 @method
 @replayable
 def argsort(
-    x: Any,
+    x: ArrayLike,
     /,
     axis: int | None = -1,
     kind: str | None = None,
-    order: Any = None,
+    order: str | None = None,
     *,
     descending: bool = False,
     stable: bool | None = True,
@@ -156,7 +159,7 @@ def lexsort(keys: Any, axis: int = -1) -> ndarray:
 
 
 @replayable
-def partition(x: Any, /, kth: Any, axis: int | None = -1) -> ndarray:
+def partition(x: ArrayLike, /, kth: ArrayLike, axis: int | None = -1) -> ndarray:
     """A copy of `x` in which the elements at `kth` (an int or several) along `axis` are those that a sort
     puts there, smaller ones before them and larger ones after them.
 
@@ -179,7 +182,7 @@ def partition(x: Any, /, kth: Any, axis: int | None = -1) -> ndarray:
 
 @method
 @replayable
-def argpartition(x: Any, /, kth: Any, axis: int | None = -1) -> ndarray:
+def argpartition(x: ArrayLike, /, kth: ArrayLike, axis: int | None = -1) -> ndarray:
     """Positions (int64) that partition `x` as `partition` does.
 
     >>> import pyarray as pa
@@ -248,7 +251,7 @@ def sort_in_place(
     self: ndarray,
     axis: int = -1,
     kind: str | None = None,
-    order: Any = None,
+    order: str | None = None,
     *,
     descending: bool = False,
     stable: bool | None = True,
@@ -258,7 +261,7 @@ def sort_in_place(
     self[...] = sort(self, axis, kind, order, descending=descending, stable=stable)
 
 
-def partition_in_place(self: ndarray, kth: Any, axis: int = -1) -> None:
+def partition_in_place(self: ndarray, kth: ArrayLike, axis: int = -1) -> None:
     """Partition this array along `axis`, as `pyarray.partition` does. Raises `ValueError` for a read-only
     array."""
     self[...] = partition(self, kth, axis)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +34,9 @@ from ..core.registry import method
 from ..core.ufunc import PYTHON, can_hold, compute, compute_out, operand
 from .elementwise import UFUNCS, not_equal
 from .manipulation import broadcast_to
+
+if TYPE_CHECKING:
+    from ...typing import ArrayLike, AxisLike, DTypeLike
 
 __all__ = ["max", "mean", "min", "prod", "sum"]
 
@@ -225,15 +228,15 @@ def total_dtype(x: ndarray, dtype: Any) -> DType:
 @method
 @replayable
 def sum(
-    x: Any,
+    x: ArrayLike,
     /,
-    axis: Any = None,
-    dtype: Any = None,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
     *,
     keepdims: bool = False,
     out: ndarray | None = None,
-    initial: Any = None,
-    where: Any = True,
+    initial: ArrayLike | None = None,
+    where: ArrayLike = True,
 ) -> ndarray:
     """Sum over `axis` (None: all axes, an int or a tuple of ints) of the elements where `where` is true, and
     of the number `initial`. Integers are summed in 64 bits, floats in float64 accumulators.
@@ -255,15 +258,15 @@ def sum(
 @method
 @replayable
 def prod(
-    x: Any,
+    x: ArrayLike,
     /,
-    axis: Any = None,
-    dtype: Any = None,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
     *,
     keepdims: bool = False,
     out: ndarray | None = None,
-    initial: Any = None,
-    where: Any = True,
+    initial: ArrayLike | None = None,
+    where: ArrayLike = True,
 ) -> ndarray:
     """Product over `axis` (None: all axes, an int or a tuple of ints); types, `initial` and `where` as in
     `sum`.
@@ -284,14 +287,14 @@ def prod(
 @method
 @replayable
 def max(
-    x: Any,
+    x: ArrayLike,
     /,
-    axis: Any = None,
+    axis: AxisLike = None,
     *,
     keepdims: bool = False,
     out: ndarray | None = None,
-    initial: Any = None,
-    where: Any = True,
+    initial: ArrayLike | None = None,
+    where: ArrayLike = True,
 ) -> ndarray:
     """Largest element over `axis` (None: all axes) of those where `where` is true, and of the number
     `initial`; NaN if there is one. Raises `ValueError` over no elements, and for `where` without `initial`.
@@ -310,14 +313,14 @@ def max(
 @method
 @replayable
 def min(
-    x: Any,
+    x: ArrayLike,
     /,
-    axis: Any = None,
+    axis: AxisLike = None,
     *,
     keepdims: bool = False,
     out: ndarray | None = None,
-    initial: Any = None,
-    where: Any = True,
+    initial: ArrayLike | None = None,
+    where: ArrayLike = True,
 ) -> ndarray:
     """Smallest element over `axis` (None: all axes) of those where `where` is true, and of the number
     `initial`; NaN if there is one. Raises `ValueError` over no elements, and for `where` without `initial`.
@@ -336,14 +339,14 @@ def min(
 @method
 @replayable
 def mean(
-    x: Any,
+    x: ArrayLike,
     /,
-    axis: Any = None,
-    dtype: Any = None,
+    axis: AxisLike = None,
+    dtype: DTypeLike = None,
     *,
     keepdims: bool = False,
     out: ndarray | None = None,
-    where: Any = True,
+    where: ArrayLike = True,
 ) -> ndarray:
     """Arithmetic mean over `axis` (None: all axes) of the elements where `where` is true; of bools and
     integers as float64; NaN over no elements. `dtype` is the type of the result, to which elements are cast

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...array import ndarray
 from ...dtypes import bool_
@@ -11,18 +11,21 @@ from ...kernels.reduce.reduce import ALL, ANY
 from ..core.registry import method
 from .statistical import as_operand, reduce_contiguous, reduction
 
+if TYPE_CHECKING:
+    from ...typing import ArrayLike, AxisLike
+
 __all__ = ["all", "any"]
 
 
 @method
 def any(
-    x: Any,
+    x: ArrayLike,
     /,
-    axis: Any = None,
+    axis: AxisLike = None,
     *,
     keepdims: bool = False,
     out: ndarray | None = None,
-    where: Any = True,
+    where: ArrayLike = True,
 ) -> ndarray:
     """Whether an element over `axis` (None: all axes), of those where `where` is true, is true; False over no
     elements. NaN is true.
@@ -39,13 +42,13 @@ def any(
 
 @method
 def all(
-    x: Any,
+    x: ArrayLike,
     /,
-    axis: Any = None,
+    axis: AxisLike = None,
     *,
     keepdims: bool = False,
     out: ndarray | None = None,
-    where: Any = True,
+    where: ArrayLike = True,
 ) -> ndarray:
     """Whether all elements over `axis` (None: all axes), of those where `where` is true, are true; True over
     no elements. NaN is true.
