@@ -30,14 +30,14 @@ from numpy import generic
 from numpy.typing import NDArray
 
 from pyarray.array import ndarray
-from pyarray.typing import ArrayLike, AxisLike, DTypeLike, ShapeLike
+from pyarray.typing import ArrayLike, AxisLike, DTypeLike
 
 Operand = ndarray | NDArray[Any] | generic | complex | Sequence[Any]
 
 class Operators:
 '''
 KNOWN = {"Any", "None", "bool", "int", "float", "complex", "str", "tuple", "ndarray", "Sequence"}
-KNOWN |= {"ArrayLike", "AxisLike", "DTypeLike", "ShapeLike"}
+KNOWN |= {"ArrayLike", "AxisLike", "DTypeLike"}
 
 
 def operators() -> list[str]:

@@ -9,7 +9,7 @@ from numpy import generic
 from numpy.typing import NDArray
 
 from pyarray.array import ndarray
-from pyarray.typing import ArrayLike, AxisLike, DTypeLike, ShapeLike
+from pyarray.typing import ArrayLike, AxisLike, DTypeLike
 
 Operand = ndarray | NDArray[Any] | generic | complex | Sequence[Any]
 

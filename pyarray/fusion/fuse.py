@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 import numpy as np
 
@@ -26,6 +26,10 @@ from .plan import NotFusable, Plan, Run
 from .report import report
 from .trace_restrictions import tracing
 from .tracing import ArrayTracer, Leaf, NumberTracer, Trace, no_out
+
+if TYPE_CHECKING:
+    from ..jit.functions import P
+    from ..jit.typed_calls import TypedFused
 
 __all__ = ["fuse"]
 
@@ -290,9 +294,9 @@ def _value_key(fused: Fused, position: Any, x: Any) -> Any:
 
 
 @overload
-def fuse(function: Callable[..., R], *, static: Iterable[str] = ()) -> Fused[R]: ...
+def fuse(function: Callable[P, R], *, static: Iterable[str] = ()) -> TypedFused[Callable[P, R]]: ...
 @overload
-def fuse(*, static: Iterable[str] = ()) -> Callable[[Callable[..., R]], Fused[R]]: ...
+def fuse(*, static: Iterable[str] = ()) -> Callable[[Callable[P, R]], TypedFused[Callable[P, R]]]: ...
 def fuse(function: Any = None, *, static: Iterable[str] = ()) -> Any:
     """A function of array expressions as one kernel: elements are read once and go through all operations.
 

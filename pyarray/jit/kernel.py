@@ -9,7 +9,7 @@ import itertools
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -27,9 +27,7 @@ from . import explain, foreign_arrays, saved
 from .argument_errors import MISSING, Binder
 from .binding import BoundArguments
 from .cache_counters import counts_of, retire_counts
-from .functions import Func as Func
-from .functions import Importable
-from .functions import func as func
+from .functions import Func, Importable, P, func
 from .kernel_registry import register
 from .launch import make_dispatcher, make_key, make_launcher, operands, written_by
 from .launch_cost import Cost, cost_of_call
@@ -38,6 +36,9 @@ from .pytree import Pytree, flatten
 from .report import raise_bounds, warn_of_changes
 from .signature import Parameter, Signature, parameters_of, signature_of, type_key
 from .variants import Variant, Variants
+
+if TYPE_CHECKING:
+    from .typed_calls import TypedKernel
 
 builtins.register(BufferView, "subview")
 _DISPATCHED = 8  # pytrees with structures that dispatchers test for; `_miss` finds the others
@@ -85,8 +86,7 @@ class Kernel(Importable):
 
     @property
     def _dispatch(self) -> Callable[..., None]:
-        made: Callable[..., None] = vars(type(self))["__call__"].__func__
-        return made
+        return vars(type(self))["__call__"].__func__
 
     @_dispatch.setter
     def _dispatch(self, made: Callable[..., None]) -> None:
@@ -386,7 +386,7 @@ class Kernel(Importable):
 
 
 @overload
-def kernel(function: Callable[..., Any]) -> Kernel: ...
+def kernel(function: Callable[P, Any]) -> TypedKernel[Callable[P, None]]: ...
 @overload
 def kernel(
     *,
@@ -394,7 +394,7 @@ def kernel(
     wraparound: bool = False,
     flags: Iterable[str] = (),
     on_global_change: str = "recompile",
-) -> Callable[[Callable[..., Any]], Kernel]: ...
+) -> Callable[[Callable[P, Any]], TypedKernel[Callable[P, None]]]: ...
 def kernel(
     function: Any = None,
     *,

@@ -67,10 +67,27 @@ mean_of(a, [12], np.dtype("int8"), None)
 a.sum(axis=(0, 1), dtype=float, where=a > 0)
 scale(a[0], pa.zeros(4), 2.0, 3)
 scale(np.ones(4), a[1], 0.5, n=2)
+scale(a[0], out=a[0][:2], factor=np.float32(2).item(), n="two")
 shift(np.ones(4))
+shift(a[0], by=2, mode="clip")
+both(np.ones(3), 2.0)
+both(a, b=a)
 scale.cache_info()["hits"] + 1
 both.explain(a, a)
 damp("x", 2.0)  # wrong: damp
+scale(a[0], a[1])  # wrong: a missing argument
+scale(a[0], a[1], 2.0, 3, 4)  # wrong: too many
+scale(a[0], a[1], 2.0, m=3)  # wrong: no such keyword
+scale()  # wrong: none
+shift()  # wrong: a missing argument
+shift(a[0], 1, "wrap", 2)  # wrong: too many
+shift(a[0], times=2)  # wrong: no such keyword
+both(a)  # wrong: a missing argument
+both(a, a, a)  # wrong: too many
+both(a, a, c=a)  # wrong: no such keyword
+damp(1.0)  # wrong: a missing argument
+damp(1.0, 2.0, 3.0)  # wrong: too many
+damp(1.0, rate=2.0)  # wrong: no such keyword
 a.no_such_method()  # wrong: no_such_method
 pa.no_such_function(a)  # wrong: no_such_function
 scale.no_such_attribute  # wrong: no_such_attribute  # noqa: B018
