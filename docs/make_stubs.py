@@ -103,9 +103,7 @@ def text() -> str:
             if value.fset is not None:
                 lines += [f"@{name}.setter", f"def {name}(self, value: Any) -> None: ..."]
         else:
-            varied = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(value).parameters.values())
-            function = inspect.getclosurevars(value).nonlocals["function"] if varied else value
-            lines.append(method(name, function))
+            lines.append(method(name, value))
     return HEAD + "".join(f"    {line}\n" for line in lines)
 
 

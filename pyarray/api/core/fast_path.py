@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from types import MethodType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ... import shapes
@@ -283,6 +284,7 @@ def _method(made: Callable[..., Any], ufunc: Ufunc, name: str) -> Callable[..., 
 
     call.__name__, call.__qualname__ = name, f"{ufunc.name}.{name}"
     call.__doc__ = f"`{name}` as NumPy's ufuncs have it, of this function."
+    setattr(call, "__wrapped__", MethodType(getattr(UfuncFunction, name), made))  # noqa: B010  (its signature)
     return call
 
 

@@ -28,6 +28,7 @@ def _method(function: Callable[..., Any]) -> Callable[..., Any]:
             refuse(function, options)
             raise
 
+    setattr(method, "__wrapped__", function)  # noqa: B010  (whose signature it has)
     return method
 
 
