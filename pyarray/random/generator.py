@@ -210,10 +210,8 @@ class Generator:
         arrays = [x for x in (low, high) if not is_number(x)]
         if arrays:
             return integers_between(self.bit_generator, low, high, size, row, endpoint, device)
-        first, last = (
-            integer_parameter("integers", "low", low),
-            integer_parameter("integers", "high", high) - (not endpoint),
-        )
+        first = integer_parameter("integers", "low", low)
+        last = integer_parameter("integers", "high", high) - (not endpoint)
         check_bounds(first, last, row)
         words = last - first < 1 << 32
         result, padded = target(size, row, None, device, 4 if words else 1)

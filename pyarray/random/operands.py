@@ -22,7 +22,7 @@ from ..kernels.workspace import unchecked_empty
 from .bit_generator import Philox4x3210
 
 if TYPE_CHECKING:
-    from ..typing import ArrayLike, DeviceLike, ShapeLike
+    from ..typing import ArrayLike, DeviceLike
 
 _LARGEST = 2.0**53  # counts that float64 tells apart
 _RANGES = {  # how the name of a parameter ends: lowest, highest, whether the lowest is left out
