@@ -231,17 +231,20 @@ class KernelWriter:
             self.inputs.append(self.loads[key])
         return "{0}[<{0}>]".format(self.loads[key].name)
 
-    def _operand(self, node: Node, x: Any, index: Index, kind: str) -> str:
-        """An operand cast to `kind`."""
-        cast = self._type(kind)
+    def _operand(
+        self, node: Node, x: Any, index: Index, kind: str, rounded: torch.dtype | None = None
+    ) -> str:
+        """An operand cast to `kind`, rounded to another type first if one is given."""
+        cast, own = self._type(kind), ""
         if isinstance(x, Node) and isinstance(x.meta["val"], torch.Tensor):
-            variable, value_kind = self.value(x, broadcast(index, views.shape_of(node), views.shape_of(x)))
-            return variable if value_kind == kind else f"{cast}({variable})"
-        if isinstance(x, Node):
-            x = x.meta["val"]
-        if isinstance(x, (torch.SymInt, torch.SymFloat)):
-            return f"{cast}({self._symbol_argument(x)})"
-        return f"{cast}({number_text(x)})"
+            text, own = self.value(x, broadcast(index, views.shape_of(node), views.shape_of(x)))
+        else:
+            number = x.meta["val"] if isinstance(x, Node) else x
+            is_symbolic = isinstance(number, (torch.SymInt, torch.SymFloat))
+            text = self._symbol_argument(number) if is_symbolic else number_text(number)
+        if rounded is not None and (to := library_dtype(rounded)) is not None:
+            text, own = f"{self._type(to.name)}({text})", to.name
+        return text if own == kind else f"{cast}({text})"
 
     def _computed(self, node: Node, index: Index) -> str:
         out = library_dtype(tensor(node).dtype)
@@ -268,7 +271,8 @@ class KernelWriter:
         positional: list[str] = []
         for k, x in enumerate(operands.values()):
             used = f"{{{k}}}" in text
-            positional.append(self._operand(node, x, index, kind.name) if used else "")
+            rounded = operators.rounded_dtype(node, row, k) if used and k < 2 else None
+            positional.append(self._operand(node, x, index, kind.name, rounded) if used else "")
         for name, x in named.items():
             if f"{{{name}}}" in text:
                 x = int(x) if kind.kind in "iu" and isinstance(x, float) and x == int(x) else x

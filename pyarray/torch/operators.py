@@ -59,10 +59,28 @@ def compute_dtype(node: Node, row: Pointwise) -> torch.dtype:
     if row.kind == "bool":
         return torch.bool
     if row.kind == "common":
-        operands = [x.meta["val"] if isinstance(x, Node) else x for x in node.args[:2]]
-        kind = ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT
-        return elementwise_dtypes(*operands, type_promotion_kind=kind)[0]
+        return _promoted(node)[0]
     return opmath_dtype(tensor(node).dtype)
+
+
+def rounded_dtype(node: Node, row: Pointwise, k: int) -> torch.dtype | None:
+    """The type that torch rounds operand `k` to before it computes, if that isn't the type computed in: the
+    operands' common type, where it is a half, and for logical operators, where a wide 0-d integer may be 0."""
+    operand = node.args[k].meta["val"] if isinstance(node.args[k], Node) else node.args[k]
+    common = _promoted(node)[1]
+    if not isinstance(operand, torch.Tensor):
+        is_exact = common == opmath_dtype(common) or node.target in _EXACT_NUMBERS[tensor(node).device.type]
+        return None if is_exact else common
+    if operand.dtype == common or (row.kind != "bool" and common == opmath_dtype(common)):
+        return None
+    is_scalar = k == 1 and not operand.dim() and operand.device.type == "cpu"
+    return None if is_scalar and node.target in _EXACT_NUMBERS["cpu"] else common
+
+
+def _promoted(node: Node) -> tuple[torch.dtype, torch.dtype]:
+    """The dtype that the first two operands are computed in, and their common one."""
+    operands = [x.meta["val"] if isinstance(x, Node) else x for x in node.args[:2]]
+    return elementwise_dtypes(*operands, type_promotion_kind=ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT)
 
 
 def _scaled(sign: str) -> Callable[[Node], str]:
@@ -145,6 +163,12 @@ EXPENSIVE = {
     op for name in ("exp", "exp2", "expm1", "log", "sin", "cos", "tan", "tanh", "sigmoid", "erf", "pow")
     for op in (getattr(getattr(aten, name), o) for o in getattr(aten, name).overloads())
 }  # fmt: skip
+
+# whose second operand torch doesn't round to a half if it is a number, or 0-d on the CPU
+_EXACT_NUMBERS = {
+    device: {op for name in names.split() for op in _overloads(name, *_BOTH, "Tensor_mode", "Scalar_mode")}
+    for device, names in {"cpu": "mul div true_divide", "cuda": "add sub mul div true_divide"}.items()
+}
 
 POINTWISE: dict[Any, Pointwise] = {}
 
