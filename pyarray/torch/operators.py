@@ -66,7 +66,8 @@ def compute_dtype(node: Node, row: Pointwise) -> torch.dtype:
 def rounded_dtype(node: Node, row: Pointwise, k: int) -> torch.dtype | None:
     """The type that torch rounds operand `k` to before it computes, if that isn't the type computed in: the
     operands' common type, where it is a half, and for logical operators, where a wide 0-d integer may be 0."""
-    operand = node.args[k].meta["val"] if isinstance(node.args[k], Node) else node.args[k]
+    argument = node.args[k]
+    operand = argument.meta["val"] if isinstance(argument, Node) else argument
     common = _promoted(node)[1]
     if not isinstance(operand, torch.Tensor):
         is_exact = common == opmath_dtype(common) or node.target in _EXACT_NUMBERS[tensor(node).device.type]
