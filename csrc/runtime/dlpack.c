@@ -1,5 +1,5 @@
-/* Capsules of DLPack: made, read and claimed under the GIL from end to end, so that each is one step for all threads
-   and signal handlers; and the deleters, which outlive the Python call. */
+/* DLPack capsules: export, read and claim hold the GIL throughout, so they are atomic for threads and signal handlers;
+   and the deleters, which outlive the Python call. */
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030B0000
 #include <Python.h>
@@ -11,7 +11,7 @@ static const char *const names[] = {"dltensor", "dltensor_versioned"}; /* by ver
 static const char *const used[] = {"used_dltensor", "used_dltensor_versioned"};
 static const char *const owner_names[] = {"pyarray.dltensor", "pyarray.dltensor_versioned"};
 
-/* Whether a capsule that nobody has consumed is versioned; -1: it is none. */
+/* 1 for a versioned capsule, 0 for an unversioned one, -1 for other objects and consumed capsules. */
 static int version_of(PyObject *capsule) {
     return PyCapsule_IsValid(capsule, names[1]) ? 1 : PyCapsule_IsValid(capsule, names[0]) ? 0 : -1;
 }
@@ -26,10 +26,9 @@ static void delete_tensor(void *managed, int versioned) {
     }
 }
 
-/* out */
+/* ---- export ---- */
 
-/* Consumers free tensors on threads of their own, some of them while the interpreter is gone: then the owner is gone,
-   too. */
+/* Consumers may free tensors on threads of their own, and after the interpreter's end, when the owner is gone, too. */
 static void release(void *owner) {
     if (!Py_IsInitialized()) return;
     PyGILState_STATE state = PyGILState_Ensure();
@@ -47,10 +46,10 @@ static void free_versioned(DLManagedTensorVersioned *self) {
     free(self);
 }
 
-/* Of a capsule that we made: frees its tensor if nobody consumed it. */
+/* The destructor of exported capsules: frees the tensor unless it was consumed. */
 static void free_capsule(PyObject *capsule) {
     PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback); /* a capsule may die while an exception is on its way */
+    PyErr_Fetch(&type, &value, &traceback); /* a capsule may be freed while an exception propagates */
     const int versioned = version_of(capsule);
     if (versioned >= 0) delete_tensor(PyCapsule_GetPointer(capsule, names[versioned]), versioned);
     PyErr_Restore(type, value, traceback);
@@ -58,16 +57,16 @@ static void free_capsule(PyObject *capsule) {
 
 /* Sizes and strides in elements; of an axis without a second element the stride of a fresh array, which `strides` None
    means for all. 0 with an exception where they are no tuples of integers. */
-static int set_layout(DLTensor *tensor, int64_t *room, PyObject *shape, PyObject *strides) {
-    tensor->shape = room;
-    tensor->strides = room + tensor->ndim;
+static int set_layout(DLTensor *tensor, int64_t *memory, PyObject *shape, PyObject *strides) {
+    tensor->shape = memory;
+    tensor->strides = memory + tensor->ndim;
     uint64_t step = 1;
     for (int32_t axis = tensor->ndim - 1; axis >= 0; --axis) {
         const int64_t size = PyLong_AsLongLong(PyTuple_GetItem(shape, axis));
-        const int64_t given = strides == Py_None ? 0 : PyLong_AsLongLong(PyTuple_GetItem(strides, axis));
+        const int64_t stride = strides == Py_None ? 0 : PyLong_AsLongLong(PyTuple_GetItem(strides, axis));
         if (PyErr_Occurred()) return 0;
         tensor->shape[axis] = size;
-        tensor->strides[axis] = strides == Py_None || size <= 1 ? (int64_t)step : given;
+        tensor->strides[axis] = strides == Py_None || size <= 1 ? (int64_t)step : stride;
         step *= size > 1 ? (uint64_t)size : 1;
     }
     return 1;
@@ -86,15 +85,15 @@ static PyObject *export(PyObject *Py_UNUSED(module), PyObject *args) {
     const size_t head = versioned ? sizeof(DLManagedTensorVersioned) : sizeof(DLManagedTensor);
     void *managed = calloc(1, head + 2 * (size_t)ndim * sizeof(int64_t));
     if (!managed) return PyErr_NoMemory();
-    DLManagedTensorVersioned *held = managed;
-    DLTensor *tensor = versioned ? &held->dl_tensor : &((DLManagedTensor *)managed)->dl_tensor;
+    DLManagedTensorVersioned *versioned_tensor = managed;
+    DLTensor *tensor = versioned ? &versioned_tensor->dl_tensor : &((DLManagedTensor *)managed)->dl_tensor;
     *tensor = (DLTensor){.data = (void *)(uintptr_t)address, .device = {kind, index}, .ndim = ndim,
                          .dtype = {(uint8_t)code, (uint8_t)bits, 1}};
     if (versioned) {
-        held->version = (DLPackVersion){1, 1};
-        held->flags = flags;
-        held->manager_ctx = owner;
-        held->deleter = free_versioned;
+        versioned_tensor->version = (DLPackVersion){1, 1};
+        versioned_tensor->flags = flags;
+        versioned_tensor->manager_ctx = owner;
+        versioned_tensor->deleter = free_versioned;
     } else {
         ((DLManagedTensor *)managed)->manager_ctx = owner;
         ((DLManagedTensor *)managed)->deleter = free_plain;
@@ -109,18 +108,18 @@ static PyObject *export(PyObject *Py_UNUSED(module), PyObject *args) {
     return capsule;
 }
 
-/* in */
+/* ---- import ---- */
 
 static PyObject *numbers(const int64_t *values, int32_t count) {
-    PyObject *made = PyTuple_New(count);
-    for (int32_t k = 0; made && k < count; ++k) {
+    PyObject *tuple = PyTuple_New(count);
+    for (int32_t k = 0; tuple && k < count; ++k) {
         PyObject *number = PyLong_FromLongLong(values[k]);
-        if (!number || PyTuple_SetItem(made, k, number) < 0) {
-            Py_DecRef(made);
+        if (!number || PyTuple_SetItem(tuple, k, number) < 0) {
+            Py_DecRef(tuple);
             return NULL;
         }
     }
-    return made;
+    return tuple;
 }
 
 /* read(capsule): the address of the first element, 0 for none, and all else that is known of the tensor, which many
@@ -132,10 +131,10 @@ static PyObject *read_capsule(PyObject *Py_UNUSED(module), PyObject *capsule) {
     const int versioned = version_of(capsule);
     if (versioned < 0) return Py_NewRef(Py_None);
     void *managed = PyCapsule_GetPointer(capsule, names[versioned]);
-    const DLManagedTensorVersioned *held = managed;
-    const unsigned major = versioned ? held->version.major : 0;
-    if (versioned && major != 1) return Py_BuildValue("i(II)", 0, major, (unsigned)held->version.minor);
-    const DLTensor *tensor = versioned ? &held->dl_tensor : &((const DLManagedTensor *)managed)->dl_tensor;
+    const DLManagedTensorVersioned *versioned_tensor = managed;
+    const unsigned major = versioned ? versioned_tensor->version.major : 0;
+    if (versioned && major != 1) return Py_BuildValue("i(II)", 0, major, (unsigned)versioned_tensor->version.minor);
+    const DLTensor *tensor = versioned ? &versioned_tensor->dl_tensor : &((const DLManagedTensor *)managed)->dl_tensor;
     const int32_t ndim = tensor->ndim;
     const int legal = ndim >= 0 && ndim <= PA_DLPACK_NDIM;
     PyObject *shape = legal && (tensor->shape || !ndim) ? numbers(tensor->shape, ndim) : Py_NewRef(Py_None);
@@ -146,7 +145,8 @@ static PyObject *read_capsule(PyObject *Py_UNUSED(module), PyObject *capsule) {
         return NULL;
     }
     const uint64_t address = tensor->data ? (uint64_t)(uintptr_t)tensor->data + tensor->byte_offset : 0;
-    return Py_BuildValue("K(IiiiiiiiNN)", (unsigned long long)address, major, versioned ? (int)(held->flags & 1) : 0,
+    const int readonly = versioned ? (int)(versioned_tensor->flags & 1) : 0;
+    return Py_BuildValue("K(IiiiiiiiNN)", (unsigned long long)address, major, readonly,
                          (int)tensor->device.device_type, (int)tensor->device.device_id, (int)tensor->dtype.code,
                          (int)tensor->dtype.bits, (int)tensor->dtype.lanes, (int)ndim, shape, strides);
 }
@@ -181,7 +181,7 @@ uintptr_t pa_dlpack_function(int which) {
     };
     if (which < 0 || which > 2) return 0;
     PyGILState_STATE state = PyGILState_Ensure();
-    PyObject *made = PyCFunction_NewEx(&methods[which], NULL, NULL);
+    PyObject *function = PyCFunction_NewEx(&methods[which], NULL, NULL);
     PyGILState_Release(state);
-    return (uintptr_t)made;
+    return (uintptr_t)function;
 }

@@ -13,11 +13,11 @@ typedef struct grid_run {
 static void run_blocks(void *context, int64_t begin, int64_t end)
 {
     grid_run *run = context;
-    pa_grid_launch own = run->launch;
-    own.first = begin;
-    own.count = end - begin;
+    pa_grid_launch part = run->launch;
+    part.first = begin;
+    part.count = end - begin;
     if (__atomic_load_n(&run->error, __ATOMIC_RELAXED)) return;
-    if (run->entry(&own)) __atomic_store_n(&run->error, own.error, __ATOMIC_RELAXED);
+    if (run->entry(&part)) __atomic_store_n(&run->error, part.error, __ATOMIC_RELAXED);
 }
 
 const char *pa_grid_run(uintptr_t entry, const unsigned *grid, const unsigned *block, unsigned shared, const char *args,

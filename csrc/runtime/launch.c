@@ -35,8 +35,8 @@ static void store(pa_failure *record, const pa_failure *candidate)
     record->offset = candidate->offset;
     record->size = candidate->size;
     record->depth = candidate->depth;
-    int kept = candidate->depth < PA_MAX_FRAMES ? candidate->depth : PA_MAX_FRAMES;
-    if (kept > 0) memcpy(record->frames, candidate->frames, (size_t)kept * sizeof *record->frames);
+    int depth = candidate->depth < PA_MAX_FRAMES ? candidate->depth : PA_MAX_FRAMES;
+    if (depth > 0) memcpy(record->frames, candidate->frames, (size_t)depth * sizeof *record->frames);
     __atomic_store_n(&record->tid, candidate->tid, __ATOMIC_RELEASE);
     __atomic_store_n(&record->loop, candidate->loop, __ATOMIC_RELEASE);
     __atomic_store_n(&record->set, 1, __ATOMIC_RELEASE);

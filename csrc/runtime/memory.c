@@ -89,41 +89,41 @@ static pthread_key_t scratch_key;
 static pthread_once_t scratch_once = PTHREAD_ONCE_INIT;
 static int scratch_has_key;
 
-/* Gets the block's own header, not the thread-local variable: that may be gone when destructors run. */
+/* Gets a copy of the thread-local variable, which may be gone when destructors run. */
 static void scratch_destroy(void *value)
 {
-    scratch_buffer *kept = value;
-    pa_memory_free(kept->block, kept->nbytes);
-    free(kept);
+    scratch_buffer *saved = value;
+    pa_memory_free(saved->block, saved->nbytes);
+    free(saved);
 }
 
 static void scratch_make_key(void) { scratch_has_key = pthread_key_create(&scratch_key, scratch_destroy) == 0; }
 
-/* Tells the key about the block, so that it is freed when the thread exits. */
-static void scratch_remember(void)
+/* Saves the block under the key, so that it is freed when the thread exits. */
+static void scratch_save(void)
 {
     pthread_once(&scratch_once, scratch_make_key);
     if (!scratch_has_key) return;
-    scratch_buffer *kept = pthread_getspecific(scratch_key);
-    if (!kept) {
-        kept = malloc(sizeof *kept);
-        if (!kept) return;
-        pthread_setspecific(scratch_key, kept);
+    scratch_buffer *saved = pthread_getspecific(scratch_key);
+    if (!saved) {
+        saved = malloc(sizeof *saved);
+        if (!saved) return;
+        pthread_setspecific(scratch_key, saved);
     }
-    *kept = scratch;
+    *saved = scratch;
 }
 
 void *pa_thread_scratch(size_t nbytes)
 {
     if (scratch.block && nbytes <= scratch.nbytes) return scratch.block;
     if (nbytes > LARGEST) return NULL;
-    /* Doubling: a kernel whose need creeps up does not allocate at each launch. */
+    /* Doubled: a kernel that needs a little more each time doesn't allocate at each launch. */
     size_t want = scratch.nbytes * 2 > nbytes ? scratch.nbytes * 2 : nbytes;
     void *block = pa_memory_alloc(want);
     if (!block) return NULL;
     pa_memory_free(scratch.block, scratch.nbytes);
     scratch.block = block;
     scratch.nbytes = want;
-    scratch_remember();
+    scratch_save();
     return block;
 }
