@@ -67,7 +67,7 @@ def keys(draw, shape):
     return tuple(key)
 
 
-def ours(key):
+def as_pyarray_key(key):
     return tuple(pa.asarray(k) if isinstance(k, np.ndarray) else k for k in key)
 
 
@@ -85,10 +85,10 @@ def test_reading(case):
         expected = x[key]
     except IndexError:
         with pytest.raises(IndexError):
-            pa.asarray(x)[ours(key)]
+            pa.asarray(x)[as_pyarray_key(key)]
         return
     try:
-        result = pa.asarray(x)[ours(key)]
+        result = pa.asarray(x)[as_pyarray_key(key)]
     except IndexError:
         assert 0 in x.shape  # NumPy takes some masks of a wrong shape where nothing can be met
         return
@@ -114,7 +114,7 @@ def test_writing(case, data):
     expected, a = x.copy(), pa.asarray(x)
     expected[key] = value
     try:
-        a[ours(key)] = 1000 if form == "number" else pa.asarray(value)
+        a[as_pyarray_key(key)] = 1000 if form == "number" else pa.asarray(value)
     except IndexError:
         assert 0 in x.shape
         return
@@ -193,7 +193,11 @@ def test_errors_before_anything_is_written(key, message):
     a = pa.asarray(x)
     for form in (
         key,
-        ours(key) if isinstance(key, tuple) else pa.asarray(key) if isinstance(key, np.ndarray) else key,
+        as_pyarray_key(key)
+        if isinstance(key, tuple)
+        else pa.asarray(key)
+        if isinstance(key, np.ndarray)
+        else key,
     ):
         with pytest.raises(IndexError, match=message):
             a[form]

@@ -50,7 +50,7 @@ def start(tmp_path):
     (tmp_path / "app.py").write_text(SCRIPT)
     started = []
 
-    def made(*arguments, **environment):
+    def launch_script(*arguments, **environment):
         own = {k: v for k, v in os.environ.items() if not k.startswith("PYARRAY_")}
         own |= {"PYARRAY_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": os.pathsep.join(sys.path)}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
@@ -58,7 +58,7 @@ def start(tmp_path):
         started.append(subprocess.Popen(command, env=own | environment, cwd=tmp_path, **pipes))
         return started[-1]
 
-    yield made
+    yield launch_script
     for process in started:
         process.kill()
         process.communicate()
@@ -70,7 +70,7 @@ def outcome(process):
     return out, err
 
 
-def told(process):
+def json_of(process):
     out, err = outcome(process)
     assert "Warning" not in err
     return json.loads(out.splitlines()[-1])
@@ -86,10 +86,10 @@ def rows(folder):
 
 
 def test_of_several_processes_one_searches(start):
-    infos = [told(p) for p in [start("app.py", "0.02") for _ in range(3)]]
+    infos = [json_of(p) for p in [start("app.py", "0.02") for _ in range(3)]]
     assert sorted(info["searches"] for info in infos) == [0, 0, 1]
     assert {info["config"] for info in infos} == {8}
-    later = told(start("app.py"))
+    later = json_of(start("app.py"))
     assert (later["searches"], later["ran"], later["source"], later["config"]) == (0, 0, "winner", 8)
 
 
@@ -103,11 +103,11 @@ def test_a_killed_search_is_gone_on_with(start, tmp_path):
     killed.wait()
     known = len(rows(tmp_path))
     assert 2 <= known < 8
-    again = told(start("app.py"))
+    again = json_of(start("app.py"))
     assert again["searches"] == 1
     assert again["config"] == 8
     assert len([r for r in rows(tmp_path) if r["rough"]]) == 0
-    assert told(start("app.py"))["searches"] == 0
+    assert json_of(start("app.py"))["searches"] == 0
 
 
 def test_tuning_ahead_writes_artifacts_that_another_machine_finds(start, tmp_path):
@@ -122,7 +122,7 @@ def test_tuning_ahead_writes_artifacts_that_another_machine_finds(start, tmp_pat
     assert "3 artifacts in shipped" in again
     fresh, _ = outcome(start("-m", "pyarray", "tune", "--fresh", "app.py"))
     assert "3 searches" in fresh
-    there = told(
+    there = json_of(
         start("app.py", PYARRAY_CACHE_DIR=str(tmp_path / "other"), PYARRAY_AUTOTUNE_CONFIG_DIR="shipped")
     )
     assert (there["searches"], there["ran"], there["source"], there["config"]) == (0, 0, "artifact", 8)
@@ -205,10 +205,10 @@ def test_scripts_that_end_themselves_or_fail_have_tuned(start, tmp_path):
     assert "never has no artifact_name, so nothing of it is shipped" in out
     assert "never, of the case {'w': " in err
     assert "TypeError: never() has no keyword 'w'; did you mean 'v'? It takes v, b" in err
-    for arguments, told in ((("--", "--fail"), "ValueError: oh"), (("3",), "ends.py ended with '3'")):
+    for arguments, message in ((("--", "--fail"), "ValueError: oh"), (("3",), "ends.py ended with '3'")):
         code, out, err = ended(start(*command, *arguments))
         assert code == 1
-        assert told in err
+        assert message in err
         assert "runpy" not in err
         assert "1 artifact in shipped" in out
     code, out, err = ended(start(*command, "--", "--interrupt"))
@@ -217,13 +217,13 @@ def test_scripts_that_end_themselves_or_fail_have_tuned(start, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("target", "told"),
+    ("target", "message"),
     [("none.py", "there is no file none.py"), ("none.at.all", "there is no module none.at.all")],
 )
-def test_what_isn_t_there_is_said_in_a_line(target, told, capsys):
+def test_what_isn_t_there_is_said_in_a_line(target, message, capsys):
     assert tuning.tune(target, None, False, ()) == 1
     said = capsys.readouterr()
-    assert said.err.startswith(told)
+    assert said.err.startswith(message)
     assert said.out.startswith("0 searches in ")
 
 
@@ -280,7 +280,7 @@ def test_what_was_not_timed_is_not_shipped(start, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--out", "", "app.py"], "--out is empty; name a folder"),
         (
@@ -304,7 +304,7 @@ def test_what_was_not_timed_is_not_shipped(start, tmp_path):
         ),
     ],
 )
-def test_what_makes_no_sense_is_said_in_a_line(arguments, told, capsys, monkeypatch, tmp_path):
+def test_what_makes_no_sense_is_said_in_a_line(arguments, message, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("")
     (tmp_path / "app.py").write_text("raise AssertionError('it has run')")
@@ -313,7 +313,7 @@ def test_what_makes_no_sense_is_said_in_a_line(arguments, told, capsys, monkeypa
     assert ending.value.code == 2
     said = capsys.readouterr()
     assert said.err.startswith("python -m pyarray tune: ")
-    assert told in said.err
+    assert message in said.err
     assert (said.out, said.err.count("\n")) == ("", 1)
     assert len(list(tmp_path.iterdir())) == 2
 

@@ -32,7 +32,7 @@ def triple(v):
 
 
 @pytest.fixture
-def place(tmp_path):
+def cache_dir(tmp_path):
     """An empty cache, and nothing in memory."""
     config.set("PYARRAY_CACHE_DIR", tmp_path / "cache")
     forget()
@@ -57,18 +57,18 @@ def launched():
     return info["compiles"], info["disk_hits"]
 
 
-def test_headers_in_the_users_folder_are_not_ours(place, monkeypatch, tmp_path):
+def test_headers_in_the_users_folder_are_not_ours(cache_dir, monkeypatch, tmp_path):
     (tmp_path / "pa_base.h").write_text("#error found where the user works")
     monkeypatch.chdir(tmp_path)
     assert launched() == (1, 0)
 
 
-def test_second_process_finds_the_artifact(place):
+def test_second_process_finds_the_artifact(cache_dir):
     assert launched() == (1, 0)
     assert launched() == (0, 1)
-    (entry,) = place.iterdir()
+    (entry,) = cache_dir.iterdir()
     assert entry.suffix == ".kernel"
-    assert place.stat().st_mode & 0o777 == 0o700
+    assert cache_dir.stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_second_process_finds_the_artifact(place):
         lambda b: b"\xff\n" + b,
     ],
 )
-def test_a_damaged_entry_is_a_miss(place, damage):
+def test_a_damaged_entry_is_a_miss(cache_dir, damage):
     launched()
-    (entry,) = place.iterdir()
+    (entry,) = cache_dir.iterdir()
     entry.write_bytes(damage(entry.read_bytes()))
     with pytest.warns(RuntimeWarning, match="is damaged; it is rebuilt") as caught:
         assert launched() == (1, 0)
@@ -94,34 +94,34 @@ def test_a_damaged_entry_is_a_miss(place, damage):
     assert launched() == (0, 1)
 
 
-def test_an_entry_that_others_can_write_is_rebuilt(place):
+def test_an_entry_that_others_can_write_is_rebuilt(cache_dir):
     launched()
-    (entry,) = place.iterdir()
+    (entry,) = cache_dir.iterdir()
     entry.chmod(0o666)
     with pytest.warns(RuntimeWarning, match="belongs to or can be written by others; it is rebuilt"):
         assert launched() == (1, 0)
     assert launched() == (0, 1)
 
 
-def test_the_tuner_s_folder_is_not_used_where_others_can_write(place):
+def test_the_tuner_s_folder_is_not_used_where_others_can_write(cache_dir):
     folder = tune_store.folder()
-    assert folder == place / "tune"
+    assert folder == cache_dir / "tune"
     folder.chmod(0o777)
     assert tune_store.folder() is None
 
 
-def test_long_flags_leave_an_entry_sound(place, monkeypatch):
+def test_long_flags_leave_an_entry_sound(cache_dir, monkeypatch):
     monkeypatch.setenv("PYARRAY_CFLAGS", "-DLONG=" + 60_000 * "\u00e9")
     assert launched() == (1, 0)
     assert launched() == (0, 1)
 
 
-def test_flags_and_text_are_keys(place):
+def test_flags_and_text_are_keys(cache_dir):
     launched()
     kernel(triple.__wrapped__, flags=("-O1",))(asarray(np.ones(4)))
     kernel(triple.__wrapped__)(asarray(np.ones(4, np.float32)))
     kernel(triple.__wrapped__, debug=True)(asarray(np.ones(4)))
-    assert len(list(place.iterdir())) == 4
+    assert len(list(cache_dir.iterdir())) == 4
     assert cache.key_of("ab", "c") != cache.key_of("a", "bc")
 
 
@@ -133,11 +133,11 @@ def test_flags_are_texts():
             kernel(triple.__wrapped__, flags=wrong)
 
 
-def test_off_and_run_only(place):
+def test_off_and_run_only(cache_dir):
     config.set("PYARRAY_CACHE", False)
     try:
         assert launched() == (1, 0)
-        assert not place.exists()
+        assert not cache_dir.exists()
         config.set("PYARRAY_RUN_ONLY", True)
         with pytest.raises(RuntimeError, match="PYARRAY_RUN_ONLY=1 forbids compiling"):
             launched()
@@ -146,17 +146,17 @@ def test_off_and_run_only(place):
         config.set("PYARRAY_RUN_ONLY", None)
 
 
-def test_a_place_that_others_can_write_to_is_refused(place):
-    place.mkdir()
-    place.chmod(0o777)
+def test_a_place_that_others_can_write_to_is_refused(cache_dir):
+    cache_dir.mkdir()
+    cache_dir.chmod(0o777)
     with pytest.warns(RuntimeWarning, match="it belongs to or can be written by others"):
         assert launched() == (1, 0)
-    assert not list(place.iterdir())
+    assert not list(cache_dir.iterdir())
     assert launched() == (1, 0)  # and says so once
 
 
-def test_a_place_that_cannot_be_made(place):
-    place.write_text("a file")
+def test_a_place_that_cannot_be_made(cache_dir):
+    cache_dir.write_text("a file")
     with pytest.warns(RuntimeWarning, match="can't be used"):
         assert launched() == (1, 0)
 
@@ -187,19 +187,19 @@ def test_lines_that_moved_are_todays(tmp_path):
     assert lines[1] == (lines[0][0] + 1, 0)
 
 
-def test_what_cannot_be_loaded_is_not_published(place, monkeypatch):
+def test_what_cannot_be_loaded_is_not_published(cache_dir, monkeypatch):
     whole = cc.Toolchain.compile
     monkeypatch.setattr(cc.Toolchain, "compile", lambda self, *args: whole(self, *args)[:500])
     with pytest.raises(pa.DeviceError, match=r"can't load the compiled .*; the compiler that made it: "):
         launched()
-    assert not place.exists() or not list(place.iterdir())
+    assert not cache_dir.exists() or not list(cache_dir.iterdir())
     monkeypatch.undo()
     assert launched() == (1, 0)
 
 
-def test_a_sound_entry_that_cannot_be_loaded_is_made_anew(place, monkeypatch):
+def test_a_sound_entry_that_cannot_be_loaded_is_made_anew(cache_dir, monkeypatch):
     launched()
-    (entry,) = place.iterdir()
+    (entry,) = cache_dir.iterdir()
     right = entry.read_bytes()
     cache.publish(entry.stem, b"no shared object", {"kernel": "triple"})
     config.set("PYARRAY_RUN_ONLY", True)
@@ -226,7 +226,7 @@ def test_a_folder_without_execution_is_named(monkeypatch):
 # ---- places
 
 
-def test_a_directory_that_cannot_be_written_to(place, monkeypatch):
+def test_a_directory_that_cannot_be_written_to(cache_dir, monkeypatch):
     assert launched() == (1, 0)
 
     def refuse(*_):
@@ -239,35 +239,37 @@ def test_a_directory_that_cannot_be_written_to(place, monkeypatch):
     kernel(triple.__wrapped__)(asarray(np.ones(4, np.int8)))  # and says so once
 
 
-def test_a_full_disk_leaves_nothing(place, monkeypatch):
+def test_a_full_disk_leaves_nothing(cache_dir, monkeypatch):
     def refuse(*_):
         raise OSError("no space")
 
-    place.mkdir(mode=0o700)
+    cache_dir.mkdir(mode=0o700)
     monkeypatch.setattr(atomic_file.os, "replace", refuse)
     cache._warned.clear()
     with pytest.warns(RuntimeWarning, match=r"can't be written to \(no space\)"):
         cache.publish("0" * 64, b"text", {})
-    assert not list(place.iterdir())
+    assert not list(cache_dir.iterdir())
 
 
-def test_somebody_elses_directory(place, monkeypatch):
-    place.mkdir(mode=0o700)
-    monkeypatch.setattr(os, "getuid", lambda: place.stat().st_uid + 1)
+def test_somebody_elses_directory(cache_dir, monkeypatch):
+    cache_dir.mkdir(mode=0o700)
+    monkeypatch.setattr(os, "getuid", lambda: cache_dir.stat().st_uid + 1)
     with pytest.warns(RuntimeWarning, match="it belongs to or can be written by others"):
         assert launched() == (1, 0)
-    assert not list(place.iterdir())
+    assert not list(cache_dir.iterdir())
     assert cache.info().directory is None
     assert cache.clear() == 0
 
 
-def test_run_only_names_kernel_key_and_directory(place):
+def test_run_only_names_kernel_key_and_directory(cache_dir):
     config.set("PYARRAY_RUN_ONLY", True)
     try:
         forget()
         again = kernel(triple.__wrapped__)
         key = again.cache_key(v := asarray(np.ones(4)))["artifact"]
-        with pytest.raises(RuntimeError, match=f"'triple' is not in the cache .{place}, entry {key[:16]}"):
+        with pytest.raises(
+            RuntimeError, match=f"'triple' is not in the cache .{cache_dir}, entry {key[:16]}"
+        ):
             again(v)
         config.set("PYARRAY_RUN_ONLY", None)
         assert launched() == (1, 0)
@@ -296,54 +298,54 @@ def publish(number, size=1000):
     cache.publish(f"{number:064x}", bytes(size), {})
 
 
-def numbers(place):
-    return sorted(int(f.stem, 16) for f in place.glob("*.kernel"))
+def numbers(cache_dir):
+    return sorted(int(f.stem, 16) for f in cache_dir.glob("*.kernel"))
 
 
-def test_what_was_used_longest_ago_is_deleted(place, cap):
+def test_what_was_used_longest_ago_is_deleted(cache_dir, cap):
     cap(5500)
     now = time.time()
     for n in range(5):
         publish(n)
-        os.utime(place / f"{n:064x}.kernel", (now - 100 + n, now - 100 + n))
+        os.utime(cache_dir / f"{n:064x}.kernel", (now - 100 + n, now - 100 + n))
     assert cache.find(f"{0:064x}") == bytes(1000)  # used just now
     publish(5)
-    assert numbers(place) == [0, 3, 4, 5]
+    assert numbers(cache_dir) == [0, 3, 4, 5]
     info = cache.info()
-    assert (info.directory, info.entries, info.cap) == (place, 4, 5500)
+    assert (info.directory, info.entries, info.cap) == (cache_dir, 4, 5500)
     assert 4000 < info.bytes <= 5500 * cache.CLEANED_PART
 
 
-def test_one_that_is_too_large_is_not_kept(place, cap):
+def test_one_that_is_too_large_is_not_kept(cache_dir, cap):
     cap(900)
     publish(1)
-    assert numbers(place) == []
+    assert numbers(cache_dir) == []
     cap(0)
     assert launched() == (1, 0)
-    assert numbers(place) == []
+    assert numbers(cache_dir) == []
 
 
-def test_other_processes_entries_count(place, cap):
+def test_other_processes_entries_count(cache_dir, cap):
     cap(5500)
     publish(0)
     for n in range(1, 9):  # another process's
-        (place / f"{n:064x}.kernel").write_bytes(bytes(1000))
+        (cache_dir / f"{n:064x}.kernel").write_bytes(bytes(1000))
     cache._sizes.clear()
     publish(9)
     assert cache.info().bytes <= 5500
 
 
-def test_what_a_killed_process_left_is_deleted_later(place):
+def test_what_a_killed_process_left_is_deleted_later(cache_dir):
     code = """
         import os, signal
         from pyarray.jit import cache
         cache.os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
         cache.publish("0" * 64, b"half", {})
     """
-    environment = os.environ | {"PYARRAY_CACHE_DIR": str(place)}
+    environment = os.environ | {"PYARRAY_CACHE_DIR": str(cache_dir)}
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env=environment)
     assert done.returncode == -9
-    (left,) = place.iterdir()
+    (left,) = cache_dir.iterdir()
     assert left.name.startswith(".new-")
     cache._sizes.clear()
     assert launched() == (1, 0)
@@ -354,14 +356,14 @@ def test_what_a_killed_process_left_is_deleted_later(place):
     assert not left.exists()
 
 
-def test_clear_deletes_what_is_ours(place):
+def test_clear_deletes_what_is_ours(cache_dir):
     launched()
-    (place / ".new-abc").write_bytes(b"")
+    (cache_dir / ".new-abc").write_bytes(b"")
     for name in ("notes.txt", "x.kernel", ".newer"):
-        (place / name).write_text("mine")
-    (place / ("0" * 64 + ".kernel")).mkdir()
+        (cache_dir / name).write_text("mine")
+    (cache_dir / ("0" * 64 + ".kernel")).mkdir()
     assert cache.clear() == 2
-    assert sorted(f.name for f in place.iterdir()) == [
+    assert sorted(f.name for f in cache_dir.iterdir()) == [
         ".newer",
         "0" * 64 + ".kernel",
         "notes.txt",
@@ -370,14 +372,14 @@ def test_clear_deletes_what_is_ours(place):
     assert launched() == (1, 0)
 
 
-def test_the_command(place, capsys):
+def test_the_command(cache_dir, capsys):
     launched()
     command.main(["cache", "info"])
     printed = capsys.readouterr().out
-    assert str(place) in printed
+    assert str(cache_dir) in printed
     assert f"1 entries, {cache.info().bytes} bytes of at most 536870912" in printed
     command.main(["cache", "clear"])
-    assert capsys.readouterr().out == f"1 files of kernels and 0 of the tuner deleted from {place}\n"
+    assert capsys.readouterr().out == f"1 files of kernels and 0 of the tuner deleted from {cache_dir}\n"
     config.set("PYARRAY_CACHE", False)
     try:
         command.main(["cache", "info"])
@@ -388,7 +390,7 @@ def test_the_command(place, capsys):
         command.main(["cache", "burn"])
 
 
-def test_clear_deletes_what_the_tuner_knows(place, capsys):
+def test_clear_deletes_what_the_tuner_knows(cache_dir, capsys):
     """Its leftovers, too, but no lock, which somebody may hold, and nothing of others."""
     store = tune_store.Store("m.f", "0123456789ab")
     store.merge("k", {"timings": {"a": {"config": "a", "reason": "slow"}}})
@@ -398,10 +400,10 @@ def test_clear_deletes_what_the_tuner_knows(place, capsys):
     for name in (".new-abc", "notes.json", "0123456789ab.json"):
         store.path.with_name(name).write_text("")
     command.main(["cache", "clear"])
-    assert capsys.readouterr().out == f"0 files of kernels and 3 of the tuner deleted from {place}\n"
-    left = {f.name for f in (place / "tune").iterdir() if f.suffix != ".lock"}
+    assert capsys.readouterr().out == f"0 files of kernels and 3 of the tuner deleted from {cache_dir}\n"
+    left = {f.name for f in (cache_dir / "tune").iterdir() if f.suffix != ".lock"}
     assert left == {"0123456789ab.json", "notes.json"}
-    assert (place / "tune" / "search-0a.lock").exists()
+    assert (cache_dir / "tune" / "search-0a.lock").exists()
     assert store.entries() == {}
 
 
@@ -429,16 +431,16 @@ PROGRAM = """
 """
 
 
-def test_sixteen_cold_processes_and_one_that_is_killed(place):
-    program = place.parent / "program.py"
+def test_sixteen_cold_processes_and_one_that_is_killed(cache_dir):
+    program = cache_dir.parent / "program.py"
     program.write_text(textwrap.dedent(PROGRAM))
-    environment = os.environ | {"PYARRAY_CACHE_DIR": str(place)}
+    environment = os.environ | {"PYARRAY_CACHE_DIR": str(cache_dir)}
     running = [subprocess.Popen([sys.executable, program], env=environment) for _ in range(16)]
     victim = running.pop()
     victim.kill()
     victim.wait()
     assert [p.wait() for p in running] == [0] * 15
-    entries = list(place.glob("*.kernel"))
+    entries = list(cache_dir.glob("*.kernel"))
     assert len(entries) == 2
     assert all(cache.find(e.stem) for e in entries)
 
@@ -608,14 +610,14 @@ def test_the_compilers_own_arguments_are_in_the_key():
     assert len(keys) == 3
 
 
-def test_headers_are_in_the_key(place, monkeypatch):
+def test_headers_are_in_the_key(cache_dir, monkeypatch):
     assert launched() == (1, 0)
     monkeypatch.setattr(compiler, "headers", lambda: "those of another release")
     assert launched() == (1, 0)
-    assert len(list(place.iterdir())) == 2
+    assert len(list(cache_dir.iterdir())) == 2
 
 
-def test_the_compiler_is_in_the_key(place):
+def test_the_compiler_is_in_the_key(cache_dir):
     """Another version of it may make another binary of the same text."""
     device = get_device("cpu")
     first = compiler.key_of("text", (), device, ())

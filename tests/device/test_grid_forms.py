@@ -1,4 +1,4 @@
-"""Layouts that take ways of their own on a grid: vectors, tiles, turned operands, teams of threads. Each
+"""Layouts with schedules of their own on a grid: vectors, tiles, transposed operands, teams of threads. Each
 against NumPy, with checks and without."""
 
 import numpy as np

@@ -29,7 +29,7 @@ def device(device):
 
 
 @pytest.fixture(params=["whole", "cut", "checked"], autouse=True)
-def way(device, request, monkeypatch):
+def segment_sizes(device, request, monkeypatch):
     if request.param != "whole":
         for module, name, value in (
             (scan_gpu, "WHOLE", 1000),

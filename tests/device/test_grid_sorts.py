@@ -32,8 +32,8 @@ def drawn(dtype, shape, seed, few):
     return np.where(rng.random(shape) < (0.9 if few else 0.1), special[rng.integers(0, 7, shape)], x)
 
 
-def places(x, axis, descending):
-    """What argsort has to say."""
+def expected_argsort(x, axis, descending):
+    """NumPy's argsort."""
     if descending and x.dtype.kind == "f":
         return np.lexsort((np.where(np.isnan(x), 0, -x.astype("f8")), np.isnan(x)), axis=axis)
     return np.argsort(~x if descending else x, axis=axis, kind="stable")
@@ -47,7 +47,7 @@ WAYS = ((True, False), (False, True)), ((True, True), (False, False))
 def check(x, axis, device, ways=WAYS[0] + WAYS[1]):
     a = pa.asarray(x, device=device)
     for positions, descending in ways:
-        at = places(x, axis, descending)
+        at = expected_argsort(x, axis, descending)
         if positions:
             np.testing.assert_array_equal(pa.asnumpy(pa.argsort(a, axis=axis, descending=descending)), at)
             continue

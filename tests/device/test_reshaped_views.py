@@ -90,7 +90,7 @@ def parts(out, a, o):
 
 @pytest.mark.parametrize("checked", [False, True])
 def test_parts_and_functions(device, checked):
-    def meant(a, o):
+    def expected(a, o):
         line, u = a.ravel()[o : o + 6], a.reshape(4, -1)
         t, rows = line.reshape(2, 3), [u[i] if i % 2 == 0 else u[0] for i in range(3)]
         return [
@@ -101,7 +101,7 @@ def test_parts_and_functions(device, checked):
     for a in (whole.reshape(4, 12), whole.reshape(8, 6)[::-2], whole.reshape(6, 8).T[1::2, ::-1]):
         with debug(checked):
             (got, _) = launch(parts, device, np.zeros(3, np.int64), a, 5)
-            assert got.tolist() == meant(a, 5)
+            assert got.tolist() == expected(a, 5)
         with debug(), pytest.raises(BoundsError, match=f"of a view of size {a.size}"):
             parts(on(device, np.zeros(3, np.int64)), on(device, a), a.size - 5)
 

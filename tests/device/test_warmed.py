@@ -44,7 +44,7 @@ def launched():
 
 
 @pytest.fixture
-def places(tmp_path):
+def cache_dirs(tmp_path):
     """An empty user's cache, and a warmed one that holds `triple`."""
     user, built = tmp_path / "user", tmp_path / "built"
     config.set("PYARRAY_CACHE_DIR", built)
@@ -56,8 +56,8 @@ def places(tmp_path):
     config.set("PYARRAY_WARMED", None)
 
 
-def test_it_is_found_behind_the_users(places):
-    user, built = places
+def test_it_is_found_behind_the_users(cache_dirs):
+    user, built = cache_dirs
     (entry,) = built.iterdir()
     before = entry.stat()
     assert launched() == (0, 1)
@@ -67,8 +67,8 @@ def test_it_is_found_behind_the_users(places):
     assert cache.info().warmed.total() == 1
 
 
-def test_a_damaged_entry_is_rebuilt_into_the_users(places):
-    user, built = places
+def test_a_damaged_entry_is_rebuilt_into_the_users(cache_dirs):
+    user, built = cache_dirs
     (entry,) = built.iterdir()
     damaged = entry.read_bytes()[:-1] + b"?"
     entry.write_bytes(damaged)
@@ -80,8 +80,8 @@ def test_a_damaged_entry_is_rebuilt_into_the_users(places):
     assert launched() == (0, 1)
 
 
-def test_one_that_others_can_write_to_is_refused(places):
-    _, built = places
+def test_one_that_others_can_write_to_is_refused(cache_dirs):
+    _, built = cache_dirs
     cache._warned.clear()
     built.chmod(0o777)
     with pytest.warns(RuntimeWarning, match="are not used: it belongs to or can be written by others"):
@@ -91,8 +91,8 @@ def test_one_that_others_can_write_to_is_refused(places):
 
 
 @pytest.mark.parametrize(("owner", "trusted"), [(0, True), (1, False)])
-def test_whose_it_may_be(places, monkeypatch, owner, trusted):
-    _, built = places
+def test_whose_it_may_be(cache_dirs, monkeypatch, owner, trusted):
+    _, built = cache_dirs
     cache._warned.clear()
     status = os.stat_result((0o40755, 0, 0, 2, owner, 0, 0, 0, 0, 0))
     monkeypatch.setattr(os, "getuid", lambda: 2)
@@ -102,7 +102,7 @@ def test_whose_it_may_be(places, monkeypatch, owner, trusted):
 
 
 @pytest.mark.parametrize(("setting", "value"), [("PYARRAY_CACHE", False), ("PYARRAY_WARMED", False)])
-def test_it_can_be_off(places, setting, value):
+def test_it_can_be_off(cache_dirs, setting, value):
     before = config.get(setting)
     config.set(setting, value)
     try:
@@ -112,16 +112,16 @@ def test_it_can_be_off(places, setting, value):
         config.set(setting, before)
 
 
-def test_it_serves_where_the_users_directory_cannot(places):
-    user, _ = places
+def test_it_serves_where_the_users_directory_cannot(cache_dirs):
+    user, _ = cache_dirs
     user.write_text("a file")
     cache._warned.clear()
     with pytest.warns(RuntimeWarning, match="can't be used"):
         assert launched() == (0, 1)
 
 
-def test_clear_and_run_only(places):
-    _, built = places
+def test_clear_and_run_only(cache_dirs):
+    _, built = cache_dirs
     config.set("PYARRAY_RUN_ONLY", True)
     try:
         assert launched() == (0, 1)
@@ -231,8 +231,8 @@ def test_the_command(tmp_path, monkeypatch, capsys):
         command.main(["cache", "warm"])
 
 
-def test_the_report(places, capsys):
-    _, built = places
+def test_the_report(cache_dirs, capsys):
+    _, built = cache_dirs
     (entry,) = built.iterdir()
     (built / f"{'1' * 64}.kernel").write_bytes(b"{}\n")
     command.main(["cache", "info"])

@@ -1,4 +1,4 @@
-"""Which differences are meant: those that a row of `docs/deviations.py` names."""
+"""Intended differences: those that a row of `docs/deviations.py` names."""
 
 from __future__ import annotations
 

@@ -20,14 +20,14 @@ da = pytest.importorskip("dask.array")
 FULL = {0: -1, 1: -1}
 
 
-def whole(m, x, chunks=None):
+def one_chunk(m, x, chunks=None):
     """`x` in chunks that are whole along all axes, or those of `chunks`."""
     return x if m is np else x.rechunk(FULL if chunks is None else chunks)
 
 
 def square(m, x):
     """A symmetric, positive definite matrix."""
-    x = whole(m, x)
+    x = one_chunk(m, x)
     return x.T @ x + x.shape[1] * np.eye(x.shape[1])
 
 
@@ -74,9 +74,9 @@ OPERATIONS = {
     "nanstd": lambda m, x: m.nanstd(some_nan(m, x)),
     "nanmax": lambda m, x: m.nanmax(m.where(x == x[:1, :1], x, np.nan)),
     "median": lambda m, x: m.median(x, axis=1),
-    "quantile": lambda m, x: m.quantile(whole(m, x), [0.1, 0.5], axis=1),
-    "nanquantile": lambda m, x: m.nanquantile(whole(m, some_nan(m, x)), 0.25, axis=0),
-    "percentile": lambda m, x: m.percentile(whole(m, x)[:, 0], [0, 10, 50, 90, 100]),
+    "quantile": lambda m, x: m.quantile(one_chunk(m, x), [0.1, 0.5], axis=1),
+    "nanquantile": lambda m, x: m.nanquantile(one_chunk(m, some_nan(m, x)), 0.25, axis=0),
+    "percentile": lambda m, x: m.percentile(one_chunk(m, x)[:, 0], [0, 10, 50, 90, 100]),
     "average": lambda m, x: m.average(x, axis=0, weights=x + 1),
     "cov": lambda m, x: m.cov(x),
     "corrcoef": lambda m, x: m.corrcoef(x),
@@ -113,12 +113,12 @@ OPERATIONS = {
     "dot": lambda m, x: m.dot(x, x.T),
     "outer": lambda m, x: m.outer(x[0], x[1]),
     "norm": lambda m, x: m.linalg.norm(x, axis=0),
-    "qr": lambda m, x: abs(m.linalg.qr(whole(m, x, {1: -1}))[1]) if len(x) >= len(x.T) else x,
-    "svd": lambda m, x: m.linalg.svd(whole(m, x), **({} if m is da else {"full_matrices": False}))[1],
+    "qr": lambda m, x: abs(m.linalg.qr(one_chunk(m, x, {1: -1}))[1]) if len(x) >= len(x.T) else x,
+    "svd": lambda m, x: m.linalg.svd(one_chunk(m, x), **({} if m is da else {"full_matrices": False}))[1],
     "cholesky": lambda m, x: m.linalg.cholesky(square(m, x), **({"lower": True} if m is da else {})),
-    "fft": lambda m, x: m.fft.fft(whole(m, x), axis=0),
-    "rfft": lambda m, x: m.fft.rfft(whole(m, x)),
-    "fft2": lambda m, x: m.fft.fft2(whole(m, x)),
+    "fft": lambda m, x: m.fft.fft(one_chunk(m, x), axis=0),
+    "rfft": lambda m, x: m.fft.rfft(one_chunk(m, x)),
+    "fft2": lambda m, x: m.fft.fft2(one_chunk(m, x)),
     "histogram": lambda m, x: m.histogram(x, bins=np.linspace(0, 1, 6))[0],
     "weighted histogram": lambda m, x: m.histogram(x, bins=5, range=(0, 1), weights=x)[0],
     "bincount": lambda m, x: m.bincount(integers(x).ravel(), minlength=5),

@@ -170,36 +170,36 @@ NOT = [
 GRID = {stepped: "i at 1 | n", around: "i at 1 | n"}  # what splits where there needn't be rows
 
 
-def told(k, params, how, debug=False, target="cpu"):
+def remarks(k, params, how, debug=False, target="cpu"):
     text = lower(k.source_text, params, target, debug).text
     return re.findall(rf"/\* {how}: (.*?) \*/", text)
 
 
 @pytest.mark.parametrize(("k", "params", "expected"), SPLIT, ids=lambda x: getattr(x, "__name__", ""))
-def test_split(k, params, expected):
-    assert told(k, params, "split") == [expected]
-    assert told(k, params, "split", debug=True) == []
-    assert told(k, params, "not split") == []
+def test_axis_splits(k, params, expected):
+    assert remarks(k, params, "split") == [expected]
+    assert remarks(k, params, "split", debug=True) == []
+    assert remarks(k, params, "not split") == []
 
 
 @pytest.mark.parametrize(("k", "expected"), NOT, ids=lambda x: getattr(x, "__name__", ""))
 def test_not_split(k, expected):
     params = PAIRS if k is several else PLAIN
-    assert told(k, params, "split") == []
-    assert told(k, params, "not split") == ([] if expected is None else [expected])
+    assert remarks(k, params, "split") == []
+    assert remarks(k, params, "not split") == ([] if expected is None else [expected])
 
 
 @pytest.mark.parametrize("target", ["cuda", "hip"])
 def test_threads_take_their_number_apart(target):
     for k, params, expected in SPLIT:
-        assert told(k, params, "split", target=target) == [expected]
-        assert told(k, params, "split", debug=True, target=target) == []
+        assert remarks(k, params, "split", target=target) == [expected]
+        assert remarks(k, params, "split", debug=True, target=target) == []
     for k, expected in NOT:
         params = PAIRS if k is several else PLAIN
         found = [GRID[k]] if k in GRID else []
-        assert told(k, params, "split", target=target) == found
+        assert remarks(k, params, "split", target=target) == found
         why = [] if k in GRID or expected is None else [expected]
-        assert told(k, params, "not split", target=target) == why
+        assert remarks(k, params, "not split", target=target) == why
 
 
 def test_a_digit_of_a_thread_is_one_division():

@@ -147,12 +147,17 @@ BUGS = (
         "if value is None]",
         "test_stale.py",
     ),
-    Bug("numbers of another sign are one key", "return kind, x.hex()", "return kind, x", "test_repeat.py"),
+    Bug(
+        "numbers of another sign are one key",
+        "return kind, x.hex()",
+        "return kind, x",
+        "test_replayed_calls.py",
+    ),
     Bug(
         "operands of another distance are one key",
         "(k, j, x._ptr - start,",
         "(k, j, 0,",
-        "test_repeat.py",
+        "test_replayed_calls.py",
     ),
     # the language
     Bug(

@@ -164,19 +164,19 @@ def null(*shape, dtype="float64"):
     return pa.empty(shape, dtype=dtype, device="null:0")
 
 
-def facts(cost):
+def counts_of(cost):
     return cost.operations, cost.loads, cost.stores, cost.iterations
 
 
-def moved(cost):
+def bytes_of(cost):
     return cost.bytes_read, cost.bytes_written
 
 
 @given(n=SIZES)
 def test_axpy(n):
     cost = axpy.cost_analysis(2.0, null(n), null(n))
-    assert facts(cost) == (2 * n, 2 * n, n, n)
-    assert moved(cost) == (16 * n, 8 * n)
+    assert counts_of(cost) == (2 * n, 2 * n, n, n)
+    assert bytes_of(cost) == (16 * n, 8 * n)
     assert cost.exact
     assert cost.launches == 1
 
@@ -184,8 +184,8 @@ def test_axpy(n):
 @given(m=SIZES, n=SIZES)
 def test_row_sums(m, n):
     cost = row_sums.cost_analysis(null(m, n, dtype="float32"), null(m))
-    assert facts(cost) == (m * n, m * n, m, m)
-    assert moved(cost) == (4 * m * n, 8 * m)
+    assert counts_of(cost) == (m * n, m * n, m, m)
+    assert bytes_of(cost) == (4 * m * n, 8 * m)
     assert cost.exact
 
 
@@ -193,9 +193,9 @@ def test_row_sums(m, n):
 def test_products(m, n, k):
     shapes = null(m, k), null(k, n), null(m, n)
     cost = multiply.cost_analysis(*shapes)
-    assert facts(cost) == (2 * m * n * k, 2 * m * n * k, m * n, m * n)
+    assert counts_of(cost) == (2 * m * n * k, 2 * m * n * k, m * n, m * n)
     read = (m * k + k * n) * 8 if m and n else 0
-    assert moved(cost) == (read, 8 * m * n)
+    assert bytes_of(cost) == (read, 8 * m * n)
     assert cost.exact
     library = pa.cost_analysis(pa.matmul, pa.empty((m + 1, k + 1)), pa.empty((k + 1, n + 1)))
     assert library.operations == multiply.cost_analysis(
@@ -207,24 +207,24 @@ def test_products(m, n, k):
 def test_stencils(n):
     inner = max(n - 2, 0)
     cost = stencil.cost_analysis(null(n), null(n))
-    assert facts(cost) == (2 * inner, 3 * inner, inner, inner)
-    assert moved(cost) == (8 * min(n, 3 * inner), 8 * inner)
+    assert counts_of(cost) == (2 * inner, 3 * inner, inner, inner)
+    assert bytes_of(cost) == (8 * min(n, 3 * inner), 8 * inner)
     cost = padded_stencil.cost_analysis(null(n), null(n))
     compared = n + n + 2 * max(n - 1, 0)  # 0 < i, `and`; i < n - 1 where the first holds
-    assert facts(cost) == (inner + compared, n + inner, n, n)
+    assert counts_of(cost) == (inner + compared, n + inner, n, n)
     assert cost.exact
 
 
 @given(m=SIZES, n=SIZES)
 def test_transposed_copy(m, n):
     cost = transposed.cost_analysis(null(m, n), null(n, m))
-    assert facts(cost) == (0, m * n, m * n, m * n)
-    assert moved(cost) == (8 * m * n, 8 * m * n)
+    assert counts_of(cost) == (0, m * n, m * n, m * n)
+    assert bytes_of(cost) == (8 * m * n, 8 * m * n)
     assert cost.exact
     cost = by_shape.cost_analysis(null(m, n), null(n, m))
-    assert facts(cost)[1:] == (m * n, m * n, m * n)
+    assert counts_of(cost)[1:] == (m * n, m * n, m * n)
     cost = by_view.cost_analysis(null(m, n), null(n, m))
-    assert facts(cost) == (0, m * n, m * n, m * n)
+    assert counts_of(cost) == (0, m * n, m * n, m * n)
     assert cost.exact
 
 
@@ -232,7 +232,7 @@ def test_transposed_copy(m, n):
 def test_nested_loops_whose_bounds_are_variables(m, n):
     turns = sum(len(range(j, n, 2)) for i in range(m) for j in range(i + 1))
     cost = triangle.cost_analysis(null(m, n), null(m))
-    assert facts(cost) == (turns, turns, m, m)
+    assert counts_of(cost) == (turns, turns, m, m)
     assert cost.exact
 
 
@@ -240,7 +240,7 @@ def test_nested_loops_whose_bounds_are_variables(m, n):
 def test_blocks_with_a_shorter_last_one(n, size):
     count = -(-n // size)
     cost = blocks.cost_analysis(null(n), null(count), size)
-    assert facts(cost) == (n, n, count, count)
+    assert counts_of(cost) == (n, n, count, count)
     assert cost.exact
 
 
@@ -248,7 +248,7 @@ def test_blocks_with_a_shorter_last_one(n, size):
 def test_skipped_iterations(n):
     rest = n - len(range(0, n, 3))
     cost = skipping.cost_analysis(null(n), null(n))
-    assert facts(cost) == (2 * n + rest, rest, rest, n)
+    assert counts_of(cost) == (2 * n + rest, rest, rest, n)
     assert cost.exact
 
 
@@ -256,58 +256,58 @@ def test_skipped_iterations(n):
 def test_while_loops_that_follow_from_sizes(n, m):
     steps = n.bit_length() - 1
     cost = halving.cost_analysis(null(n), null(m))
-    assert facts(cost) == (m * (2 * steps + 1), 0, m, m)
+    assert counts_of(cost) == (m * (2 * steps + 1), 0, m, m)
     assert cost.exact
 
 
 @given(m=SIZES, n=SIZES)
 def test_functions_of_parts(m, n):
     cost = norms.cost_analysis(null(m, n), null(m))
-    assert facts(cost) == (m * (2 * n + 1), 2 * m * n, m, m)
-    assert moved(cost) == (8 * m * n, 8 * m)
+    assert counts_of(cost) == (m * (2 * n + 1), 2 * m * n, m, m)
+    assert bytes_of(cost) == (8 * m * n, 8 * m)
     assert cost.exact
 
 
 @given(n=SIZES, m=SIZES)
 def test_indices_from_memory(n, m):
     cost = gathered.cost_analysis(null(m), null(n, dtype="int32"), null(n))
-    assert facts(cost) == (0, 2 * n, n, n)
-    assert moved(cost) == (4 * n + 8 * min(n, m), 8 * n)
+    assert counts_of(cost) == (0, 2 * n, n, n)
+    assert bytes_of(cost) == (4 * n + 8 * min(n, m), 8 * n)
     cost = counted.cost_analysis(null(n, dtype="int64"), null(m, dtype="int64"))
-    assert facts(cost) == (n, 2 * n, n, n)
-    assert moved(cost) == (8 * n + 8 * min(n, m), 8 * min(n, m))
+    assert counts_of(cost) == (n, 2 * n, n, n)
+    assert bytes_of(cost) == (8 * n + 8 * min(n, m), 8 * min(n, m))
 
 
 @given(n=st.integers(1, 70))
 def test_what_depends_on_data_is_said(n):
     cost = positive.cost_analysis(null(n), null(n))
-    assert facts(cost) == (3 * n, 2 * n, n, n)
+    assert counts_of(cost) == (3 * n, 2 * n, n, n)
     (said,) = cost.assumptions
     assert "the costlier side of the branch is always taken" in said
     cost = collatz.cost_analysis(null(n, dtype="int64"), null(n, dtype="int64"))
-    assert facts(cost) == ((65 + 64) * n, n, n, n)
+    assert counts_of(cost) == ((65 + 64) * n, n, n, n)
     assert "the loop runs 64 times" in cost.assumptions[0]
     cost = found.cost_analysis(null(n, 5), null(n))
-    assert facts(cost) == (5 * n, 5 * n, n, n)
+    assert counts_of(cost) == (5 * n, 5 * n, n, n)
     assert any("break is never taken" in said for said in cost.assumptions)
     assert not cost.exact
 
 
 def test_operands_of_other_strides():
     wide = pa.broadcast_to(null(1), (1000,))
-    assert moved(axpy.cost_analysis(2.0, wide, null(1000))) == (8 + 8000, 8000)
+    assert bytes_of(axpy.cost_analysis(2.0, wide, null(1000))) == (8 + 8000, 8000)
     every_other = null(2000)[::2]
-    assert moved(axpy.cost_analysis(2.0, every_other, null(1000)[::-1])) == (16000, 8000)
+    assert bytes_of(axpy.cost_analysis(2.0, every_other, null(1000)[::-1])) == (16000, 8000)
     rows = pa.broadcast_to(null(7), (5, 7))
-    assert moved(pa.cost_analysis(pa.add, rows, np.ones((5, 7)))) == (56 + 280, 280)
-    assert moved(row_sums.cost_analysis(rows, null(5))) == (56, 40)
+    assert bytes_of(pa.cost_analysis(pa.add, rows, np.ones((5, 7)))) == (56 + 280, 280)
+    assert bytes_of(row_sums.cost_analysis(rows, null(5))) == (56, 40)
 
 
 def test_many_iterations_are_counted_without_running():
     n = 10**9
     v = pa.broadcast_to(null(1), (n,))
     cost = row_sums.cost_analysis(v.reshape(1000, 10**6), null(1000))
-    assert facts(cost) == (n, n, 1000, 1000)
+    assert counts_of(cost) == (n, n, 1000, 1000)
     large = pa.broadcast_to(null(1), (4000, 4000))
     cost = triangle.cost_analysis(large, null(4000))
     assert any("the middle value of j" in said for said in cost.assumptions)
@@ -321,7 +321,7 @@ def test_arguments_are_those_of_a_launch():
     with pytest.raises(CompileError, match="expected a number"):
         axpy.cost_analysis("2", null(3), null(3))
     x = np.ones(5)
-    assert facts(axpy.cost_analysis(2.0, x, x)) == (10, 10, 5, 5)
+    assert counts_of(axpy.cost_analysis(2.0, x, x)) == (10, 10, 5, 5)
     assert x.tolist() == [1.0] * 5
 
 
@@ -355,7 +355,7 @@ def test_a_program_whose_sizes_depend_on_data():
 
 def test_functions_of_other_libraries_are_counted_by_their_arrays():
     cost = pa.cost_analysis(pa.sort, np.ones(8))
-    assert moved(cost) == (64, 64)
+    assert bytes_of(cost) == (64, 64)
     assert not cost.exact
     assert "operations are not counted" in cost.assumptions[0]
 

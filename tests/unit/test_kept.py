@@ -9,7 +9,7 @@ TEXT = "#include <pyarray.h>\nint f(void) { return 1; }\n"
 
 
 @pytest.fixture(autouse=True)
-def place(tmp_path):
+def cache_dir(tmp_path):
     config.set("PYARRAY_CACHE_DIR", tmp_path / "cache")
     yield tmp_path / "cache"
     config.set("PYARRAY_CACHE_DIR", None)
@@ -27,9 +27,9 @@ def test_a_program_is_compiled_once(tmp_path, monkeypatch):
     assert first.read_bytes() == again.read_bytes()
 
 
-def test_what_an_entry_depends_on(place, tmp_path, monkeypatch):
+def test_what_an_entry_depends_on(cache_dir, tmp_path, monkeypatch):
     def entries():
-        return len(list(place.iterdir()))
+        return len(list(cache_dir.iterdir()))
 
     out = tmp_path / "program.so"
     for number, (words, text) in enumerate(
@@ -43,11 +43,11 @@ def test_what_an_entry_depends_on(place, tmp_path, monkeypatch):
     assert entries() == 4
 
 
-def test_a_program_that_does_not_compile_is_said_each_time(place, tmp_path):
+def test_a_program_that_does_not_compile_is_said_each_time(cache_dir, tmp_path):
     for _ in range(2):
         with pytest.raises(AssertionError, match="error"):
             kept.compiled(command(), "none", tmp_path / "program.so")
-    assert not place.exists() or not list(place.iterdir())
+    assert not cache_dir.exists() or not list(cache_dir.iterdir())
 
 
 def test_texts_that_passed(monkeypatch):

@@ -16,7 +16,7 @@ def x():
 
 
 @pytest.fixture
-def far():
+def on_other_device():
     return pa.empty((3, 3), device="null:1")
 
 
@@ -63,10 +63,10 @@ CALLS = {
 
 
 @pytest.mark.parametrize("said", list(CALLS))
-def test_each_argument_is_named(said, x, far):
+def test_each_argument_is_named(said, x, on_other_device):
     name, where = said.split(" ", 1)
     with pytest.raises(ValueError) as caught:  # noqa: PT011
-        CALLS[said](x, far)
+        CALLS[said](x, on_other_device)
     expected = f"{name}(): all arrays must be on one device, got {where}; move them with .to_device(...)"
     assert str(caught.value) == expected
     assert (pa.asnumpy(x) == 1).all()
@@ -82,9 +82,9 @@ def test_each_argument_is_named(said, x, far):
         lambda x, y: pa.clip(x, 0, 1, out=y),
     ],
 )
-def test_out_is_elsewhere(call, x, far):
+def test_out_is_elsewhere(call, x, on_other_device):
     with pytest.raises(ValueError, match=r"\w+\(\): out= is on null:1, the operands are on cpu"):
-        call(x, far)
+        call(x, on_other_device)
 
 
 @pytest.mark.parametrize(
@@ -95,17 +95,17 @@ def test_out_is_elsewhere(call, x, far):
         lambda x, y: x.__setitem__([0, 1], y[0]),
     ],
 )
-def test_assignment_from_elsewhere(call, x, far):
+def test_assignment_from_elsewhere(call, x, on_other_device):
     with pytest.raises(ValueError, match=r"target on cpu, value on null:1; move it with .to_device"):
-        call(x, far)
+        call(x, on_other_device)
 
 
-def test_append_moves_nothing(x, far):
+def test_append_moves_nothing(x, on_other_device):
     with pytest.raises(ValueError, match=r"got arrays\[0\] on cpu, arrays\[1\] on null:1; move them"):
-        pa.append(x, far)
+        pa.append(x, on_other_device)
 
 
-def test_indices_from_elsewhere(x, far):
+def test_indices_from_elsewhere(x, on_other_device):
     index = pa.empty(2, dtype=pa.int64, device="null:1")
     for call in (lambda: x[index], lambda: pa.take(x, index, axis=0), lambda: x.__setitem__(index, 1)):
         with pytest.raises(ValueError, match=r"got one on null:1 for cpu; move it with .to_device"):
@@ -115,13 +115,13 @@ def test_indices_from_elsewhere(x, far):
 
 
 @pytest.mark.parametrize("value", [np.float32(2), np.ones(3), [1, 2, 3]])
-def test_host_values_go_where_the_array_is(value, far):
+def test_host_values_go_where_the_array_is(value, on_other_device):
     """As in kernels and in NumPy's own functions; only arrays have a device of their own."""
-    driver = far.device.driver
+    driver = on_other_device.device.driver
     for call in (pa.add, pa.matmul, lambda x, y: pa.concat([x, [y] * 3 if np.ndim(y) else [[y] * 3]])):
         driver.calls.clear()
         with contextlib.suppress(KeyError, TypeError, ValueError):  # the null device has no kernels
-            call(far, value)
+            call(on_other_device, value)
         assert "copy_in" in [name for name, _ in driver.calls]
     assert pa.add(pa.ones(3), value).tolist() == (1 + np.asarray(value) * np.ones(3)).tolist()
 
@@ -129,8 +129,8 @@ def test_host_values_go_where_the_array_is(value, far):
 # ---- a GPU array on the host
 
 
-def test_the_host_reads_only_when_asked(far):
-    driver = far.device.driver
+def test_the_host_reads_only_when_asked(on_other_device):
+    driver = on_other_device.device.driver
     pa.zeros(3, device="null:1")
     driver.calls.clear()
     silent = (
@@ -139,15 +139,15 @@ def test_the_host_reads_only_when_asked(far):
     )  # fmt: skip
     for read in silent:
         with pytest.raises(TypeError):
-            read(far)
+            read(on_other_device)
     for read in silent[:5]:
         with pytest.raises(TypeError) as caught:
-            read(far)
+            read(on_other_device)
         for word in ("null:1", "pyarray.asnumpy(a)", "a.get()", "a.item()"):
             assert word in str(caught.value)
     assert "copy_out" not in [name for name, _ in driver.calls]
     with pytest.raises(AttributeError):
-        _ = far.__array_interface__
+        _ = on_other_device.__array_interface__
 
 
 @pytest.mark.parametrize("read", [float, int, bool, complex, lambda a: a.item(), lambda a: a.tolist()])
@@ -159,21 +159,21 @@ def test_what_is_asked_for_is_read_once(read):
     assert [name for name, _ in driver.calls] == ["copy_out"]
 
 
-def test_arrays_are_read_when_asked(far):
-    driver = far.device.driver
+def test_arrays_are_read_when_asked(on_other_device):
+    driver = on_other_device.device.driver
     for read in (pa.asnumpy, pa.ndarray.get, pa.ndarray.tolist, pa.ndarray.tobytes):
         driver.calls.clear()
-        assert len(read(far)) in (3, 72)
+        assert len(read(on_other_device)) in (3, 72)
         assert [name for name, _ in driver.calls] == ["copy_out"]
 
 
-def test_iteration_gives_views_and_reads_nothing(far):
-    driver = far.device.driver
+def test_iteration_gives_views_and_reads_nothing(on_other_device):
+    driver = on_other_device.device.driver
     driver.calls.clear()
-    rows = list(far)
-    first, *_ = far
-    assert [row._ptr - far._ptr for row in rows] == [0, 24, 48]
+    rows = list(on_other_device)
+    first, *_ = on_other_device
+    assert [row._ptr - on_other_device._ptr for row in rows] == [0, 24, 48]
     assert first.device == rows[0][0].device == "null:1"
     assert driver.calls == []
     with pytest.raises(TypeError, match=r"a.item\(\)"):
-        list(far[0, 0])
+        list(on_other_device[0, 0])

@@ -42,8 +42,8 @@ CSRC = sorted(path for path in (ROOT / "csrc").rglob("*.*") if path.suffix in ("
 
 def part_of(path):
     """The row's name that a file belongs to: its folder, or its own name at the top."""
-    relative = path.relative_to(PACKAGE)
-    return relative.parts[0] if len(relative.parts) > 1 else relative.stem
+    inner = path.relative_to(PACKAGE)
+    return inner.parts[0] if len(inner.parts) > 1 else inner.stem
 
 
 @functools.cache
@@ -72,7 +72,7 @@ def imports(path):
     return found
 
 
-def told(path):
+def relative(path):
     return path.relative_to(ROOT)
 
 
@@ -118,7 +118,7 @@ def test_no_circle_of_imports():
 
 def test_imports_go_downwards():
     wrong = [
-        f"{told(path)}:{line}: {part_of(path)} must not import {target}"
+        f"{relative(path)}:{line}: {part_of(path)} must not import {target}"
         for path in FILES
         for target, line, _ in imports(path)
         if target != part_of(path) and RANK.get(target, len(ORDER)) > RANK[part_of(path)]
@@ -127,25 +127,25 @@ def test_imports_go_downwards():
 
 
 def test_no_hidden_imports():
-    hidden = [f"{told(path)}:{line}" for path in FILES for _, line, inside in imports(path) if inside]
+    hidden = [f"{relative(path)}:{line}" for path in FILES for _, line, inside in imports(path) if inside]
     assert not hidden, "\n".join(hidden)
 
 
 def test_files_and_functions_fit():
-    long = [f"{told(path)}: split the file" for path in FILES if path.read_text().count("\n") > 450]
+    long = [f"{relative(path)}: split the file" for path in FILES if path.read_text().count("\n") > 450]
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 size = (node.end_lineno or 0) - node.lineno + 1
                 if size > 60:
-                    long.append(f"{told(path)}:{node.lineno} {node.name} has {size} lines, of at most 60")
+                    long.append(f"{relative(path)}:{node.lineno} {node.name} has {size} lines, of at most 60")
     assert not long, "\n".join(long)
 
 
 def test_lines_of_c_have_at_most_120_columns():
     """Those of Python are the linter's."""
     lines = [(p, n, line) for p in CSRC for n, line in enumerate(p.read_text().splitlines(), 1)]
-    assert not [f"{told(path)}:{number}" for path, number, line in lines if len(line) > 120]
+    assert not [f"{relative(path)}:{number}" for path, number, line in lines if len(line) > 120]
 
 
 COPIES = ("fill", "copy_in", "copy_out", "copy_peer", "read_async")  # of a driver

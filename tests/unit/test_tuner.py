@@ -309,11 +309,11 @@ GROUP = {"arrays": {"v": {"dtype": "float64", "steps": "1"}}, "device": {"model"
 KEY = {"group": GROUP, "sizes": {"n": ["int", "100"], "s": ["shape", 3, 4]}}
 
 
-def places(data, above=()):
-    """Of all parts of what JSON holds."""
+def json_paths(data, above=()):
+    """Paths to all parts of JSON data."""
     for k in data if isinstance(data, dict) else range(len(data)) if isinstance(data, list) else ():
         yield (*above, k)
-        yield from places(data[k], (*above, k))
+        yield from json_paths(data[k], (*above, k))
 
 
 WRONG = [None, "x", [], {}, 5, -1, 1e400, float("nan"), 10**400, True, [1], {"a": 1}, "\ud800"]
@@ -329,7 +329,7 @@ def test_what_is_read_is_sound_or_the_file_is_moved_aside(folder, wrong, capsys)
     store.merge("k", facts | {"key": KEY, "group": "f00"})
     good = json.loads(store.path.read_text())
     moved = 0
-    for *above, last in places(good):
+    for *above, last in json_paths(good):
         data = json.loads(json.dumps(good))
         part = data
         for name in above:

@@ -1,4 +1,4 @@
-"""Calls that are repeated give what calls in full give."""
+"""Replayed calls give what complete calls give."""
 
 import gc
 import itertools

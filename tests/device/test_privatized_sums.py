@@ -1,4 +1,4 @@
-"""Sums of integers that a loop only adds to: a block of iterations may collect them in memory of its own."""
+"""Privatized sums: integers that a loop only adds to, collected by each block of iterations."""
 
 import numpy as np
 import pytest

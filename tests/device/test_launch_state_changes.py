@@ -1,4 +1,4 @@
-"""Bounds checks switched on and off for the process while other threads launch: each call has one mode."""
+"""Bounds checks switched on and off for the process while other threads launch: each call has one launch state."""
 
 import threading
 

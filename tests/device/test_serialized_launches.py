@@ -1,4 +1,4 @@
-"""Kernels whose statements outside the loops leave values for the loops, in several streams and threads."""
+"""Serialized launches: kernels whose statements outside of loops leave values for the loops, in streams and threads."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Whatever computes is seen by traces and dumps, once: by short ways, and where another library does it."""
+"""Traces and dumps observe each computation once: on fast paths, in replays, in other libraries."""
 
 import importlib.metadata
 
