@@ -1,7 +1,7 @@
 """Signatures of recorded launches.
 
 A replay compiles and runs what is in a dump, without bounds checks. So it must be what this user recorded, and not
-what somebody wrote into the files.
+what another user wrote into the files.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import numpy as np
 from ..jit import cache
 from ..jit.trust import read_trusted
 
-NAME = "dump.key"  # in the folder of the kernel cache: 32 random bytes, for this user's eyes only
+NAME = "dump.key"  # in the folder of the kernel cache: 32 random bytes that only this user can read
 _SIZE = 32
-# what is known after the launch's beginning, and no replay relies on
+# known only after the launch has begun; no replay relies on them
 _UNSIGNED_FIELDS = ("byte_offset", "size", "whole_size", "lost", "signature", "status", "error")
 _process_key = secrets.token_bytes(_SIZE)  # of a process that has no such folder
 
@@ -36,8 +36,8 @@ def key_path() -> Path | None:
 
 
 def sign(launch: Mapping[str, Any], program: str, inputs: Iterable[Mapping[str, Any]]) -> str:
-    """The signature of all that a replay needs: facts of the launch, the digest of its program, the records
-    of what went in, which hold the digests of arrays' elements."""
+    """The signature of all that a replay needs: the launch's metadata, the digest of its program, and the
+    records of its inputs, which have the digests of arrays' elements."""
     text = json.dumps([_signed(launch), program, [_signed(row) for row in inputs]], sort_keys=True)
     return hmac.new(_key(key_path()), text.encode(), hashlib.sha256).hexdigest()
 
@@ -64,7 +64,7 @@ def _signed(row: Mapping[str, Any]) -> dict[str, Any]:
 
 @functools.lru_cache(16)
 def _key(path: Path | None) -> bytes:
-    """What signs: made at the first use, by one process for all."""
+    """The key, created by the first process that needs it."""
     if path is None:
         return _process_key
     try:
@@ -76,7 +76,7 @@ def _key(path: Path | None) -> bytes:
 
 
 def _make(path: Path) -> None:
-    """A new key, unless there is one. It appears as a whole: others read it at once."""
+    """Creates the key unless there is one. The file is linked when it is complete, since others may read it at once."""
     if path.exists():
         return
     new = path.with_name(f".new-{secrets.token_hex(8)}")

@@ -56,9 +56,9 @@ Accesses = dict[str, list[Access]]  # parameter → what is done with it, in ord
 def directions(
     tree: Tree, declared: Mapping[str, str] | None = None, by_function: Mapping[str, Accesses] | None = None
 ) -> dict[str, str]:
-    """Kernel parameter → UNUSED, IN, OUT, INOUT or SCALAR, in parameter order; what was declared stands. OUT
-    only where every element is proven written, and none is read before. `by_function` are its accesses, here and
-    below, if they were asked for before."""
+    """Kernel parameter → UNUSED, IN, OUT, INOUT or SCALAR, in parameter order; declared directions are kept. OUT
+    only where every element is proven written, and none is read before. `by_function` is `accesses_of(tree)`, here
+    and below, where the caller has it."""
     results = result_bases(tree)
     writes: dict[str, DefiniteWrites] = {}
     for function in (*tree.functions, tree.kernel):
@@ -78,8 +78,8 @@ def directions(
 
 
 def write_only(tree: Tree, by_function: Mapping[str, Accesses] | None = None) -> frozenset[str]:
-    """Kernel parameters that are written and never read: where they share no memory with others, a second run
-    changes nothing in them."""
+    """Kernel parameters that are written and never read: a second run changes nothing in them if they don't
+    alias others."""
     accesses = (by_function or accesses_of(tree))[tree.kernel.symbol]
     return frozenset(name for name, found in accesses.items() if {access.mode for access in found} == {"w"})
 
@@ -135,7 +135,7 @@ def _holds_array(kind: Any) -> bool:
 
 
 def view_bases(function: Function, results: dict[str, frozenset[int]]) -> Bases:
-    """Roots of the function's array variables: all of their assignments, until nothing is added."""
+    """Bases of the function's array variables, by a fixed point over their assignments."""
     sets = [
         n
         for s in function.body
@@ -158,10 +158,10 @@ def _accesses(
     params = {f.symbol: [name for name, _ in f.params] for f in tree.functions}
     found: Accesses = {}
 
-    def note(array: Expr, accesses: Iterable[Access]) -> None:
+    def record(array: Expr, accesses: Iterable[Access]) -> None:
         for name in bases_of(array, bases, results):
-            have = found.setdefault(name, [])
-            have += [a for a in accesses if a.mode not in {b.mode for b in have}]
+            recorded = found.setdefault(name, [])
+            recorded += [a for a in accesses if a.mode not in {b.mode for b in recorded}]
 
     def visit(node: Any) -> None:
         parts = (node.value, node.array, *node.index) if isinstance(node, Store) else children(node)
@@ -170,10 +170,10 @@ def _accesses(
         if isinstance(node, Invoke):
             for name, argument in zip(params[node.function], node.args, strict=True):
                 if isinstance(argument.type, ArrayType):
-                    note(argument, by_function[node.function].get(name, ()))
+                    record(argument, by_function[node.function].get(name, ()))
         elif isinstance(node, (Load, Store, Atomic)):
             modes = "w" if isinstance(node, Store) else "r" if isinstance(node, Load) else "rw"
-            note(node.array, [Access(mode, node.loc, function.symbol) for mode in modes])
+            record(node.array, [Access(mode, node.loc, function.symbol) for mode in modes])
 
     for statement in function.body:
         visit(statement)
@@ -184,7 +184,7 @@ def check_declared(
     tree: Tree, declared: Mapping[str, str], sources: Mapping[str, FunctionSource],
     by_function: Mapping[str, Accesses] | None = None,
 ) -> None:  # fmt: skip
-    """Raises `CompileError` where a function does with an array what its signature excludes. `declared` is
+    """Raises `CompileError` where a function reads or writes an array against its declared direction. `declared` is
     the kernel's, by path; that of other functions is found in their annotations."""
     by_function = by_function or accesses_of(tree)
     for function in (*tree.functions, tree.kernel):
