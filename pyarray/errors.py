@@ -51,9 +51,9 @@ class BoundsError(IndexError):
     frames: tuple[Frame, ...]
     launch: tuple[str, int] | None
 
-    def __init__(self, message: str, **facts: object):
+    def __init__(self, message: str, **attributes: object):
         super().__init__(message)
-        self.__dict__.update(facts)
+        self.__dict__.update(attributes)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (type(self), self.args, self.__dict__)
@@ -79,9 +79,9 @@ class AutotuneError(RuntimeError):
     """A search found no configuration that runs."""
 
 
-def _rebuilt(kind: type[Exception], args: tuple[Any, ...], facts: dict[str, Any]) -> Exception:
+def _rebuilt(kind: type[Exception], args: tuple[Any, ...], attributes: dict[str, Any]) -> Exception:
     """An exception from its pickle: it crosses process pools with its attributes."""
     error = kind.__new__(kind, *args)
     error.args = args
-    error.__dict__.update(facts)
+    error.__dict__.update(attributes)
     return error

@@ -1,7 +1,7 @@
 """The files of a dump. `data.bin` holds elements, `manifest.json` says what they are.
 
-While a dump runs, facts are appended to `manifest.jsonl`, a line per event, after the data they speak of:
-what a crash leaves is read as far as it goes. At the end they become one `manifest.json`, by a rename.
+While a dump runs, events are appended to `manifest.jsonl`, a line each, after their data: after a crash, the lines so
+far can be read. At the end they become one `manifest.json`, by a rename.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ..locks import new_lock
 FORMAT, SCHEMA = "pyarray dump", 2
 SECTIONS = ("programs", "launches", "records")
 MANIFEST, LINES, DATA = "manifest.json", "manifest.jsonl", "data.bin"
-PERMITTED = 0o666  # of files, less the umask: dumps are there to be passed on
+PERMITTED = 0o666  # of files, less the umask: others may read dumps
 PIECE = 1 << 30  # bytes of one write: more than 2 GiB are refused by some systems
 
 
 class Busy(FileExistsError):
-    """Another dump is being written there."""
+    """Another dump is being written to the folder."""
 
 
 class Writer:
@@ -54,7 +54,7 @@ class Writer:
         except OSError:
             os.close(self._data)
             raise Busy(f"another dump is being written to {directory}; name another folder") from None
-        # in this order, so that whatever is there at any moment belongs together
+        # in this order, so that the files are consistent at any moment
         (directory / LINES).unlink(missing_ok=True)
         head = json.dumps(self._head(complete=False)) + "\n"
         replace_file(directory / MANIFEST, head.encode(), PERMITTED)
@@ -63,7 +63,7 @@ class Writer:
         self._lines_end = 0
 
     def append(self, event: dict[str, Any], elements: list[tuple[dict[str, Any], Any]]) -> None:
-        """One event. `elements` are records of it with what they speak of; they learn here where that is."""
+        """One event. `elements` are its records with their elements, whose position in the data is added to them."""
         with self._lock:
             if self._closed:
                 return  # a launch that was under way when the dump ended
@@ -91,7 +91,7 @@ class Writer:
         return head | self.header | {"counters": self.counters}
 
     def close(self) -> None:
-        """The lines become `manifest.json`. Where that fails they stay, and are as good."""
+        """Merges the lines into `manifest.json`. Where that fails they stay, and can be read as well."""
         with self._lock:
             self._closed = True
             os.close(self._lines)
@@ -137,7 +137,7 @@ def _compact(row: dict[str, Any]) -> bytes:
 
 
 def _write(file: int, data: Any, at: int) -> int:
-    """The end of `data` in the file. What a failed write has left is written over by the next."""
+    """The end of `data` in the file. The next write overwrites what a failed one has left."""
     view = memoryview(data)
     while view.nbytes:
         done = os.pwrite(file, view[:PIECE], at)
@@ -165,7 +165,7 @@ def rows(section: str, lines: Path) -> Iterator[dict[str, Any]]:
 
 
 def counted(lines: Path) -> dict[str, int]:
-    """The counters as they last stood."""
+    """The counters of the last event."""
     last: dict[str, int] = {}
     for event in _events(lines):
         last = event.get("counters", last)
@@ -176,7 +176,7 @@ def _events(lines: Path) -> Iterator[dict[str, Any]]:
     with open(lines, "rb") as file:
         for line in file:
             if not line.endswith(b"\n"):
-                return  # the process died in the middle of it
+                return  # the process died while it wrote this line
             yield json.loads(line)
 
 

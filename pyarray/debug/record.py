@@ -124,7 +124,7 @@ def summary(words: np.ndarray[Any, Any], kind: DType) -> dict[str, Any]:
     return {"nan": nan, "inf": inf, "min": float(numbers.min()), "max": float(numbers.max())}
 
 
-# ---- facts
+# ---- metadata
 
 
 def array_metadata(a: ndarray, run: int, block: Block, buffer: int) -> dict[str, Any]:

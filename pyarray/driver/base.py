@@ -1,4 +1,4 @@
-"""`Driver`, the interface of every device, and `Device`, by which all code above names one."""
+"""`Driver`, the interface of every device, and `Device`, which names one for all code above."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Failure:
-    """The failure record of a checked launch: the first access outside, as numbers that the host has names for.
+    """The failure record of a checked launch: the first access out of bounds, as numbers that the host has names for.
 
     `kind` is a PA_FAIL_ constant of csrc/device/pa_check.h. `site` and `frames` (innermost first) are numbers
     of the launch's site table. `depth` counts all frames, of which the record keeps at most 64.
@@ -107,13 +107,13 @@ class Operand(NamedTuple):
 
 
 class Driver(ABC):
-    """One device. Addresses are ints, sizes are bytes. All methods raise `DeviceError` when it fails.
+    """One device. Addresses are ints, sizes are bytes. All methods raise `DeviceError` when the device fails.
 
     A driver never keeps the caller's memory alive and never looks into `slots`.
     """
 
     kind: ClassVar[str]
-    grid: ClassVar[bool] = False  # an iteration is a thread of a grid: many more run at once
+    grid: ClassVar[bool] = False  # iterations are threads of a grid: many more run at once
     computes: ClassVar[bool] = True  # whether memory holds what was computed
 
     def __init__(self, index: int):
@@ -138,7 +138,7 @@ class Driver(ABC):
         """The instruction set that binaries are made for, like `x86_64` or `sm_90`."""
 
     def machine(self) -> str:
-        """What a binary depends on besides `target`: a binary from elsewhere runs where it is the same."""
+        """What a binary depends on besides `target`: a binary of another machine runs where it is the same."""
         return self.target()
 
     @abstractmethod
@@ -179,11 +179,11 @@ class Driver(ABC):
         return nullcontext()
 
     def trim(self) -> None:  # noqa: B027  (most have none)
-        """Returns to the system what the driver's own pool keeps."""
+        """Returns to the system the free memory of the driver's own pool."""
 
     @abstractmethod
     def compiler(self) -> Compiler:
-        """What makes binaries for this device. Raises `DeviceError` when there is none."""
+        """The compiler of binaries for this device. Raises `DeviceError` when there is none."""
 
     @abstractmethod
     def load(self, artifact: bytes) -> int:
@@ -225,10 +225,10 @@ class Driver(ABC):
         return 0
 
     def enter_stream(self, stream: int) -> None:  # noqa: B027
-        """From now on, the calling thread's work goes there."""
+        """Makes `stream` the calling thread's current one."""
 
     def leave_stream(self, stream: int, before: int) -> None:  # noqa: B027
-        """From now on, it goes to `before` again. The owner may destroy `stream` then."""
+        """Makes `before` the current one again. The owner may destroy `stream` then."""
 
     def work_count(self) -> int:
         """How much was enqueued so far, on all streams."""
@@ -241,11 +241,11 @@ class Driver(ABC):
         """Later work of the current stream runs after the work of other streams on these bytes."""
 
     def after_access(self, ptr: int, nbytes: int, writes: bool) -> None:  # noqa: B027
-        """Says that the current stream got work on these bytes other than this driver's launches and copies."""
+        """Records that the current stream got work on these bytes other than this driver's launches and copies."""
 
     @property
     def stream_waits(self) -> int:
-        """How many waits were put between streams so that they keep the order of reads and writes."""
+        """How many waits between streams there were, to keep the order of reads and writes."""
         return 0
 
     def stream_create(self, non_blocking: bool) -> int:
@@ -259,7 +259,7 @@ class Driver(ABC):
         """Returns when the work of `stream` is done."""
 
     def stream_done(self, stream: int) -> bool:
-        """Whether it is."""
+        """Whether the work of `stream` is done."""
         return True
 
     def stream_wait(self, waiting: int, other: int) -> None:  # noqa: B027
@@ -269,7 +269,7 @@ class Driver(ABC):
         """Later work of `stream` runs after the event."""
 
     def event_create(self, timing: bool) -> int:
-        """A new event, which has happened until it is recorded. `timing`: it keeps the time."""
+        """A new event, which counts as done until it is recorded. `timing`: it records the time."""
         number = next(_event_numbers)
         _event_times[number] = time.perf_counter()
         return number
@@ -279,14 +279,14 @@ class Driver(ABC):
         _event_times.pop(event, None)
 
     def event_record(self, event: int, stream: int) -> None:
-        """The event happens when what `stream` got so far is done."""
+        """The event is done when the work of `stream` so far is."""
         _event_times[event] = time.perf_counter()
 
     def event_synchronize(self, event: int) -> None:  # noqa: B027
-        """Returns when the event has happened."""
+        """Returns when the event is done."""
 
     def event_done(self, event: int) -> bool:
-        """Whether it has."""
+        """Whether the event is done."""
         return True
 
     def event_elapsed(self, start: int, end: int) -> float:
@@ -309,7 +309,7 @@ class Device:
     (True, True)
     """
 
-    # `pool` is set by pyarray.memory at the first allocation: nothing is found faster than an attribute.
+    # `pool` is set by pyarray.memory at the first allocation: an attribute is the fastest look-up.
     __slots__ = ("_driver", "_text", "code", "index", "kind", "pool")
 
     kind: str
@@ -325,9 +325,9 @@ class Device:
 
     @property
     def driver(self) -> Driver:
-        """What operates the device."""
+        """The driver that operates the device."""
         if self._driver is None:
-            # Two threads may both make one, of which setdefault keeps one. A fork could leave a lock taken.
+            # Two threads may both create one, and setdefault keeps one: no lock, which a fork could leave taken.
             driver = _driver_class(KINDS[self.kind])(self.index)
             self._driver = _drivers.setdefault(self, driver)
         return self._driver

@@ -120,7 +120,7 @@ class Store:
             return {}
 
     def merge(self, key: str, change: Mapping[str, Any]) -> None:
-        """Add to a key: timings and winners one by one, other facts as a whole. A file that can't be read or
+        """Add to a key: timings and winners one by one, other fields as a whole. A file that can't be read or
         written is left alone."""
         path = self.path
         if path is None:

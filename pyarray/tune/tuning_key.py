@@ -103,7 +103,7 @@ def alignment(number: int) -> int:
 # A device's model and driver don't change while a process runs.
 @functools.cache
 def device_properties(device: Device) -> dict[str, Any]:
-    """The model: two devices of one model have equal facts. They don't change, and take time to read."""
+    """The model: two devices of one model have equal properties. They are read once, since that takes time."""
     driver = device.driver
     return {
         "kind": device.kind,

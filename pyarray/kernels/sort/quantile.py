@@ -28,12 +28,12 @@ FRACTIONS = {
 
 _BETWEEN = """a = float64(rows[r, low])
         b = float64(rows[r, min(low + 1, count - 1)])
-        value = b if share == 1.0 else a if share == 0.0 or a == b else a + (b - a) * share
-        if share >= 0.5 and share < 1.0 and a != b:
-            value = b - (b - a) * (1.0 - share)"""
+        value = b if weight == 1.0 else a if weight == 0.0 or a == b else a + (b - a) * weight
+        if weight >= 0.5 and weight < 1.0 and a != b:
+            value = b - (b - a) * (1.0 - weight)"""
 _MEAN = """a = float64(rows[r, low])
         b = float64(rows[r, min(low + 1, count - 1)])
-        value = a if share == 0.0 or a == b else (a + b) * 0.5"""
+        value = a if weight == 0.0 or a == b else (a + b) * 0.5"""
 
 
 def element_indices(q: np.ndarray[Any, Any], count: int, alpha: float, beta: float) -> set[int]:
@@ -62,7 +62,7 @@ def quantiles_of_sorted(
 @functools.cache
 def _pick_kernel(fraction: str, floating: bool, mixed: bool) -> jit.kernel.Kernel:
     """Elements of a floating type are computed in float64."""
-    exact = "out[i, r] = rows[r, min(low + 1, count - 1)] if share > 0.5 else rows[r, low]"
+    exact = "out[i, r] = rows[r, min(low + 1, count - 1)] if weight > 0.5 else rows[r, low]"
     between = _MEAN if fraction == "mean" else _BETWEEN
     nan = "skip_nan" if floating else "True"
     store = exact
@@ -97,11 +97,11 @@ def _pick_kernel(fraction: str, floating: bool, mixed: bool) -> jit.kernel.Kerne
         f = floor(v)
         g = v - f
         odd = (int64(f) & 1) == 1
-        share = {FRACTIONS[fraction]}
+        weight = {FRACTIONS[fraction]}
         low = int64(f)
         if f < 0.0:
             low = int64(0)
-            share = 0.0
+            weight = 0.0
         low = max(min(low, count - 1), 0)
         {store}
 """
