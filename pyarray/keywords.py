@@ -51,16 +51,6 @@ def refuse(function: Callable[..., Any], options: Iterable[str], skip: int = 0) 
             raise TypeError(_message(function.__name__, option, known, parameters)) from None
 
 
-def declare(function: Callable[..., Any]) -> None:
-    """Of a function that takes `**unknown` and refuses it: its signature is that of the other parameters."""
-    if (known := _signatures.get(function.__code__)) is None:
-        found = inspect.signature(function)
-        known = found.replace(parameters=list(found.parameters.values())[:-1])
-        _signatures[function.__code__] = known
-    setattr(function, CHECKED, True)
-    function.__signature__ = known  # type: ignore[attr-defined]
-
-
 def _message(name: str, option: str, known: list[str], parameters: Iterable[inspect.Parameter]) -> str:
     what = f"{name}() has no keyword {option!r}"
     operands = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY and p.name not in known]
@@ -115,16 +105,19 @@ def _names(ours: Callable[..., Any], theirs: Callable[..., Any]) -> tuple[tuple[
 
 
 def checked(function: Callable[..., Any], skip: int = 0) -> Callable[..., Any]:
-    """The function, which refuses unknown keywords in our words; the same one for each call. What checks by
-    itself stays as it is."""
+    """The function, which refuses unknown keywords in our words; the same one for each call. One that takes
+    `**unknown` refuses them by itself, and gets the signature of its other parameters; what is checked already, or
+    another library's, stays as it is. The first `skip` parameters have no names for callers."""
     if not isinstance(function, types.FunctionType) or not _within("pyarray", function):
         return function
     if hasattr(function, CHECKED):
         return function
+    if _refuses_itself(function.__code__):
+        return _declared(function)
     known = vars(function).get(_MADE)
     # another's, if functools.wraps copied it here
     if known is None or known.__wrapped__ is not function:
-        known = _checked(function, skip)
+        known = wrapped(function, skip)
         setattr(function, _MADE, known)
     made: Callable[..., Any] = known
     return made
@@ -134,7 +127,25 @@ def _within(package: str, function: types.FunctionType) -> bool:
     return f"{function.__module__}.".startswith(f"{package}.")
 
 
-def _checked(function: Callable[..., Any], skip: int) -> Callable[..., Any]:
+def _refuses_itself(code: types.CodeType) -> bool:
+    names = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
+    return bool(code.co_flags & inspect.CO_VARKEYWORDS) and code.co_varnames[names] == "unknown"
+
+
+def _declared(function: types.FunctionType) -> types.FunctionType:
+    if (known := _signatures.get(function.__code__)) is None:
+        found = inspect.signature(function)
+        known = found.replace(parameters=list(found.parameters.values())[:-1])
+        _signatures[function.__code__] = known
+    setattr(function, CHECKED, True)
+    function.__signature__ = known  # type: ignore[attr-defined]
+    return function
+
+
+def wrapped(function: Callable[..., Any], skip: int = 0) -> Callable[..., Any]:
+    """A new function that calls `function` and refuses unknown keywords: the one wrapper, for a method with a name and
+    docstring of its own, too."""
+
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         if not options:
@@ -149,23 +160,27 @@ def _checked(function: Callable[..., Any], skip: int) -> Callable[..., Any]:
     return call
 
 
-def install(namespace: dict[str, Any], names: Iterable[str] | None = None) -> None:
-    """Replaces the public functions of a module, or those of these `names`, by checked ones."""
-    for name in names or namespace.get("__all__") or list(namespace):
-        found = namespace[name]
-        public = name[0] != "_" and isinstance(found, types.FunctionType) and not hasattr(found, CHECKED)
-        # kernels know those of the language by themselves
-        if public and not _within("pyarray.lang", found):
-            namespace[name] = made = checked(found)
-            if made is not found:
-                made.__module__ = namespace["__name__"]  # under which pickles find it
-
-
-def install_methods(kind: type) -> None:
-    """The same for the public methods of a class that have keywords."""
-    for name, method in list(vars(kind).items()):
-        if isinstance(method, types.FunctionType) and not name.startswith("_") and _has_keywords(method):
-            setattr(kind, name, checked(method, 1))
+def install(public: dict[str, Any] | type, names: Iterable[str] | None = None) -> None:
+    """Replaces the public functions of a module's namespace or of a class, or those of these `names`, by checked ones.
+    Kernels know the functions of the language by themselves."""
+    is_class = isinstance(public, type)
+    found: Any = vars(public) if is_class else public
+    for name in names or found.get("__all__") or list(found):
+        function = found[name]
+        if (
+            name[0] == "_"
+            or not isinstance(function, types.FunctionType)
+            or _within("pyarray.lang", function)
+        ):
+            continue
+        made = checked(function, int(is_class)) if not is_class or _has_keywords(function) else function
+        if made is function:
+            continue
+        if is_class:
+            setattr(public, name, made)
+        else:
+            made.__module__ = found["__name__"]  # under which pickles find it
+            found[name] = made
 
 
 def _has_keywords(method: types.FunctionType) -> bool:

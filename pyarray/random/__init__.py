@@ -15,7 +15,6 @@ import sys as _sys
 
 from ..api.core import missing_names as _absent
 from ..keywords import install as _install
-from ..keywords import install_methods as _install_methods
 from .bit_generator import Philox4x3210
 from .generator import Generator, default_rng
 from .legacy import (
@@ -42,6 +41,6 @@ __all__ = [
 ]  # fmt: skip
 
 _install(globals())
-_install_methods(Generator)
-_install_methods(RandomState)
+_install(Generator)
+_install(RandomState)
 _absent.list_public(_sys.modules[__name__])

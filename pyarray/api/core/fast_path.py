@@ -24,7 +24,7 @@ from ...array_marks import MARKED
 from ...buffer_view import BufferView
 from ...jit.launch_state import fast_path_table, launch_state
 from ...kernels.elementwise.elementwise import bound_map_launch, map_kernel
-from ...keywords import declare, refuse
+from ...keywords import checked, refuse
 from ...lang.builtins import FUNCTIONS
 from ...memory.buffer import Buffer
 from .ufunc import POWERS, PYTHON, STRIDES, Ufunc, call, is_operand_type, result_like
@@ -263,7 +263,7 @@ def make_function(ufunc: Ufunc, foreign: bool = False) -> Any:
     # in the body operands are any objects, whose class is looked at first
     operands = ("x",) if ufunc.arity == 1 else ("x1", "x2")
     function.__annotations__ |= {**dict.fromkeys(operands, "ArrayLike"), "return": "ndarray"}
-    declare(function)
+    checked(function)
     # in kernels it is the language's own function, or the ufunc's expression
     if ufunc.name in FUNCTIONS:
         function.__pyarray_builtin__ = ufunc.name  # type: ignore[attr-defined]

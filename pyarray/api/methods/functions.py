@@ -8,7 +8,8 @@ from typing import Any
 
 from ...array import array_at, ndarray
 from ...dtypes import float32, float64
-from ...keywords import install_methods, refuse
+from ...keywords import install as install_checked
+from ...keywords import wrapped
 from ...memory.buffer import EscapedBuffer
 from ...memory.host_access import host_access
 from ..core import missing_names, registry
@@ -18,18 +19,6 @@ from ..standard import (
     sorting,
 )
 from . import flat
-
-
-def _method(function: Callable[..., Any]) -> Callable[..., Any]:
-    def method(self: ndarray, *args: Any, **options: Any) -> Any:
-        try:
-            return function(self, *args, **options)
-        except TypeError:
-            refuse(function, options)
-            raise
-
-    setattr(method, "__wrapped__", function)  # noqa: B010  (whose signature it has)
-    return method
 
 
 def _part(a: ndarray, which: int) -> ndarray:
@@ -109,7 +98,7 @@ def _compress(self: ndarray, condition: Any, axis: int | None = None) -> ndarray
 def install() -> None:
     """Give `ndarray` these methods."""
     for name, function in registry.methods.items():
-        method = _method(function)
+        method = wrapped(function)
         method.__name__, method.__doc__ = (
             name,
             f"`pyarray.{function.__name__}` of this array.\n\n{inspect.cleandoc(function.__doc__ or '')}",
@@ -131,4 +120,4 @@ def install() -> None:
     setattr(ndarray, "__getattr__", missing_names.no_attribute)  # noqa: B010
     setattr(ndarray, "data", property(_data))  # noqa: B010
     setattr(ndarray, "flat", property(flat.flat, flat.set_flat))  # noqa: B010
-    install_methods(ndarray)
+    install_checked(ndarray)
