@@ -112,7 +112,7 @@ def checked(function: Callable[..., Any], skip: int = 0) -> Callable[..., Any]:
         return function
     if hasattr(function, CHECKED):
         return function
-    if _refuses_itself(function.__code__):
+    if function.__code__.co_flags & inspect.CO_VARKEYWORDS and _refuses_itself(function.__code__):
         return _declared(function)
     known = vars(function).get(_MADE)
     # another's, if functools.wraps copied it here
@@ -129,7 +129,7 @@ def _within(package: str, function: types.FunctionType) -> bool:
 
 def _refuses_itself(code: types.CodeType) -> bool:
     names = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
-    return bool(code.co_flags & inspect.CO_VARKEYWORDS) and code.co_varnames[names] == "unknown"
+    return code.co_varnames[names] == "unknown"  # what follows the others is `**`
 
 
 def _declared(function: types.FunctionType) -> types.FunctionType:
