@@ -42,8 +42,9 @@ DEVIATIONS = (
         "an integer with a floating type",
         "a floating type that holds all integers of the type: int32 with float32 is float64",
         "the floating type: int32 with float32 is float32 ([table](dtypes.md))",
-        _each("add multiply maximum divide polyder polyint", "dtype", "mixed")
-        + _each("polyder polyint", "dtype", "floats"),
+        _each("add multiply maximum divide diff polyder polyint", "dtype", "mixed")
+        + _each("polyder polyint", "dtype", "floats")
+        + _each("diff", "dtype", "Python integers"),
     ),
     Deviation(
         "uint64 with a signed integer",

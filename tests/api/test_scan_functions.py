@@ -138,6 +138,10 @@ def test_diff():
     x = np.array([[1, 5, 2], [7, 0, 0]], np.uint8)
     a = pa.asarray(x)
     same(pa.diff(a, prepend=3), np.diff(x, prepend=3))
+    same(pa.diff(a, append=1.5), np.diff(x, append=1.5))
+    halves = x.astype(np.float16)
+    same(pa.diff(pa.asarray(halves), append=0.1), np.diff(halves, append=0.1))  # float64, as concatenated
+    assert pa.diff(pa.asarray(halves), append=1).dtype == np.float16
     same(pa.diff(a, axis=0, append=a[:1]), np.diff(x, axis=0, append=x[:1]))
     same(pa.diff(pa.asarray([1.5, 2.0]), prepend=0, append=9), np.diff([1.5, 2.0], prepend=0, append=9))
     same(pa.diff(pa.asarray([True, False, False])), np.array([True, False]))

@@ -56,6 +56,7 @@ CONDITIONS: dict[str, Any] = {
     "uint64": lambda case: "uint64" in case.dtypes,
     "shared": lambda case: len({x.memory for x in case.operands()}) < len(case.operands()),
     "mixed": lambda case: len(set(case.dtypes)) > 1,
+    "Python integers": lambda case: any(type(x) is int for x in (*case.args, *case.kwargs.values())),
 }
 
 

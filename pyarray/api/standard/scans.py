@@ -187,8 +187,7 @@ def _neighbor(x: ndarray, value: Any, axis: int) -> ndarray | None:
     if value is None:
         return None
     if type(value) in PYTHON:
-        dtype = x._dtype if x._dtype.kind in "fc" and type(value) is not complex else None
-        value = asarray(value, dtype=dtype, device=x.device)
+        value = asarray(value, device=x.device)
     if not value.ndim:
         value = broadcast_to(value, (*x._shape[:axis], 1, *x._shape[axis + 1 :]))
     return value
