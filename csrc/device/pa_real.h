@@ -101,6 +101,29 @@ PA_FN double pa_fmod_f64(double a, double b)
 #define PA_TO_I64(x, F) ((int64_t)(x))
 #endif
 
+/* A NaN in either argument is the answer (numpy.maximum). One choice behind the other: so chains of them vectorise. A
+   GPU may have an instruction, whose NaN has no payload and for which -0 is less than 0. */
+#define PA_EXTREMES(S, T)                                                                                              \
+    PA_FN T pa_max_##S(T a, T b) { T r = b > a ? b : a; return b != b ? b : r; }                                       \
+    PA_FN T pa_min_##S(T a, T b) { T r = b < a ? b : a; return b != b ? b : r; }
+#if PA_CUDA && __CUDA_ARCH__ >= 800
+PA_FN float pa_max_f32(float a, float b)
+{
+    float r;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+    return r;
+}
+PA_FN float pa_min_f32(float a, float b)
+{
+    float r;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+    return r;
+}
+#else
+PA_EXTREMES(f32, float)
+#endif
+PA_EXTREMES(f64, double)
+
 /* S suffix, T type, F libm suffix, SHIFT place of the sign bit */
 #define PA_REAL(S, T, F, SHIFT, INF, LN2)                                                                              \
     PA_FN bool pa_isnan_##S(T x) { return x != x; }                                                                    \
@@ -113,10 +136,6 @@ PA_FN double pa_fmod_f64(double a, double b)
     PA_FN T pa_recip_##S(T x) { return 1 / x; }                                                                        \
     PA_FN T pa_rsqrt_##S(T x) { return 1 / pa_sqrt_##S(x); }                                                           \
     PA_FN T pa_neg_##S(T x) { return -x; }                                                                             \
-    /* a NaN in either argument is the answer (numpy.maximum). One choice behind the other: so chains of them          \
-       vectorise */                                                                                                    \
-    PA_FN T pa_max_##S(T a, T b) { T r = b > a ? b : a; return b != b ? b : r; }                                       \
-    PA_FN T pa_min_##S(T a, T b) { T r = b < a ? b : a; return b != b ? b : r; }                                       \
     /* a NaN loses (numpy.fmax) */                                                                                     \
     PA_FN T pa_fmax_##S(T a, T b) { T r = b > a ? b : a; return a != a ? b : r; }                                      \
     PA_FN T pa_fmin_##S(T a, T b) { T r = b < a ? b : a; return a != a ? b : r; }                                      \
@@ -176,6 +195,7 @@ PA_REAL(f64, double, , 63, PA_INF_F64, 0.69314718055994530942)
 #undef PA_REAL2
 #undef PA_FMOD
 #undef PA_REAL
+#undef PA_EXTREMES
 #undef PA_TO_I32
 #undef PA_TO_I64
 #endif
