@@ -11,6 +11,8 @@ typedef int (*set_fn)(uintptr_t context);
 /* cffi needs literal sizes in the header */
 _Static_assert(sizeof((pa_gpu_device *)0)->recent / sizeof(int64_t) == PA_GPU_RECENT,
                "recent has PA_GPU_RECENT elements");
+_Static_assert(sizeof((pa_gpu_step *)0)->guards / sizeof(pa_gpu_guard) == PA_GPU_GUARDS,
+               "guards has PA_GPU_GUARDS elements");
 _Static_assert(sizeof((pa_gpu_step *)0)->size_slots / sizeof(int32_t) == PA_GPU_SIZES,
                "size_slots has PA_GPU_SIZES elements");
 
@@ -70,6 +72,21 @@ static unsigned blocks_of(const pa_gpu_device *device, const pa_gpu_step *step, 
     int64_t blocks = (count - 1) / ((int64_t)step->threads * step->per_thread) + 1;
     if (row > LONG_ROW) blocks = (blocks - 1) / rows_of(step, row, blocks) + 1;
     return (unsigned)(blocks < most ? blocks : most);
+}
+
+/* Whether a step with guards takes the place of the next one. */
+static int guards_hold(const pa_gpu_device *device, const pa_gpu_step *step, const char *slots)
+{
+    const int64_t *values = (const int64_t *)slots;
+    int64_t count = 1;
+    for (int k = 0; k < step->guard_count; ++k) {
+        const pa_gpu_guard *guard = &step->guards[k];
+        const int64_t bits = values[guard->slot] & (int64_t)guard->mask;
+        if (bits < guard->low || bits > guard->high) return 0;
+    }
+    for (int k = 0; k < step->size_count; ++k)
+        if (__builtin_mul_overflow(count, values[step->size_slots[k]], &count)) return 0;
+    return count <= INT32_MAX && count * values[step->row_slot] > 2 * device->l2_bytes / step->row_bytes;
 }
 
 void pa_gpu_count_work(pa_gpu_stream *stream) { __atomic_fetch_add(&stream->work_count, 1, __ATOMIC_RELAXED); }
@@ -133,11 +150,14 @@ int pa_gpu_launch(const pa_gpu_plan *plan, const char *slots, size_t nbytes)
     }
     void *extra[] = EXTRA(device, slots, nbytes);
     for (int64_t k = 0; k < plan->step_count && !error; ++k) {
+        const int guarded = steps[k].guard_count > 0;
+        if (guarded && !guards_hold(device, &steps[k], slots)) continue;
         unsigned blocks = blocks_of(device, &steps[k], slots),
                  threads = steps[k].threads ? (unsigned)steps[k].threads : 1;
         if (blocks)
             error = ((launch_fn)device->launch)(steps[k].function, blocks, 1, 1, threads, 1, 1,
                                                 (unsigned)steps[k].shared, stream->handle, 0, extra);
+        k += guarded; /* the next step is what runs otherwise */
     }
     record_launch(device, stream, plan->function);
     if (ordered) error = pa_gpu_order_end(device, stream, ranges, count, error);

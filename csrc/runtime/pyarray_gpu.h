@@ -9,6 +9,7 @@ extern "C" {
 #endif
 
 #define PA_GPU_SIZES 6      /* size slots of a step */
+#define PA_GPU_GUARDS 16    /* of a step */
 #define PA_GPU_DEVICES 64   /* of all kinds in a process */
 #define PA_GPU_STAGING 64   /* bytes that a read to the host may have to go through pinned memory */
 #define PA_GPU_RECENT 256   /* launches that are remembered */
@@ -71,6 +72,7 @@ typedef struct pa_gpu_device {
     uintptr_t context;   /* made current on the calling thread during a call */
     uintptr_t param_end; /* ends the `extra` list of a launch: CU_LAUNCH_PARAM_END is 0, HIP_LAUNCH_PARAM_END is 3 */
     int64_t full_grid;   /* blocks that fill the device, for launches of which only the device knows the size */
+    int64_t l2_bytes;   /* of the second-level cache */
     int32_t number;      /* below PA_GPU_DEVICES, of this device alone */
     int32_t alive;       /* 0 in a process forked from the one that opened the device */
     int32_t blocking;    /* each launch is waited for */
@@ -101,12 +103,21 @@ typedef struct pa_gpu_operand {
     int32_t writes;
 } pa_gpu_operand;
 
+/* A condition on an argument slot: its bits in `mask`, which is sign-extended, are a number from `low` up to `high`. */
+typedef struct pa_gpu_guard {
+    int32_t slot;
+    int32_t mask;
+    int32_t low;
+    int32_t high;
+} pa_gpu_guard;
+
 /* One grid launch: KernelStep in pyarray/driver/kernel_step.py. The number of iterations is the product of the sizes in
    `size_count` slots; with a `size_count` of -1 only the device knows it, and the grid fills the device. Blocks have
    `threads`; 0: one thread in all. A thread takes `per_thread` iterations. The threads of a block share an iteration of
    a `team` step, whose grid has no more blocks than fill the device, unless slot `row_slot` (-1: none) says that an
    iteration reads a long row: then a block takes as many rows as it can keep, up to `row_elements` elements, and ends.
-   A block has `shared` bytes of dynamic shared memory. */
+   A block has `shared` bytes of dynamic shared memory. A step with guards takes the place of the next one if all of
+   them hold and iterations x row x `row_bytes` is more than twice the L2 cache. */
 typedef struct pa_gpu_step {
     uintptr_t function;
     int32_t threads;
@@ -117,6 +128,9 @@ typedef struct pa_gpu_step {
     int32_t shared;
     int32_t size_count;
     int32_t size_slots[6];
+    int32_t row_bytes;
+    int32_t guard_count;
+    pa_gpu_guard guards[16];
 } pa_gpu_step;
 
 /* The calling thread's current stream. */

@@ -72,6 +72,7 @@ class GpuDriver(GpuCalls):
         if number >= lib.PA_GPU_DEVICES:
             raise DeviceError(f"a process can use {lib.PA_GPU_DEVICES} GPUs, and this is one more")
         self._gpu.full_grid = self.properties()["processors"] * BLOCKS
+        self._gpu.l2_bytes = self.properties()["l2_bytes"]
         self._pool = self._create_pool()
         self._gpu.staging = self.pinned(64 * lib.PA_GPU_STAGING)
         _drivers.add(self)
@@ -214,6 +215,8 @@ class GpuDriver(GpuCalls):
             slots = step.size_slots or ()
             c_step.size_count = -1 if step.size_slots is None else len(slots)
             c_step.size_slots[0 : len(slots)] = slots
+            c_step.row_bytes, c_step.guard_count = step.row_bytes, len(step.guards)
+            c_step.guards[0 : len(step.guards)] = list(map(tuple, step.guards))
         return self._register(module, c_steps, len(steps), steps[0].symbol if steps else "nothing")
 
     def symbol(self, module: int, name: str) -> int:
@@ -226,7 +229,7 @@ class GpuDriver(GpuCalls):
     def _register(self, module: int, steps: Any, count: int, name: str) -> int:
         number = next(self._handles)
         self._module_functions.setdefault(module, []).append(number)
-        name = re.sub(r"(_once)?_?\d+$", "", name.removeprefix("kernel_"))
+        name = re.sub(r"(_once|_block)?_?\d+$", "", name.removeprefix("kernel_"))
         self._functions[number] = (steps, count, name)
         return number
 

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 MOST_SIZES = 6  # PA_GPU_SIZES: size slots of a step
+MOST_GUARDS = 16  # PA_GPU_GUARDS: of a step
+
+
+class Guard(NamedTuple):
+    """A condition on an argument slot: its bits in `mask` are a number from `low` up to `high`."""
+
+    slot: int
+    mask: int
+    low: int
+    high: int
 
 
 @dataclass(frozen=True)
@@ -16,6 +27,9 @@ class KernelStep:
     iterations; None if only the device knows it. A thread takes `per_thread` iterations, of a `team` step a
     block takes one. `row_slot` is the slot of the length of a team's row, `row_elements` how many elements a
     block keeps of it. A block has `shared` bytes of dynamic shared memory. `single`: one thread in all.
+
+    A step with `guards` takes the place of the next one in launches in which all of them hold, and whose arrays
+    don't fit into the cache: iterations x row x `row_bytes` is more than twice the L2 cache.
     """
 
     symbol: str
@@ -26,16 +40,21 @@ class KernelStep:
     row_elements: int = 0
     shared: int = 0
     single: bool = False
+    guards: tuple[Guard, ...] = ()
+    row_bytes: int = 0
 
     def __str__(self) -> str:
         """`symbol=` and the size slots, `*` for None and `.` for one thread, then `b` with the row's slot and
-        elements for a team, `x` and iterations of a thread, `@` and bytes. Names of artifacts depend on it."""
+        elements for a team, `x` and iterations of a thread, `@` and bytes, `?` with the bytes of a row's element
+        and the guards. Names of artifacts depend on it."""
         sizes = "*" if self.size_slots is None else ",".join(map(str, self.size_slots))
         text = "." if self.single else sizes
         if self.team:
             text += "b" + ("" if self.row_slot is None else f"{self.row_slot}:{self.row_elements}")
         text += f"x{self.per_thread}" if self.per_thread > 1 else ""
         text += f"@{self.shared}" if self.shared else ""
+        text += f"?{self.row_bytes}" if self.guards else ""
+        text += "".join(f"&{g.slot}:{g.mask}:{g.low}:{g.high}" for g in self.guards)
         return f"{self.symbol}={text}" if text else self.symbol
 
 
@@ -60,6 +79,7 @@ def parse_steps(text: str) -> tuple[KernelStep, ...]:
 def _parse(text: str) -> KernelStep:
     try:
         symbol, _, rest = text.partition("=")
+        rest, _, guards = rest.partition("?")
         rest, _, shared = rest.partition("@")
         rest, _, per_thread = rest.partition("x")
         sizes, team, row = rest.partition("b")
@@ -69,7 +89,9 @@ def _parse(text: str) -> KernelStep:
         )
         slot = int(row_slot) if row_slot else None
         numbers = int(per_thread or 1), bool(team), slot, int(elements or 0), int(shared or 0)
-        return KernelStep(symbol, size_slots, *numbers, single=sizes == ".")
-    except ValueError:
+        row_bytes, *conditions = guards.split("&")
+        found = tuple(Guard(*map(int, condition.split(":"))) for condition in conditions)
+        return KernelStep(symbol, size_slots, *numbers, sizes == ".", found, int(row_bytes or 0))
+    except (TypeError, ValueError):
         what = f"the step {text!r} of a kernel can't be read: expected symbol=slots like 'kernel_add_0=0,1x4@512'"
         raise ValueError(f"{what}; the file is damaged or of another release: save it anew") from None

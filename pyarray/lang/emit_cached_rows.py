@@ -334,19 +334,46 @@ def stored_registers(row: CachedRow, s: For) -> dict[Ref, str]:
     return {(p[0], index_variables(p, variable)): f"give{_number(row, p)}.v[j]" for p in row.stores[k]}
 
 
-def cached_row_loop(row: CachedRow, s: For, body: str, pad: str) -> str:
+def only_forwards(row: CachedRow, s: For) -> bool:
+    """Whether a loop over the cached row stores registers at most."""
+    k = next((k for k, x in enumerate(row.loops) if x is s), None)
+    stores = sum(isinstance(n, Store) for st in s.body for n in walk(st))
+    return (
+        k is not None
+        and stores == len(row.stores[k])
+        and not any(_is_stored(row, p, k) for p in row.stores[k])
+    )
+
+
+def _is_stored(row: CachedRow, ref: Ref, k: int) -> bool:
+    """Whether loop `k` over the cached row stores the element to memory: no later one does."""
+    return ref not in row.registers_of or not any(ref in refs for refs in row.stores[k + 1 :])
+
+
+def cached_row_loop(
+    row: CachedRow, s: For, body: str, pad: str, streamed: frozenset[Ref] | None = None
+) -> str:
     """The loop over a thread's elements of a cached row, around the text of one, which is indented by twelve
-    more."""
+    more. `streamed`: a block keeps the row, which is longer than half of what it can keep, and these elements
+    pass by the caches."""
     k = next(k for k, x in enumerate(row.loops) if x is s)
-    head = f"{pad}#pragma unroll\n{pad}for (int c = 0; c < {row.elements // row.width}; ++c) {{\n"
-    head += f"{pad}    const int first = begin + c * (PA_WARP * {row.width});\n{pad}    if (first < end) {{\n"
+    count = row.elements // row.width
+    head = f"{pad}#pragma unroll\n{pad}for (int c = 0; c < {count}; ++c) {{\n"
+    if streamed is None:
+        head += (
+            f"{pad}    const int first = begin + c * (PA_WARP * {row.width});\n{pad}    if (first < end) {{\n"
+        )
+    else:
+        head += f"{pad}    const int first = c * (PA_BLOCK_SIZE * {row.width});\n"
+        head += f"{pad}    if ({f'c < {count // 2} || ' if count > 1 else ''}first < row_size) {{\n"
     tail = f"{pad}    }}\n{pad}}}\n"
     text = ""
     for ref in (p for p in row.loads[k] if row.cached.get(p) == k):  # all loads are in flight at once
         n, inner = _number(row, ref), f"{pad}        "
-        text += f"{head}{inner}keep{n}[c] = *(const {_vector(row, ref)} *)(row{n} + first);\n{tail}"
+        load = _load(row, ref, ref in (streamed or ()))
+        text += f"{head}{inner}keep{n}[c] = {load};\n{tail}"
     others = [p for p in row.loads[k] if p not in row.cached]
-    return text + head + _elements(row, k, others, body, pad + "    ", cached=True) + tail
+    return text + head + _elements(row, k, others, body, pad + "    ", True, streamed or frozenset()) + tail
 
 
 def uncached_row_loop(row: CachedRow, s: For, body: str, pad: str) -> str:
@@ -360,21 +387,36 @@ def uncached_row_loop(row: CachedRow, s: For, body: str, pad: str) -> str:
     return f"{text}{_elements(row, k, row.loads[k], body, pad)}{pad}}}\n"
 
 
-def _elements(row: CachedRow, k: int, used: Sequence[Ref], body: str, pad: str, cached: bool = False) -> str:
+def _load(row: CachedRow, ref: Ref, streamed: bool) -> str:
+    vector, at = _vector(row, ref), f"row{_number(row, ref)} + first"
+    return f"pa_load_streamed<{vector}>({at})" if streamed else f"*(const {vector} *)({at})"
+
+
+def _elements(
+    row: CachedRow,
+    k: int,
+    used: Sequence[Ref],
+    body: str,
+    pad: str,
+    cached: bool = False,
+    streamed: frozenset[Ref] = frozenset(),
+) -> str:
     """The elements of one vector: loads of those `used`, the body for each, stores."""
     (variable,), inner = row.loops[k].variables, f"{pad}    "
     text = ""
     for ref in used:
         vector, at = _vector(row, ref), f"row{_number(row, ref)} + first"
-        load = f"pa_load_past<{vector}>({at})" if ref in row.cached else f"*(const {vector} *)({at})"
+        load = f"pa_load_past<{vector}>({at})" if ref in row.cached else _load(row, ref, ref in streamed)
         text += f"{inner}const {vector} take{_number(row, ref)} = {load};\n"
     text += "".join(f"{inner}{_vector(row, p)} give{_number(row, p)};\n" for p in row.stores[k])
     text += f"{inner}#pragma unroll\n{inner}for (int j = 0; j < {row.width}; ++j) {{\n"
     text += f"{inner}    const int64_t {cname(variable)} = row_low + first + j;\n{body}{inner}}}\n"
     for ref in row.stores[k]:
-        n, forwarded = _number(row, ref), cached and ref in row.registers_of
-        if forwarded and any(ref in own for own in row.loads[k + 1 :]):
+        n = _number(row, ref)
+        if cached and ref in row.registers_of and any(ref in own for own in row.loads[k + 1 :]):
             text += f"{inner}{_register(row, ref)}[c] = give{n};\n"
-        if not forwarded or not any(ref in refs for refs in row.stores[k + 1 :]):
-            text += f"{inner}*({_vector(row, ref)} *)(row{n} + first) = give{n};\n"
+        if not cached or _is_stored(row, ref, k):
+            at = f"row{n} + first"
+            plain = f"*({_vector(row, ref)} *)({at}) = give{n}"
+            text += f"{inner}{f'pa_store_streamed({at}, give{n})' if ref in streamed else plain};\n"
     return text

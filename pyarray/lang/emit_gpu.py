@@ -8,6 +8,7 @@ to do. Debug mode tests each loop as a whole; if all of its indices are in range
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import Any
 
 from ..driver.kernel_step import MOST_SIZES, KernelStep
@@ -15,6 +16,7 @@ from ..dtypes import int64
 from . import emit_views as views
 from .dialect import Dialect
 from .emit import assemble, helper_functions, may_fail
+from .emit_block_rows import block_row_guards, block_row_head, streamed_elements
 from .emit_cached_rows import MIN_BLOCKS
 from .emit_delinearized import missed, thread_digits
 from .emit_loop import (
@@ -184,10 +186,24 @@ class _GridProgram:
         code.cached_row = None
         digits, code.digit_lines, code.digits = thread_digits(code, loop) or (missed(code, loop, 1), "", {})
         versions, how = self.loop_text(loop)
-        code.digit_lines, code.digits = "", {}
         size_slots = None if self.uses_frame else self.size_slots(loop)
         step = KernelStep(f"{self.symbol}_{number}", size_slots, **how)
-        text = self.open_kernel(step, number, MIN_BLOCKS if code.cached_row else 0)
+        block_rows = self.block_rows(loop, step, before, digits)
+        code.digit_lines, code.digits = "", {}
+        text = block_rows + self.open_loop(loop, step, before) + digits
+        if not lines:
+            return text + versions + "}\n\n"
+        tests = "".join(f"    {line}\n" for line in lines).replace("env->", "")
+        text += f"    if (count <= 0) return;\n    const int64_t begin = 0, end = count;\n{tests}"
+        text += f"    if (inside) {{\n    const bool inside = true;\n{versions}    }} else {{\n"
+        code.hoisted = frozenset()
+        return f"{text}{self.thread_loop(loop)}    }}\n}}\n\n"
+
+    def open_loop(self, loop: For, step: KernelStep, before: list[Any]) -> str:
+        """Head of a loop's kernel, what comes before the loop, and the number of its iterations."""
+        code = self.code
+        assert loop.loop is not None
+        text = self.open_kernel(step, loop.loop, MIN_BLOCKS if code.cached_row else 0)
         if self.uses_frame:
             text += self.load_frame()
             text += "".join(f"    const int64_t {f} = {_FRAME}.{f};\n" for f, _ in _frame_fields(loop))
@@ -200,14 +216,23 @@ class _GridProgram:
         fields = [field for field, _ in bound_fields(loop)]
         single = _count_field(loop) if self.uses_frame else self.trip_count(loop)
         trip_count = collapsed_trip_count(code, self.kernel, loop, fields) if len(loop.ranges) > 1 else single
-        text += f"    const int64_t count = {trip_count};\n{digits}"
-        if not lines:
-            return text + versions + "}\n\n"
-        tests = "".join(f"    {line}\n" for line in lines).replace("env->", "")
-        text += f"    if (count <= 0) return;\n    const int64_t begin = 0, end = count;\n{tests}"
-        text += f"    if (inside) {{\n    const bool inside = true;\n{versions}    }} else {{\n"
-        code.hoisted = frozenset()
-        return f"{text}{self.thread_loop(loop)}    }}\n}}\n\n"
+        return f"{text}    const int64_t count = {trip_count};\n"
+
+    def block_rows(self, loop: For, step: KernelStep, before: list[Any], digits: str) -> str:
+        """The kernel of a loop for rows that a block keeps, if there is one: its step precedes the loop's."""
+        row, row_slot = self.code.cached_row, step.row_slot
+        if row is None or row_slot is None or step.size_slots is None or self.code.debug:
+            return ""
+        guards, streamed = block_row_guards(row, row_slot, self.first_slots()), streamed_elements(row, loop)
+        stop = row.loops[0].ranges[0].stop
+        if guards is None or not streamed or stop is None:
+            return ""
+        row_bytes = sum(row.kinds[ref].dtype.itemsize for ref in streamed)
+        symbol = f"{self.symbol}_block{loop.loop}"
+        text = self.open_loop(loop, replace(step, symbol=symbol, guards=guards, row_bytes=row_bytes), before)
+        text += digits + block_row_head(row, self.code.expr(stop), "    ")
+        body = self.code.block_row_version(row, loop, 2)
+        return f"{text}    if (t < count) {{\n{self.iteration_text(loop, body)}    }}\n}}\n\n"
 
     def loop_text(self, loop: For) -> tuple[str, dict[str, Any]]:
         """The loop's text, and fields of its step: how its grid differs from a thread for each iteration."""
@@ -306,12 +331,17 @@ class _GridProgram:
             found.append(slot)
         return tuple(found) if len(found) <= MOST_SIZES else None
 
-    def slot(self, stop: Expr | None) -> int | None:
-        """The slot that holds a loop's bound, if one does."""
+    def first_slots(self) -> dict[str, int]:
+        """The first slot of each parameter."""
         slots, position = {}, 0
         for name, kind in self.kernel.params:
             slots[name] = position
             position += _slot_count(kind, self.code.debug)
+        return slots
+
+    def slot(self, stop: Expr | None) -> int | None:
+        """The slot that holds a loop's bound, if one does."""
+        slots = self.first_slots()
         while isinstance(stop, Cast) and stop.type.dtype is int64 and stop.a.type.dtype is int64:
             stop = stop.a
         if isinstance(stop, Size) and isinstance(stop.array, Local) and stop.array.name in slots:

@@ -12,6 +12,7 @@ from typing import Any
 
 from .collapse_loops import is_collapsible, loop_nest
 from .delinearization import Split, find_split
+from .emit_block_rows import streamed_elements
 from .emit_cached_rows import (
     CachedRow,
     Ref,
@@ -19,6 +20,7 @@ from .emit_cached_rows import (
     cached_row_team,
     find_cached_row,
     loaded_registers,
+    only_forwards,
     register_lines,
     row_pointers,
     row_tests,
@@ -79,6 +81,7 @@ class GridEmitter(Emitter):
     unsynced_reads = False  # whether a thread of the team may have read memory since the last barrier
     row: CachedRow | None = None  # that is taken in vectors, in the text at hand
     row_is_cached = True  # whether it is kept in registers there
+    streamed: frozenset[Ref] | None = None  # in the text of a block that keeps one row: its own elements
     cached_row: CachedRow | None = None  # such a row of the loop at hand
     results: Mapping[Ref, str] = MappingProxyType({})  # what stores of the row's elements go to
     pure: set[str]  # functions that change nothing
@@ -106,6 +109,15 @@ class GridEmitter(Emitter):
             ("wide", "", versions[1]),
             ("", "", text),
         ]
+
+    def block_row_version(self, row: CachedRow, loop: For, indent: int) -> str:
+        """An iteration whose row a block keeps as a whole."""
+        pad = "    " * indent
+        self.team, self.unsynced_reads, self.row, self.row_is_cached = True, False, row, True
+        self.streamed = streamed_elements(row, loop)
+        text = register_lines(row, pad) + row_pointers(self, row, pad) + self.block(loop.body, indent)
+        self.team, self.row, self.streamed = False, None, None
+        return text.removesuffix(f"{pad}pa_team_sync(warps);\n")  # it is the block's only row
 
     def statement(self, s: Stmt, indent: int) -> str:
         reads = self.team and not self.syncs(s) and any(isinstance(n, (Load, Invoke)) for n in walk(s))
@@ -159,7 +171,8 @@ class GridEmitter(Emitter):
         """A loop whose iterations the threads share out, each `team`-th to one of them."""
         nodes = [n for st in s.body for n in walk(st)]
         types = {n.name: n.type for n in nodes if isinstance(n, Local)}
-        stores = _does_something(s.body, self.pure)
+        kept = self.row if self.row_is_cached else None
+        stores = _does_something(s.body, self.pure) and not (kept and only_forwards(kept, s))
         inner = pad + "    "
         text = (self.sync_reads(pad) if stores else "") + f"{pad}{{\n"
         lanes = {acc: f"lane_{cname(acc)}" for acc, _ in s.reductions}
@@ -172,8 +185,11 @@ class GridEmitter(Emitter):
         if self.row is not None and any(s is x for x in self.row.loops):
             self.registers = loaded_registers(self.row, s, self.row_is_cached)
             self.results = stored_registers(self.row, s)
-            make, depth = (cached_row_loop, 4) if self.row_is_cached else (uncached_row_loop, 3)
-            text += make(self.row, s, self.block(s.body, indent + depth), inner)
+            body = self.block(s.body, indent + (4 if self.row_is_cached else 3))
+            if self.row_is_cached:
+                text += cached_row_loop(self.row, s, body, inner, self.streamed)
+            else:
+                text += uncached_row_loop(self.row, s, body, inner)
             self.registers, self.results = {}, {}
         else:
             strided = self.strided_loop if len(loop_nest(s)) == 1 else self.strided_nest
@@ -181,7 +197,7 @@ class GridEmitter(Emitter):
         self.team = True
         text += self.combine_team(s, lanes, types, inner) if s.reductions else ""
         self.renamed = saved
-        self.unsynced_reads = False  # the reduction's barriers came after the reads
+        self.unsynced_reads &= not stores and not s.reductions  # the barriers come after the reads
         return f"{text}{pad}}}\n" + (f"{pad}pa_team_sync(warps);\n" if stores else "")
 
     def strided_loop(self, s: For, pad: str, indent: int) -> str:
@@ -248,7 +264,8 @@ class GridEmitter(Emitter):
         text += f"{pad}}}\n{pad}if (warps > 1) {{\n"
         text += each(lambda _, op, x, kind: f"{pad}    __shared__ {kind.dtype.ctype} all_{x}[PA_WARPS];\n")
         text += f"{pad}    const int first_warp = ((int)threadIdx.x - rank) >> PA_WARP_BITS;\n"
-        text += f"{pad}    pa_team_sync(warps); /* the ones before have been read */\n"
+        if self.streamed is None or not any(s is x for x in self.row.loops):  # type: ignore[union-attr]
+            text += f"{pad}    pa_team_sync(warps); /* the ones before have been read */\n"
         text += f"{pad}    if (pa_lane() == 0) {{\n"
         text += each(lambda _, op, x, kind: f"{pad}        all_{x}[threadIdx.x >> PA_WARP_BITS] = {x};\n")
         text += f"{pad}    }}\n{pad}    pa_team_sync(warps);\n"

@@ -4,6 +4,7 @@ NVRTC needs no GPU. What the kernels compute is tested by the device suite, wher
 """
 
 import importlib.util
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -77,6 +78,12 @@ def rows(m, out):
         out[i] = total
 
 
+# of m and out, each a pointer, rows, columns and strides: aligned rows, of which a block keeps one
+CONTIGUOUS = [(0, 15, 0, 0), (2, -1, 2049, 4096), (2, 1, 0, 0), (3, 15, 0, 0), (5, 1, 0, 0)]
+STRIDED = [(0, 15, 0, 0), (2, -1, 2049, 4096), (2, 1, 0, 0), (3, 15, 0, 0), (4, -1, 8, 8), (5, 15, 0, 0)]
+STRIDED += [(8, 15, 0, 0), (9, -1, 8, 8)]
+
+
 @kernel
 def kept(m, out):
     for i in range(m.shape[0]):
@@ -102,8 +109,12 @@ def test_user_kernels(compiled):
     assert (step.size_slots, step.team, step.row_slot) == ((1,), True, None)
     kept(pa.ones((4, 8)), pa.zeros((4, 8)))
     for checked, slots in ((False, (1, 2)), (True, (2, 3))):  # m's sizes: rows, and the length of one
-        (step,) = compiled["kept", checked]
+        *blocks, step = compiled["kept", checked]
         assert (*step.size_slots, step.row_slot, step.row_elements) == (*slots, 4096)
+        guarded = replace(step, symbol="kernel_kept_block0", guards=tuple(CONTIGUOUS), row_bytes=16)
+        assert blocks == ([] if checked else [guarded])
+    kept(pa.ones((4, 8))[:, 1:], pa.zeros((4, 8))[:, 1:])
+    assert compiled["kept", False][0].guards == tuple(STRIDED)
 
 
 def test_library_kernels(compiled, monkeypatch):

@@ -7,16 +7,17 @@ from pyarray._runtime import ffi, lib
 
 FULL = 100  # blocks that fill the device
 THREADS = 256
+L2 = 1 << 20
 POINTER, UNSIGNED = ctypes.c_void_p, ctypes.c_uint
 
 
 @pytest.fixture
-def blocks():
-    """blocks(step, slots): how many a step with these fields has."""
+def launches():
+    """launches(steps, slots): function, blocks and threads of each that steps with these fields make."""
     launched = []
 
     def launch(function, gx, *rest):
-        launched.append((gx, rest[2]))
+        launched.append((function, gx, rest[2]))
         return 0
 
     same = ctypes.CFUNCTYPE(ctypes.c_int, POINTER)(lambda context: 0)
@@ -24,22 +25,32 @@ def blocks():
     device = ffi.new("pa_gpu_device *")
     device.launch = ctypes.cast(calls, POINTER).value
     device.get_context = device.set_context = ctypes.cast(same, POINTER).value
-    device.full_grid, device.alive, device.number = FULL, 1, 31
+    device.full_grid, device.alive, device.number, device.l2_bytes = FULL, 1, 31, L2
     device.only_stream = ffi.addressof(device.default_stream)
 
-    def count(fields, slots):
+    def run(fields, slots):
         defaults = {"threads": THREADS, "per_thread": 1, "row_slot": -1}
-        step = ffi.new("pa_gpu_step *", defaults | fields)
-        plan = ffi.new("pa_gpu_plan *", (device, step, 1, 1, ffi.NULL, 0))
+        steps = ffi.new("pa_gpu_step[]", [defaults | step for step in fields])
+        plan = ffi.new("pa_gpu_plan *", (device, steps, len(steps), 1, ffi.NULL, 0))
         packed = ffi.new("int64_t[]", slots)
         launched.clear()
         assert lib.pa_gpu_launch(plan, ffi.cast("char *", packed), ffi.sizeof(packed)) == 0
-        ((found, threads),) = launched or [(0, THREADS)]
+        return list(launched)
+
+    yield run
+    del calls, same  # which had to outlive the device
+
+
+@pytest.fixture
+def blocks(launches):
+    """blocks(step, slots): how many a step with these fields has."""
+
+    def count(fields, slots):
+        ((_, found, threads),) = launches([fields], slots) or [(None, 0, THREADS)]
         assert threads == (fields.get("threads", THREADS) or 1)
         return found
 
-    yield count
-    del calls, same  # which had to outlive the device
+    return count
 
 
 def test_a_thread_for_each_iteration(blocks):
@@ -70,3 +81,48 @@ def test_each_long_row_has_a_block(blocks):
     ]  # fmt: skip
     assert [blocks(step, [n, 2048]) for n in (0, 1, 512, 513, 4097)] == [0, 1, 512, 129, 1025]
     assert blocks(step, [2**40, 8192]) == 2**31 - 1
+
+
+ROWS = {"size_count": 2, "size_slots": [0, 1], "team": 1, "row_slot": 2, "row_elements": 8192}
+# slot 2: the row, of 4097 to 8192 elements in fours; 3 and 4: a pointer and a stride; 5: another stride
+GUARDS = [(2, -1, 4097, 8192), (2, 3, 0, 0), (3, 15, 0, 0), (4, 15, 0, 0), (5, -1, 4, 4)]
+GUARDED = ROWS | {"function": 2, "row_bytes": 8, "guard_count": 5, "guards": GUARDS}
+FITTING = [8, 9, 8192, 1 << 40, 1 << 36, 4]
+
+
+def functions(launches, slots, before=()):
+    return [
+        function
+        for function, *_ in launches(
+            [*before, GUARDED, ROWS | {"function": 1}, {"function": 3, "threads": 0}], slots
+        )
+    ]
+
+
+def test_a_step_takes_the_place_of_the_next_one_where_its_guards_hold(launches):
+    assert launches([GUARDED, ROWS], FITTING) == [(2, 72, THREADS)]
+    assert functions(launches, FITTING) == [2, 3]
+    changes = [
+        (2, 8196),
+        (2, 4096),
+        (2, 8190),
+        (3, (1 << 40) + 8),
+        (4, 4),
+        (5, 8),
+        (5, -4),
+        (5, (1 << 32) + 4),
+    ]
+    for slot, value in changes:
+        assert functions(launches, [value if k == slot else x for k, x in enumerate(FITTING)]) == [1, 3]
+    assert functions(launches, [8, 9, 4100, *FITTING[3:]]) == [2, 3]
+    assert functions(launches, [8, 0, *FITTING[2:]]) == [3]
+    unguarded = {"function": 4, "size_count": 1, "size_slots": [0]}
+    assert functions(launches, FITTING, [unguarded, GUARDED | {"function": 5}]) == [4, 5, 1, 3]
+
+
+def test_guards_are_for_arrays_that_do_not_fit_into_the_cache(launches):
+    rows = 2 * L2 // (8192 * 8)
+    assert functions(launches, [rows, 1, *FITTING[2:]]) == [1, 3]
+    assert functions(launches, [rows + 1, 1, *FITTING[2:]]) == [2, 3]
+    for rows in (1 << 20, 1 << 40):  # more blocks than a grid has
+        assert functions(launches, [rows, rows, *FITTING[2:]]) == [1, 3]

@@ -1,10 +1,12 @@
 """Launch plans as text: what stands in saved kernels, dumps and names of artifacts."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyarray.driver.kernel_step import MOST_SIZES, KernelStep, format_steps, parse_steps
+from pyarray.driver.kernel_step import MOST_GUARDS, MOST_SIZES, Guard, KernelStep, format_steps, parse_steps
 
 NUMBERS = st.integers(0, 1 << 20)
 SIZES = st.none() | st.lists(NUMBERS, max_size=MOST_SIZES).map(tuple)
@@ -13,9 +15,13 @@ SYMBOLS = st.from_regex(r"[a-z_][a-z_0-9]*", fullmatch=True)
 PLAIN = st.builds(KernelStep, SYMBOLS, SIZES, st.integers(1, 64), shared=NUMBERS)
 TEAMS = st.builds(lambda symbol, sizes, row: KernelStep(symbol, sizes, 1, True, *row), SYMBOLS, SIZES, ROWS)
 SINGLE = st.builds(KernelStep, SYMBOLS, single=st.just(True))
+GUARDS = st.lists(
+    st.builds(Guard, NUMBERS, st.integers(-1, 15), NUMBERS, NUMBERS), min_size=1, max_size=MOST_GUARDS
+)
+GUARDED = st.builds(replace, TEAMS, guards=GUARDS.map(tuple), row_bytes=NUMBERS)
 
 
-@given(st.lists(PLAIN | TEAMS | SINGLE).map(tuple))
+@given(st.lists(PLAIN | TEAMS | SINGLE | GUARDED).map(tuple))
 def test_steps_are_read_as_they_were_written(steps):
     assert parse_steps(format_steps(steps)) == steps
 
@@ -43,3 +49,5 @@ def test_texts_of_earlier_releases(text, steps):
 def test_a_text_that_is_none():
     with pytest.raises(ValueError, match=r"'kernel_add_0=one' .* expected symbol=slots .* save it anew"):
         parse_steps("kernel_add_0=one")
+    with pytest.raises(ValueError, match=r"'rows=1b2:4096\?8&0:15' .* save it anew"):
+        parse_steps("rows=1b2:4096?8&0:15")

@@ -69,6 +69,34 @@ template <typename V> PA_FN V pa_load_past(const void *p)
     return u.value;
 #endif
 }
+/* of arrays that don't fit into the cache, elements that one block loads once; coherent, since it may store there */
+template <typename V> PA_FN V pa_load_streamed(const void *p)
+{
+#if defined(__HIPCC__) || defined(__HIPCC_RTC__) || __CUDA_ARCH__ < 700
+    return *(const V *)p;
+#else
+    union { V value; uint4 words[(sizeof(V) + 15) / 16]; } u;
+    if (sizeof(V) % 16) return *(const V *)p;
+    for (int k = 0; k < (int)(sizeof(V) / 16); ++k) {
+        uint4 *w = &u.words[k];
+        asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(w->x), "=r"(w->y), "=r"(w->z), "=r"(w->w) : "l"((const uint4 *)p + k) : "memory");
+    }
+    return u.value;
+#endif
+}
+template <typename V> PA_FN void pa_store_streamed(void *p, V x)
+{
+#if defined(__HIPCC__) || defined(__HIPCC_RTC__)
+    *(V *)p = x;
+#else
+    union { V value; uint4 words[(sizeof(V) + 15) / 16]; } u;
+    u.value = x;
+    if (sizeof(V) % 16) *(V *)p = x;
+    else
+        for (int k = 0; k < (int)(sizeof(V) / 16); ++k) __stcs((uint4 *)p + k, u.words[k]);
+#endif
+}
 /* rest % size, and rest becomes rest / size; 64-bit division takes five times as long */
 PA_FN int64_t pa_split(int64_t *rest, int64_t size, int64_t count)
 {
@@ -96,6 +124,92 @@ typedef struct {
     int64_t s0_v_x;
     int64_t s1_v_x;
 } kernel_centre_slots;
+
+extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_block0(const kernel_centre_slots memory)
+{
+    const kernel_centre_slots *slots = &memory;
+    (void)slots;
+    view_f32_2s v_out;
+    v_out.data = slots->data_v_out;
+    v_out.n0 = slots->n0_v_out;
+    v_out.n1 = slots->n1_v_out;
+    v_out.s0 = slots->s0_v_out;
+    v_out.s1 = slots->s1_v_out;
+    (void)v_out;
+    view_f32_2s v_x;
+    v_x.data = slots->data_v_x;
+    v_x.n0 = slots->n0_v_x;
+    v_x.n1 = slots->n1_v_x;
+    v_x.s0 = slots->s0_v_x;
+    v_x.s1 = slots->s1_v_x;
+    (void)v_x;
+    const int64_t count = v_x.n0;
+    const int rank = (int)threadIdx.x, row_low = rank * 4, row_size = (int)(v_x.n1) - row_low;
+    const int64_t t = blockIdx.x;
+    const int team = PA_BLOCK_SIZE, warps = team >> PA_WARP_BITS;
+    if (t < count) {
+        const int64_t v_i = t;
+        float v_first = 0;
+        float v_s = 0;
+        pa_vector<float, 4> keep0[8];
+        float *const row0 = (float *)((char *)v_x.data + (v_i * v_x.s0 + row_low * v_x.s1));
+        float *const row1 = (float *)((char *)v_out.data + (v_i * v_out.s0 + row_low * v_out.s1));
+        v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
+        v_s = 0.0f;
+        {
+            float lane_v_s = 0.0f;
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = c * (PA_BLOCK_SIZE * 4);
+                if (c < 4 || first < row_size) {
+                    keep0[c] = pa_load_streamed<pa_vector<float, 4>>(row0 + first);
+                }
+            }
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = c * (PA_BLOCK_SIZE * 4);
+                if (c < 4 || first < row_size) {
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        const int64_t v_j = row_low + first + j;
+                        lane_v_s = (lane_v_s + keep0[c].v[j]);
+                    }
+                }
+            }
+            for (int d = PA_WARP / 2; d > 0; d /= 2) {
+                lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d));
+            }
+            if (warps > 1) {
+                __shared__ float all_lane_v_s[PA_WARPS];
+                const int first_warp = ((int)threadIdx.x - rank) >> PA_WARP_BITS;
+                if (pa_lane() == 0) {
+                    all_lane_v_s[threadIdx.x >> PA_WARP_BITS] = lane_v_s;
+                }
+                pa_team_sync(warps);
+                lane_v_s = all_lane_v_s[first_warp];
+                for (int w = first_warp + 1; w < first_warp + warps; ++w) {
+                    lane_v_s = (lane_v_s + all_lane_v_s[w]);
+                }
+            }
+            v_s = (v_s + lane_v_s);
+        }
+        {
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = c * (PA_BLOCK_SIZE * 4);
+                if (c < 4 || first < row_size) {
+                    pa_vector<float, 4> give1;
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        const int64_t v_j = row_low + first + j;
+                        give1.v[j] = ((keep0[c].v[j] - (v_s / ((float)v_x.n1))) + v_first);
+                    }
+                    pa_store_streamed(row1 + first, give1);
+                }
+            }
+        }
+    }
+}
 
 extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kernel_centre_slots memory)
 {

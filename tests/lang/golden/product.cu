@@ -69,6 +69,34 @@ template <typename V> PA_FN V pa_load_past(const void *p)
     return u.value;
 #endif
 }
+/* of arrays that don't fit into the cache, elements that one block loads once; coherent, since it may store there */
+template <typename V> PA_FN V pa_load_streamed(const void *p)
+{
+#if defined(__HIPCC__) || defined(__HIPCC_RTC__) || __CUDA_ARCH__ < 700
+    return *(const V *)p;
+#else
+    union { V value; uint4 words[(sizeof(V) + 15) / 16]; } u;
+    if (sizeof(V) % 16) return *(const V *)p;
+    for (int k = 0; k < (int)(sizeof(V) / 16); ++k) {
+        uint4 *w = &u.words[k];
+        asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(w->x), "=r"(w->y), "=r"(w->z), "=r"(w->w) : "l"((const uint4 *)p + k) : "memory");
+    }
+    return u.value;
+#endif
+}
+template <typename V> PA_FN void pa_store_streamed(void *p, V x)
+{
+#if defined(__HIPCC__) || defined(__HIPCC_RTC__)
+    *(V *)p = x;
+#else
+    union { V value; uint4 words[(sizeof(V) + 15) / 16]; } u;
+    u.value = x;
+    if (sizeof(V) % 16) *(V *)p = x;
+    else
+        for (int k = 0; k < (int)(sizeof(V) / 16); ++k) __stcs((uint4 *)p + k, u.words[k]);
+#endif
+}
 /* rest % size, and rest becomes rest / size; 64-bit division takes five times as long */
 PA_FN int64_t pa_split(int64_t *rest, int64_t size, int64_t count)
 {

@@ -1,0 +1,63 @@
+"""GPU text of a kernel of its own for cached rows that a block keeps as a whole, which the host launches for them.
+
+The number of threads is a constant, nothing is tested that the host has tested (`KernelStep.guards`), and a
+block takes one row, so the kernel has fewer registers than the one for all rows, and more blocks run at once.
+It is for arrays that don't fit into the cache: rows are loaded past the first level and stored to be evicted
+first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..driver.kernel_step import MOST_GUARDS, Guard
+from .emit_cached_rows import CachedRow, Ref
+from .ir import ArrayType, For
+from .loop_dependences import structural_key
+
+_THREADS = 256  # of a block
+
+
+def block_row_guards(row: CachedRow, row_slot: int, slots: Mapping[str, int]) -> tuple[Guard, ...] | None:
+    """The conditions on the argument slots under which the kernel can take the rows, whose length is in
+    `row_slot`. `slots` are the first ones of the parameters. None if slots alone can't tell."""
+    bounds = {structural_key((s.ranges[0].start, s.ranges[0].stop)) for s in row.loops}
+    if len(bounds) > 1 or any(a != b for a in row.reloaded for b in row.stored):
+        return None
+    capacity = _THREADS * row.elements
+    guards = {Guard(row_slot, -1, capacity // 2 + 1, capacity), Guard(row_slot, row.width - 1, 0, 0)}
+    for (name, index), kind in row.kinds.items():
+        found = _array_guards(kind, slots[name], index.index(""), row.width)
+        if found is None:
+            return None
+        guards |= found
+    used = tuple(sorted(g for g in guards if g.mask))
+    return used if len(used) <= MOST_GUARDS else None
+
+
+def _array_guards(kind: ArrayType, slot: int, row_axis: int, width: int) -> set[Guard] | None:
+    """That each row of an array is contiguous along `row_axis` and aligned to its vectors."""
+    size = kind.dtype.itemsize
+    mask = min(size * width, 16) - 1
+    guards = {Guard(slot, mask, 0, 0)}
+    if kind.strided:
+        strides = slot + 1 + kind.ndim
+        aligned = {Guard(strides + axis, mask, 0, 0) for axis in range(kind.ndim) if axis != row_axis}
+        return guards | aligned | {Guard(strides + row_axis, -1, size, size)}
+    if row_axis != kind.ndim - 1:
+        return None
+    return guards | ({Guard(slot + kind.ndim, mask // size, 0, 0)} if kind.ndim > 1 else set())
+
+
+def streamed_elements(row: CachedRow, loop: For) -> frozenset[Ref]:
+    """Those that differ in each iteration of the parallel loop: no other block uses them."""
+    return frozenset(ref for ref in row.kinds if set(loop.variables) <= set(ref[1]))
+
+
+def block_row_head(row: CachedRow, stop: str, pad: str) -> str:
+    """The names that an iteration's text uses; `t` is the iteration. Rows begin with the thread's first element,
+    so that all of its addresses are one pointer and constants."""
+    return f"""\
+{pad}const int rank = (int)threadIdx.x, row_low = rank * {row.width}, row_size = (int)({stop}) - row_low;
+{pad}const int64_t t = blockIdx.x;
+{pad}const int team = PA_BLOCK_SIZE, warps = team >> PA_WARP_BITS;
+"""
