@@ -29,13 +29,13 @@ class Exposed:
         self.__array_interface__, self.owner = interface, owner
 
 
-_PLACE = 0xFFF << 20  # of a key: the device, 0 for the CPU
+_DEVICE_MASK = 0xFFF << 20  # of a key: the device, 0 for the CPU
 _SIZE = "the size of the result"
 
 
 def on_host(a: Any) -> bool:
     """Whether the host can read the array's memory in place."""
-    return a._key & _PLACE == 0
+    return a._key & _DEVICE_MASK == 0
 
 
 def interface(a: Any) -> dict[str, Any]:
@@ -151,14 +151,14 @@ READERS: dict[str, Any] = {
     },
 }
 
-_ELEMENT = _PLACE | 0xFF  # of a key: device and dtype
+_ELEMENT_MASK = _DEVICE_MASK | 0xFF  # of a key: device and dtype
 _HERE = {BY_NAME[name].code: reader for name, reader in READERS.items()}  # for the CPU
 
 
 def _only(a: Any) -> Any:
     """The element of an array that has one."""
     host_access.occurred = True
-    reader = _HERE.get(a._key & _ELEMENT)
+    reader = _HERE.get(a._key & _ELEMENT_MASK)
     if reader is not None:
         return reader.from_address(a._ptr).value
     reader = READERS.get(a._dtype.name)

@@ -88,7 +88,7 @@ class Dump:
         self._buffers: weakref.WeakKeyDictionary[Buffer, int] = weakref.WeakKeyDictionary()
         self._programs: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._texts: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
-        self._made = itertools.count()
+        self._object_numbers = itertools.count()
         self._lock = new_lock()
 
     @property
@@ -268,7 +268,7 @@ class Dump:
         """The number of a live object, by identity and not by address."""
         with self._lock:
             if thing not in numbers:
-                numbers[thing] = next(self._made)
+                numbers[thing] = next(self._object_numbers)
             return numbers[thing]
 
     def _program(self, launch: Launch) -> tuple[int | None, str]:

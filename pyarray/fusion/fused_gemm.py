@@ -17,7 +17,7 @@ from ..jit.bounded_cache import BoundedCache
 from ..jit.captures import Contents, captures
 from ..jit.kernel import Func
 from ..jit.replay import replayable
-from ..jit.variants import MOST
+from ..jit.variants import MAX_VARIANTS
 from ..kernels.elementwise.elementwise import copy_if_aliased
 from ..kernels.matmul.gemm import gemm as product
 from ..kernels.matmul.gemm import is_widening
@@ -80,9 +80,11 @@ def gemm(
 
 
 # By the activation and what its captured values are: all else is an argument of the replayable call.
-_replayed: BoundedCache[tuple[Func | None, tuple[Any, ...]], Callable[..., ndarray]] = BoundedCache(MOST)
+_replayed: BoundedCache[tuple[Func | None, tuple[Any, ...]], Callable[..., ndarray]] = BoundedCache(
+    MAX_VARIANTS
+)
 # By the function. Each value is compared at each call; a changed one, which may be a function, makes it anew.
-_captures: BoundedCache[Func, tuple[Capture | Contents, ...]] = BoundedCache(MOST)
+_captures: BoundedCache[Func, tuple[Capture | Contents, ...]] = BoundedCache(MAX_VARIANTS)
 
 
 def _captured(activation: Func) -> tuple[Any, ...]:

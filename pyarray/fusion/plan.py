@@ -121,7 +121,7 @@ class Lowering:
         self._lines: list[str] = []
         # Of one lowering.
         self._scope: dict[str, Any] = {}
-        self._known: dict[tuple[Node, Chain], str] = {}
+        self._variables: dict[tuple[Node, Chain], str] = {}
         self._fresh = itertools.count()
         results = tuple(f"{self._dtype(x.dtype)}({self._value(x, ())})" for x in nodes)
         types = tuple(x._weak_type for x in self.numbers)
@@ -140,9 +140,9 @@ class Lowering:
         return f"{dtype.name}_t"
 
     def _value(self, node: Node, chain: Chain) -> str:
-        if (node, chain) not in self._known:
-            self._known[node, chain] = self._emit(node, chain)
-        return self._known[node, chain]
+        if (node, chain) not in self._variables:
+            self._variables[node, chain] = self._emit(node, chain)
+        return self._variables[node, chain]
 
     def _emit(self, node: Node, chain: Chain) -> str:
         if isinstance(node, View):

@@ -30,8 +30,8 @@ from .trust import Untrusted, read_trusted, trusted
 VERSION = 1
 STALE = 3600  # seconds after which a file that was never renamed is a dead process's
 BUILT = Path(__file__).resolve().parent.parent / "_warmed"  # made by setup.py
-HEAD_MOST = 1 << 16  # bytes of an entry's first line, which has a compiler's version and flags in it
-FIELD_MOST = 2000  # characters of each of these: flags may have any length
+MAX_HEAD_BYTES = 1 << 16  # bytes of an entry's first line, which has a compiler's version and flags in it
+MAX_FIELD_CHARS = 2000  # characters of each of these: flags may have any length
 CLEANED_PART = 0.9  # of the cap, what is left after a clean-up: not every new kernel begins one
 _ENTRY, _UNFINISHED = re.compile(r"[0-9a-f]{64}\.kernel"), re.compile(UNFINISHED)
 
@@ -143,8 +143,8 @@ def _read(path: Path, remove: bool, *owners: int) -> bytes | None:
 
 def _header(head: bytes) -> dict[str, Any]:
     """What the first line of an entry says. Raises `ValueError` for what `publish` doesn't write."""
-    if len(head) > HEAD_MOST:
-        raise ValueError(f"the first line of an entry has {len(head)} bytes, of at most {HEAD_MOST}")
+    if len(head) > MAX_HEAD_BYTES:
+        raise ValueError(f"the first line of an entry has {len(head)} bytes, of at most {MAX_HEAD_BYTES}")
     try:
         header = json.loads(head)
     except RecursionError:
@@ -160,7 +160,7 @@ def publish(key: str, binary: bytes, facts: dict[str, str]) -> None:
     root, cap = directory(), config.get("PYARRAY_CACHE_MAX_BYTES")
     if root is None or len(binary) > cap:
         return
-    fields = {name: text[:FIELD_MOST] for name, text in facts.items()}
+    fields = {name: text[:MAX_FIELD_CHARS] for name, text in facts.items()}
     head = json.dumps({"version": VERSION, "sha256": hashlib.sha256(binary).hexdigest(), **fields})
     try:
         replace_file(root / f"{key}.kernel", head.encode() + b"\n" + binary)
@@ -234,7 +234,7 @@ def info() -> Info:
 def _target(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            return str(_header(file.readline(HEAD_MOST + 1))["target"])
+            return str(_header(file.readline(MAX_HEAD_BYTES + 1))["target"])
     except (OSError, ValueError, KeyError):
         return "damaged"
 

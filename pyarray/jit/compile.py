@@ -20,9 +20,7 @@ from ..errors import DeviceError
 from ..locks import new_lock
 from . import cache
 
-MOST_LOADED = (
-    256  # artifacts that stay loaded though nothing uses them: of kernels that are made anew again and again
-)
+MAX_LOADED = 256  # unused artifacts that stay loaded, for kernels that are defined again and again
 
 
 class Module:
@@ -112,7 +110,7 @@ def load(
     with _guard:
         _recent[key_on_device] = found
         _recent.move_to_end(key_on_device)
-        while len(_recent) > MOST_LOADED:
+        while len(_recent) > MAX_LOADED:
             _recent.popitem(last=False)
     return found
 

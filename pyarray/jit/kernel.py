@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 builtins.register(BufferView, "subview")
 _DISPATCHED = 8  # pytrees with structures that dispatchers test for; `_miss` finds the others
 WARNED_AT = 3  # of changes of one captured number
-_MOST_PYTREES = 64  # each keeps the classes of its structures alive
+_MAX_PYTREES = 64  # each keeps the classes of its structures alive
 
 
 class Kernel(Importable):
@@ -147,7 +147,7 @@ class Kernel(Importable):
         with self._lock:
             cached = self._pytrees.get(pytree.structure)
             if cached is None:
-                if len(self._pytrees) >= _MOST_PYTREES:
+                if len(self._pytrees) >= _MAX_PYTREES:
                     del self._pytrees[next(iter(self._pytrees))]
                 scope = {"type_key": type_key, "static_key": static_key}
                 cached = self._pytrees[pytree.structure] = pytree, make_key(pytree, scope)

@@ -27,7 +27,7 @@ from .launch_state import Launch, fast_path_table, launch_state, observing
 from .text_kernel import Address
 
 CAPTURED_AT = 4  # of equal calls, the one that is captured: capture takes longer than the call
-MOST_REPLAYS = 1024  # of one function; then its table starts anew
+MAX_REPLAYS = 1024  # of one function; then its table starts anew
 OPERANDS = 8  # of a call; one with more isn't replayed
 _ARRAYS = frozenset((ndarray, BufferView))
 # equal ones of a type are the same; NumPy has a class per dtype
@@ -92,7 +92,7 @@ def replayable(function: _Function) -> _Function:
                 if count == CAPTURED_AT:
                     counts.pop(key, None)
                     return _captured(function, args, kwargs, operands, replays, key)
-                if len(counts) > MOST_REPLAYS:
+                if len(counts) > MAX_REPLAYS:
                     counts.clear()
         return function(*args, **kwargs)
 
@@ -136,7 +136,7 @@ def _captured(
     key: Any,
 ) -> Any:
     """Runs the call and puts its replay into the table, False where it can't be replayed."""
-    if len(replays) >= MOST_REPLAYS:
+    if len(replays) >= MAX_REPLAYS:
         replays.clear()
     if any(x._key & MARKED for x in operands):
         replays[key] = False

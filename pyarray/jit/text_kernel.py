@@ -17,7 +17,7 @@ from .bounded_cache import BoundedCache
 from .cache_counters import COUNTED, retire_counts
 from .kernel_registry import register
 from .launch_state import Launch, launch_state, observe, observed
-from .variants import MOST, Variant
+from .variants import MAX_VARIANTS, Variant
 
 
 class Address(int):
@@ -57,9 +57,9 @@ class TextKernel:
         self.cpu_only = cpu_only
         self.counts: Counter[str] = Counter()
         # By bounds checks, device and the program's `key`, which says all that the text depends on.
-        self._variants: BoundedCache[Any, Variant] = BoundedCache(MOST)
+        self._variants: BoundedCache[Any, Variant] = BoundedCache(MAX_VARIANTS)
         # fast paths of its callers; small beside the variants, and dropped with them
-        self.plans: BoundedCache[Any, Any] = BoundedCache(4 * MOST)
+        self.plans: BoundedCache[Any, Any] = BoundedCache(4 * MAX_VARIANTS)
         self._lock = new_lock()
         retire_counts(self, self.counts, itertools.count())
         register(self)

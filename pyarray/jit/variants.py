@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..lang.pipeline import Program
     from .compile import Artifact
 
-MOST = 256  # of a generation. One costs some 20 kB: text, tree of sites, launcher, the loaded module
+MAX_VARIANTS = 256  # of a generation. One costs some 20 kB: text, tree of sites, launcher, the loaded module
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,19 +45,19 @@ class Variant:
 class Variants:
     """Callers hold the kernel's lock, except to read `table`."""
 
-    def __init__(self, most: int = MOST):
+    def __init__(self, most: int = MAX_VARIANTS):
         self.most = most
         # By the kernel's key function: mode, and types of the leaves with all that is compiled in.
         self.table: dict[Any, Callable[..., Any]] = {}
         self._older: dict[Any, Callable[..., Any]] = {}
-        self._made: dict[Callable[..., Any], Variant] = {}
+        self._by_launch: dict[Callable[..., Any], Variant] = {}
 
     def __len__(self) -> int:
-        return len(self._made)
+        return len(self._by_launch)
 
     def __iter__(self) -> Iterator[Variant]:
         """In the order in which they were made."""
-        return iter(list(self._made.values()))
+        return iter(list(self._by_launch.values()))
 
     def find(self, key: Any) -> Variant | None:
         """The variant of `key`, which counts as used."""
@@ -67,7 +67,7 @@ class Variants:
             if launch is None:
                 return None
             self._put(key, launch)
-        return self._made[launch]
+        return self._by_launch[launch]
 
     def has(self, key: Any) -> bool:
         """Whether there is one, without using it."""
@@ -75,13 +75,13 @@ class Variants:
 
     def add(self, key: Any, variant: Variant) -> None:
         """A new variant. Whoever finds a launcher also finds what it was made from."""
-        self._made[variant.launch] = variant
+        self._by_launch[variant.launch] = variant
         self._put(key, variant.launch)
 
     def _put(self, key: Any, launch: Callable[..., Any]) -> None:
         if len(self.table) >= self.most:
             for dropped in self._older.values():
-                del self._made[dropped]
+                del self._by_launch[dropped]
             self._older = dict(self.table)
             self.table.clear()  # the very dictionary that the dispatcher reads
         self.table[key] = launch
@@ -90,4 +90,4 @@ class Variants:
         """Drop all."""
         self.table.clear()
         self._older = {}  # of the same keys as `table`
-        self._made.clear()
+        self._by_launch.clear()

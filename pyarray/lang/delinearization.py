@@ -31,7 +31,7 @@ from .ir import (
 
 _PLAIN = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%"}
 _SHORTEST_ROW = 8  # iterations of a row from which on it is as fast as a mask
-_MOST_CHAINS = 4
+_MAX_CHAINS = 4
 SEVERAL, CHANGING = "it divides a sum of several loop variables", "the divisor changes in the loop"
 INDIRECT, UNEVEN = "it divides something else than the variable", "the divisors don't divide each other"
 _OUTER = "its iterations have loops of their own"
@@ -164,7 +164,7 @@ def find_split(loop: For, rows: bool = True) -> Split | str | None:
     chains = _chains(found.terms.values())
     if len(chains) > 1:  # one kind of short rows is enough
         chains = [c for c in chains if c[1].symbols or c[1].number >= _SHORTEST_ROW]
-        if not chains or len(chains) > _MOST_CHAINS:
+        if not chains or len(chains) > _MAX_CHAINS:
             return UNEVEN
     if not chains or _is_masked(chains[0]):
         return None

@@ -12,7 +12,7 @@ from typing import Any
 
 from .ir import Assign, Binary, Cast, Const, Convert, For, Function, Loc, Local, ScalarType, Size, assigned
 
-_MOST = (1 << 63) - 1
+_INT64_MAX = (1 << 63) - 1
 _OPERATORS = {"add": "+", "sub": "-", "mul": "*"}
 
 
@@ -78,7 +78,7 @@ def overflow_test(found: LoopExtents, variables: Mapping[str, str]) -> tuple[str
     the arguments."""
     sizes = [_text(size, variables) for size in found.sizes]
     natural = " and ".join(f"{size} > 0" for size in sizes)
-    return f"{' * '.join(sizes)} > {_MOST} and {natural}", f"({', '.join(sizes)},)"
+    return f"{' * '.join(sizes)} > {_INT64_MAX} and {natural}", f"({', '.join(sizes)},)"
 
 
 def _text(size: Any, variables: Mapping[str, str]) -> str:

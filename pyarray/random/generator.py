@@ -37,7 +37,7 @@ from .operands import (
     store_out,
     target,
 )
-from .without_replacement import FEW, first_few
+from .without_replacement import MIN_RATIO, first_few
 
 if TYPE_CHECKING:
     from ..typing import ArrayLike, DeviceLike, DTypeLike, ShapeLike
@@ -433,7 +433,7 @@ class Generator:
     def _different(self, count: int, wanted: int, odds: Any, device: Any) -> ndarray:
         """`wanted` numbers below `count`, none of them twice."""
         drawn: ndarray | None = None
-        if FEW * wanted <= count:
+        if MIN_RATIO * wanted <= count:
             drawn = first_few(self, count, wanted, odds)
             if drawn._size == wanted:
                 return drawn if device is drawn.device else drawn.to_device(device)

@@ -15,7 +15,7 @@ from .generator import Generator
 if TYPE_CHECKING:
     from ..typing import ArrayLike, DTypeLike, ShapeLike
 
-_MOST = (1 << 63) - 1
+_INT64_MAX = (1 << 63) - 1
 
 
 class RandomState(Generator):
@@ -64,7 +64,7 @@ class RandomState(Generator):
 
     def tomaxint(self, size: ShapeLike | None = None) -> ndarray:
         """Integers from 0 to 2**63 - 1."""
-        return self.integers(0, _MOST, size, endpoint=True)
+        return self.integers(0, _INT64_MAX, size, endpoint=True)
 
 
 _lock = new_lock()

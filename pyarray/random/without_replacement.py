@@ -15,7 +15,7 @@ from ..kernels.sort.unique import append_unique, hash_table_for
 from ..kernels.workspace import unchecked_empty
 
 Host = np.ndarray[Any, Any]
-FEW = 8  # elements for each one that is drawn, from which on this is faster than an order of all of them
+MIN_RATIO = 8  # elements per drawn one, from which on this is faster than a permutation of all
 _ROUNDS = 4  # a distribution that a few elements dominate gives the same ones again and again
 
 

@@ -78,7 +78,7 @@ class Chooser:
         self.counts: Counter[str] = Counter()
         self._searched: Counter[str] = Counter()  # searches of each key that found something
         # By the digest of the tuner's whole key (`key.key_of`); locks alike.
-        self._known: dict[str, KeyResults] = {}
+        self._results: dict[str, KeyResults] = {}
         self._locks: weakref.WeakValueDictionary[str, threading.RLock] = weakref.WeakValueDictionary()
         self._guard = new_lock()
 
@@ -87,7 +87,7 @@ class Chooser:
     def results(self, key: TuningKey, candidates: Sequence[Config], text: Text) -> dict[Config, Result]:
         """What this process has found, then what is on disk, of the texts that there are now."""
         rows = self.store.entry(key.digest)["timings"]
-        known = self._known.get(key.digest)
+        known = self._results.get(key.digest)
         saved = known.results if known else {}
         found = {}
         for config in candidates:
@@ -123,7 +123,7 @@ class Chooser:
             compiles(found)
         except (CompileError, DeviceError) as error:
             self.store.forget(key.digest, str(found.identity()))
-            self._known.pop(key.digest, None)
+            self._results.pop(key.digest, None)
             what = f"{self.name}: the tuned choice {found!r} doesn't compile any more"
             warnings.warn(f"{what}; it is forgotten ({error})", RuntimeWarning, stacklevel=4)
             return None
@@ -133,7 +133,7 @@ class Chooser:
     def results_of_group(self, key: TuningKey) -> Iterator[tuple[dict[str, Result], dict[str, float]]]:
         """Results and tiles, by the candidates' identities, at each size of the key's group that is known."""
         digests = set()
-        for digest, results in list(self._known.items()):
+        for digest, results in list(self._results.items()):
             if results.key.group_digest == key.group_digest and results.work:
                 digests.add(digest)
                 named = {c: str(c.identity()) for c in results.results}
@@ -207,10 +207,10 @@ class Chooser:
     def _remember(
         self, key: TuningKey, results: Mapping[Config, Result], work: Mapping[Config, float]
     ) -> None:
-        known = self._known.pop(key.digest, None) or KeyResults(key)
-        if len(self._known) >= MAX_KEYS:
-            del self._known[next(iter(self._known))]
-        self._known[key.digest] = known
+        known = self._results.pop(key.digest, None) or KeyResults(key)
+        if len(self._results) >= MAX_KEYS:
+            del self._results[next(iter(self._results))]
+        self._results[key.digest] = known
         # an exception would keep the arguments alive
         known.results |= {c: replace(r, error=None) for c, r in results.items()}
         known.work |= work

@@ -26,14 +26,14 @@ from .timing import Stopwatch, Times
 log = logging.getLogger("pyarray")
 Progress = Callable[[int, int, str, bool], None]  # candidates done, all, what to say, whether it is the last
 ROUGH = 4  # samples of every candidate
-NEAR = 1.5  # times the best rough median: one whose quickest sample is below that is timed finely
-CLOSE = 1.1  # times the best median: a candidate above that is given up on the way
+FINE_RATIO = 1.5  # times the best rough median: one whose quickest sample is below that is timed finely
+CLOSE = 1.1  # times the best median: a candidate above that is dropped on the way
 FINAL = 4  # times as many samples are taken at the end, of those that are still as near
 LONG = 0.3  # seconds for a candidate, and in the end for all, after which few samples are enough
-FEW = 5
+MIN_SAMPLES = 5  # of a slow candidate
 SHORT = 2.0  # milliseconds: a sample of a shorter run is the least of three
 SLOW = 4.0  # times the quickest run: what takes longer, and more than HEAVY, is timed no further
-HEAVY = 100.0  # milliseconds that are no accident
+HEAVY = 100.0  # milliseconds, above which a slow run is no accident of the machine
 LATE = "not timed"  # how the reason begins of a candidate that was left out
 
 
@@ -325,7 +325,7 @@ class Search:
                 self._drop_on_error(c, lambda c=c: self._first(c, arguments, watch))  # type: ignore[misc]
             elif c in self._first_run and self.options.bench is None:
                 self._use_first_run(c, self._first_run[c])
-        slow = {c for c in unknown if self._slow(c)}
+        slow = {c for c in unknown if self._is_slow(c)}
         start = time.monotonic()
         for _ in range(min(ROUGH, self.options.rep) - 1):
             for c in unknown:
@@ -345,7 +345,7 @@ class Search:
             self._samples.pop(c, None)
             self._drop(c, _reason(error), error)
 
-    def _slow(self, c: Config) -> bool:
+    def _is_slow(self, c: Config) -> bool:
         """Whether its first run has shown that it needn't be timed."""
         best = min((ms for other, ms in self._first_run.items() if other in self._prepared), default=0.0)
         return self.options.bench is None and self._first_run.get(c, 0.0) > max(HEAVY, SLOW * best)
@@ -358,7 +358,7 @@ class Search:
     def _first(self, c: Config, arguments: SavedArguments, watch: Stopwatch) -> None:
         if c not in self._first_run and self.options.bench is None:
             self._first_run[c] = self._once(c, arguments, watch, 1)
-        if self._slow(c):
+        if self._is_slow(c):
             self._use_first_run(c, self._first_run[c])
             return
         start = time.monotonic()
@@ -395,7 +395,9 @@ class Search:
         """Those near the best, in turns, and then those that still are for longer."""
         best = min((r.median for r in self.results.values() if r.median is not None), default=0.0)
         rough = [r for r in self.results.values() if r.rough]
-        near = [r.config for r in rough if (r.least or 0.0) <= NEAR * best and r.config in self._prepared]
+        near = [
+            r.config for r in rough if (r.least or 0.0) <= FINE_RATIO * best and r.config in self._prepared
+        ]
         times = self._interleave(near, self.options.rep, LONG, arguments, watch)
         least = min((t.median for t in times.values()), default=0.0)
         last = [c for c, t in times.items() if t.median <= CLOSE * least]
@@ -412,7 +414,7 @@ class Search:
         self, near: list[Config], samples: int, seconds: float, arguments: SavedArguments, watch: Stopwatch
     ) -> dict[Config, Times]:
         """Until each has that many samples, or had that many seconds. Those that stayed near the best."""
-        start, few = time.monotonic(), min(FEW, self.options.rep)
+        start, few = time.monotonic(), min(MIN_SAMPLES, self.options.rep)
         for turn in range(samples):
             done = True
             for c in near:

@@ -27,7 +27,7 @@ from ..jit.trust import trusted
 
 FORMAT = "pyarray tuner 1"
 WAIT = 600.0  # seconds for another process's search; then both search
-MOST = 1024  # keys of one kernel on disk; those used longest ago go first
+MAX_STORED_KEYS = 1024  # keys of one kernel on disk; those used longest ago go first
 Entry = dict[str, Any]
 
 _held: set[int] = set()  # descriptors of locks, which a child of a fork would hold on to
@@ -150,7 +150,7 @@ class Store:
                 self._write(path, entries)
 
     def _write(self, path: Path, entries: dict[str, Entry]) -> None:
-        kept = sorted(entries.items(), key=lambda item: -float(item[1].get("used", 0)))[:MOST]
+        kept = sorted(entries.items(), key=lambda item: -float(item[1].get("used", 0)))[:MAX_STORED_KEYS]
         data = {"format": FORMAT, "kernel": self.kernel, "entries": dict(kept)}
         replace_file(path, json.dumps(data, indent=1, sort_keys=True).encode() + b"\n")
 

@@ -69,7 +69,7 @@ class Tuned:
         # By `DispatcherSpec.key` and `TunedCall.lookup_key`; choices by the whole key.
         self._table: dict[Any, Any] = {}
         self._memory: dict[Any, Choice] = {}
-        self._slow: dict[Any, Config] = {}
+        self._remembered: dict[Any, Config] = {}
         self._calls: dict[tuple[str, ...], Callable[..., Any]] = {}  # pattern → what makes its tuples
         self._captures: tuple[Any, ...] = ()  # that the calls are guarded by
         self._ticks, self._reads = itertools.count(), 0
@@ -132,16 +132,16 @@ class Tuned:
         call = self._call(args, kwargs)
         call.check_zeroed(self.options.zeroed)
         lookup_key = call.lookup_key(self._texts.state())
-        config = None if lookup_key is None else self._slow.get(lookup_key)
+        config = None if lookup_key is None else self._remembered.get(lookup_key)
         if config is None:
             self._chooser.counts["misses"] += 1
             choice, lasting = self._choose(call)
             config = choice.config
             if lasting:
                 self._add_fast_path(call, config)
-                if len(self._slow) >= _MAX_ENTRIES:
-                    self._slow.clear()
-                self._slow[call.lookup_key(self._texts.state())] = config  # captures may be known now
+                if len(self._remembered) >= _MAX_ENTRIES:
+                    self._remembered.clear()
+                self._remembered[call.lookup_key(self._texts.state())] = config  # captures may be known now
         else:
             self._ticks.__next__()
         call.launch(self._compiler.kernel(config.flags), config, self.options.zeroed)
@@ -187,11 +187,11 @@ class Tuned:
         with self._lock:
             self._forget_calls()
             self._memory.clear()
-            self._chooser._known.clear()
+            self._chooser._results.clear()
 
     def _forget_calls(self) -> None:
         self._table.clear()
-        self._slow.clear()
+        self._remembered.clear()
 
     # ---- choosing
 

@@ -136,7 +136,7 @@ class TextHashes:
     def __init__(self, kernel: Any):
         self._kernel = kernel
         # By types of leaves with their constants, bounds checks, kind of device; captures are compared.
-        self._known: dict[Any, tuple[str, tuple[Any, ...]]] = {}
+        self._hashes: dict[Any, tuple[str, tuple[Any, ...]]] = {}
         self.captures: tuple[Any, ...] = ()  # the Python values that were compiled in, of all texts so far
 
     @functools.cached_property
@@ -160,13 +160,13 @@ class TextHashes:
 
     def _digest(self, bound: BoundArguments, checked: bool) -> str:
         key = bound.key(checked, *bound.values), bound.device().kind
-        cached = self._known.get(key)
+        cached = self._hashes.get(key)
         if cached is None or any(static_key(c.current_value()) != static_key(c.value) for c in cached[1]):
             program = self._kernel._lowered(bound, checked)
             cached = digest_of(program.text), program.captures
-            if len(self._known) >= _MAX_ENTRIES:
-                self._known = {}  # emptied: see `__init__`
-            self._known[key] = cached
+            if len(self._hashes) >= _MAX_ENTRIES:
+                self._hashes = {}  # emptied: see `__init__`
+            self._hashes[key] = cached
             self.captures = merge_captures(self.captures, program.captures)
         return cached[0]
 

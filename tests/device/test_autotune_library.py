@@ -75,7 +75,7 @@ def test_a_search_that_is_asked_for_decides_for_all_processes(device):
         for r in f.tuner.results(pa.get_device(device), {"n": 16, "dtype": "float64"})
     }
     assert reasons[99].startswith("CompileError")
-    assert "wrong result" in f.tuner._chooser._known.popitem()[1].results[pa.Config(block=3)].reason
+    assert "wrong result" in f.tuner._chooser._results.popitem()[1].results[pa.Config(block=3)].reason
     config.set("PYARRAY_AUTOTUNE", None)
     again = Library(_1=3.0, _2=1.0, _3=0.5, _99=0.1)
     assert again(device) == 2

@@ -656,7 +656,7 @@ def test_a_module_lives_as_long_as_what_could_run_it(monkeypatch):
 
 
 def test_loaded_artifacts_are_bounded(monkeypatch):
-    monkeypatch.setattr(compiler, "MOST_LOADED", 3)
+    monkeypatch.setattr(compiler, "MAX_LOADED", 3)
     pa.ones(2)  # whose kernel the library holds from its first use on
     forget()
     for n in range(6):

@@ -253,7 +253,7 @@ def test_what_is_forgotten_wins_nothing(folder):
 
 
 def test_keys_used_long_ago_go_first(folder, monkeypatch):
-    monkeypatch.setattr(tune_store, "MOST", 3)
+    monkeypatch.setattr(tune_store, "MAX_STORED_KEYS", 3)
     store = tune_store.Store("m.f", "0123456789ab")
     for k in range(5):
         store.merge(f"k{k}", {"timings": row("a", 1.0)})

@@ -28,7 +28,7 @@ from .bindings import call, constant, working
 if TYPE_CHECKING:
     pass
 
-TOGETHER = 3  # axes of one plan
+MAX_AXES = 3  # axes of one plan
 PLANS = 64  # kinds of transforms that are remembered
 ALIGNED = 16  # bytes: cuFFT reads real numbers in pairs
 FORWARD, INVERSE = -1, 1
@@ -106,8 +106,8 @@ def _moved(x: ndarray, order: list[int]) -> ndarray:
 
 def _complex(x: ndarray, axes: Sequence[int], direction: int) -> ndarray:
     """The transform of complex numbers along all of `axes`."""
-    for first in range(0, len(axes), TOGETHER):
-        some = axes[first : first + TOGETHER]
+    for first in range(0, len(axes), MAX_AXES):
+        some = axes[first : first + MAX_AXES]
         packed, back = _last(x, some)
         out = empty(packed._shape, x._dtype, x.device)
         _run("c2c", packed, out, packed._shape[-len(some) :], direction)
@@ -117,13 +117,13 @@ def _complex(x: ndarray, axes: Sequence[int], direction: int) -> ndarray:
 
 def _of_real(x: ndarray, axes: Sequence[int]) -> ndarray:
     """The transform of real numbers, of which the last of `axes` has one half."""
-    some = axes[-TOGETHER:]
+    some = axes[-MAX_AXES:]
     packed, back = _last(x, some)
     kind = asdtype(np.result_type(x._dtype.numpy, np.complex64))
     half = packed._shape[-1] // 2 + 1
     out = empty((*packed._shape[:-1], half), kind, x.device)
     _run("r2c", packed, out, packed._shape[-len(some) :], FORWARD)
-    return _complex(_moved(out, back), axes[:-TOGETHER], FORWARD)
+    return _complex(_moved(out, back), axes[:-MAX_AXES], FORWARD)
 
 
 def _to_real(x: ndarray, axes: Sequence[int], points: int) -> ndarray:

@@ -80,9 +80,9 @@ def reduction(
     return result
 
 
-_KEPT = MapOp("where", func(lambda x, mask, start: x if mask else start), raw=(1,))
-# of two results
-_TOGETHER = {"sum": "add", "prod": "multiply", "min": "minimum", "max": "maximum"}
+_SELECT = MapOp("where", func(lambda x, mask, start: x if mask else start), raw=(1,))
+# the operation that combines two results
+_COMBINE = {"sum": "add", "prod": "multiply", "min": "minimum", "max": "maximum"}
 
 
 def _of_chosen(
@@ -105,7 +105,7 @@ def _of_chosen(
                 f"{op.name}(): with where= there may be no element; pass initial=, the result then"
             )
         operands = x, mask_of(op.name, x, where), _number(x._dtype, start)
-        x = compute(_KEPT, x._dtype, x._dtype, operands, None)
+        x = compute(_SELECT, x._dtype, x._dtype, operands, None)
     if first is None:
         return reduction(op, x, axis, keepdims, dtype, kind, out)
     axes = shapes.normalize_axes(axis, x.ndim)
@@ -115,7 +115,7 @@ def _of_chosen(
         result[...] = first
         return result
     result = reduction(op, x, axis, keepdims, dtype, kind)
-    return compute(UFUNCS[_TOGETHER[op.name]].op, dtype, dtype, (result, first), out, larger=False)
+    return compute(UFUNCS[_COMBINE[op.name]].op, dtype, dtype, (result, first), out, larger=False)
 
 
 def mask_of(name: str, x: Any, where: Any) -> Any:

@@ -11,7 +11,7 @@ from ...array import ndarray
 from ...dtypes import BY_NAME, DType, complex128, float32, float64, int64, uint64
 from ...jit.bounded_cache import BoundedCache
 from ...jit.functions import Func
-from ...jit.variants import MOST
+from ...jit.variants import MAX_VARIANTS
 from ...lang.markers import ndrange
 from ..elementwise.elementwise import loop_nest
 
@@ -148,7 +148,7 @@ static void matmul_epilogue(const matmul_slots *s, int64_t n, const void *acc, c
 
 
 # The text depends on the rank and the epilogue, with its function and captured values.
-_kernels: BoundedCache[tuple[Epilogue, int], jit.kernel.Kernel] = BoundedCache(MOST)
+_kernels: BoundedCache[tuple[Epilogue, int], jit.kernel.Kernel] = BoundedCache(MAX_VARIANTS)
 
 
 def apply_epilogue(
