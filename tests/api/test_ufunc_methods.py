@@ -83,7 +83,7 @@ def test_numpys_own_ufuncs_and_options(device):
 
 
 def test_reduce_of_one_element(device):
-    for name, value in (("add", 3), ("hypot", 2.5), ("bitwise_or", 5), ("maximum", True)):
+    for name, value in (("add", 3), ("hypot", -2.5), ("gcd", -6), ("lcm", -6), ("bitwise_or", 5)):
         a = pa.asarray(value, device=device)
         agrees(getattr(pa, name).reduce(a), getattr(np, name).reduce(np.asarray(value)))
         agrees(getattr(pa, name).reduce(a, axis=-1), getattr(np, name).reduce(np.asarray(value), axis=-1))
@@ -114,6 +114,7 @@ def test_calls_that_are_wrong():
             ValueError,
             "goes along one axis, since the order of its el",
         ),
+        (lambda: pa.lcm.reduce(a.astype("int32"), axis=(0, 1)), ValueError, r"lcm.reduce\(\) goes along one"),
         (lambda: pa.add.reduceat(a, [0, 9]), IndexError, r"indices are from 0 to 1, got \[0, 9\]"),
         (lambda: pa.add.reduceat(a, [0.5]), TypeError, "takes a 1-D array of integers, got float64"),
         (lambda: pa.add.at(np.ones(3), [0], 1), TypeError, "changes a pyarray array, got ndarray"),

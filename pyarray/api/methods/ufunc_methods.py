@@ -43,8 +43,9 @@ _IDENTITY: dict[str, Any] = {
     "bitwise_and": -1, "bitwise_or": 0, "bitwise_xor": 0, "hypot": 0, "logaddexp": -math.inf,
     "logaddexp2": -math.inf, "gcd": 0,
 }  # fmt: skip
-# groups of elements may be combined in any order: of several axes, or by doubling
-_ASSOCIATIVE = frozenset(_IDENTITY) | {"minimum", "maximum", "fmin", "fmax", "lcm"}
+_REORDERABLE = frozenset(_IDENTITY) | {"minimum", "maximum", "fmin", "fmax"}  # over several axes
+_ASSOCIATIVE = _REORDERABLE | {"lcm"}  # groups of neighbours may be combined first
+_NOT_NEGATIVE = frozenset({"hypot", "gcd"})  # of one element, too, which is combined with the identity
 
 
 def reduce(
@@ -74,7 +75,7 @@ def reduce(
     if initial is not None or where is not True:
         raise TypeError(f"{name}() takes no initial= and where=; replace what is to be left out first")
     axes = shapes.normalize_axes(axis, x.ndim)
-    if len(axes) > 1 and ufunc.name not in _ASSOCIATIVE:
+    if len(axes) > 1 and ufunc.name not in _REORDERABLE:
         raise ValueError(f"{name}() goes along one axis, since the order of its elements matters, got {axis}")
     kind = _kind(ufunc, x, dtype)
     reduced_shape, full = shapes.reduced(x._shape, axes)
@@ -253,9 +254,10 @@ def _fold_kernel(ufunc: Ufunc, kind: int, form: str) -> jit.kernel.Kernel:
     """Of matrices: a line for each iteration."""
     first, each = ("out[i, 0] = acc", "out[i, j] = acc") if form == "accumulate" else ("", "")
     last = "" if form == "accumulate" else "        out[i] = acc"
+    start = "op(kind(0), kind(x[i, 0]))" if form == "reduce" and ufunc.name in _NOT_NEGATIVE else "x[i, 0]"
     text = f"""def {ufunc.name}_{form}(out, x):
     for i in range(x.shape[0]):
-        acc = kind(x[i, 0])
+        acc = kind({start})
         {first}
         for j in range(1, x.shape[1]):
             acc = kind(op(acc, kind(x[i, j])))

@@ -116,7 +116,9 @@ for _names, _values, _kinds, _close in _FOLDED:
 
 def _at_one(d: Draw) -> Arguments:
     shape = d.shape(least=1, empty=False)
-    name = d.one_of(("negative", "square", "absolute"))
+    # squares of squares grow what rounding to bfloat16 changes, and NumPy's side rounds once
+    squares = () if d.dtype == "bfloat16" else ("square",)
+    name = d.one_of(("negative", "absolute", *squares))
     return (name, d.array(shape, values="specials", write=True, ours=True), advanced(d, shape)), {}
 
 
