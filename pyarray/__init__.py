@@ -11,6 +11,7 @@ import typing as _typing
 
 from . import cuda_interface as _cuda_interface
 from . import debug as _debug  # noqa: F401  (before the function of that name)
+from . import docstrings as _docstrings
 from . import fft as fft
 from . import keywords as _keywords
 from . import lib as lib
@@ -195,6 +196,8 @@ _operators.install()
 _methods.install()
 for _module in (globals(), linalg.__dict__, fft.__dict__, special.__dict__):
     _keywords.install(_module)
+for _module in (globals(), linalg.__dict__, fft.__dict__, special.__dict__, lib.stride_tricks.__dict__):
+    _docstrings.install(_module)
 for _public in (linalg, fft, special, lib, lib.stride_tricks):
     _absent.list_public(_public)
 _numpy_names.install(special, lib.stride_tricks, linalg=linalg, fft=fft)
@@ -216,6 +219,7 @@ if not _typing.TYPE_CHECKING:  # which would take any name for one of the packag
         value = getattr(_importlib.import_module(f".{_LAZY[name]}", __name__), name)
         globals()[name] = value
         _keywords.install(globals(), [name])
+        _docstrings.install(globals(), [name])
         return globals()[name]
 
     def __dir__() -> list[str]:

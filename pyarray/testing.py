@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import docstrings
 from .api.core import missing_names
 from .array import ndarray
 from .array_convert import asnumpy
@@ -65,4 +66,5 @@ assert_array_equal = _compared("assert_array_equal")
 assert_array_less = _compared("assert_array_less")
 assert_equal = _compared("assert_equal")
 
+docstrings.install(globals())
 missing_names.list_public(sys.modules[__name__])

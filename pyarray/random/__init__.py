@@ -14,6 +14,7 @@ as arrays are multiplied and added as operators do.
 import sys as _sys
 
 from ..api.core import missing_names as _absent
+from ..docstrings import install as _document
 from ..keywords import install as _install
 from .bit_generator import Philox4x3210
 from .generator import Generator, default_rng
@@ -43,4 +44,5 @@ __all__ = [
 _install(globals())
 _install(Generator)
 _install(RandomState)
+_document(globals())
 _absent.list_public(_sys.modules[__name__])
