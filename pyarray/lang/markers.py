@@ -7,25 +7,21 @@ from __future__ import annotations
 import itertools
 import types
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from .builtins import ATOMICS, FUNCTIONS
 
+_Host = TypeVar("_Host", bound=Callable[..., Any])
 
-class Marker:
+
+def _marker(name: str, host: _Host, doc: str) -> _Host:
     """A function that the kernel language knows by `name`; `host` is what a plain Python call of it does."""
-
-    def __init__(self, name: str, host: Callable[..., Any], doc: str):
-        self.__pyarray_builtin__ = self.__name__ = name
-        self.__doc__, self._host = doc, host
-
-    def __call__(self, *args: Any) -> Any:
-        return self._host(*args)
-
-    def __repr__(self) -> str:
-        return f"<pyarray {self.__name__}>"
+    host.__name__ = host.__qualname__ = name
+    host.__doc__ = doc
+    setattr(host, "__pyarray_builtin__", name)  # noqa: B010
+    return host
 
 
 class constexpr:
@@ -39,7 +35,7 @@ class constexpr:
     """
 
 
-def builtin(name: str) -> Marker:
+def builtin(name: str) -> Callable[..., Any]:
     """The function `name` of `builtins.FUNCTIONS`; on the host it is NumPy's of that name.
 
     >>> float(builtin("sqrt")(9.0))
@@ -53,26 +49,30 @@ def builtin(name: str) -> Marker:
             raise RuntimeError(f"{name}() works in kernels only: on the host NumPy stands in, which has none")
         return function(*args)
 
-    return Marker(name, host, row.doc)
+    return _marker(name, host, row.doc)
 
 
 _NUMPY = {"min": "minimum", "max": "maximum", "recip": "reciprocal"}  # the others have one name
 
 
-def _ndrange(*sizes: Any) -> Iterable[tuple[int, ...]]:
+def _ndrange(*sizes: int | tuple[int, ...]) -> Iterable[tuple[int, ...]]:
     ranges = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], tuple) else sizes
     return itertools.product(*(range(*size) if isinstance(size, tuple) else range(size) for size in ranges))
 
 
-ndrange = Marker(
+def _unordered(indices: Iterable[int]) -> Iterable[int]:
+    return indices
+
+
+ndrange = _marker(
     "ndrange",
     _ndrange,
     "`for i, j in pa.ndrange(m, n)`: one loop over all pairs, the last index fastest. A shape alone will do; "
     "of several arguments each may be a pair of bounds, `pa.ndrange((1, m - 1), n)`.",
 )
-unordered = Marker(
+unordered = _marker(
     "unordered",
-    lambda indices: indices,
+    _unordered,
     "`for j in pa.unordered(range(n))`: an inner loop whose iterations may run in any order, or at the same "
     "time. It may store elements that no other iteration reads or writes, and carry reductions whose order "
     "of combination is free.",
@@ -90,17 +90,17 @@ _UPDATES: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def _atomic(op: str) -> Marker:
-    def host(array: Any, index: Any, value: Any) -> Any:
+def _atomic(op: str) -> Callable[[Any, int | tuple[int, ...], complex], Any]:
+    def host(array: Any, index: int | tuple[int, ...], value: complex) -> Any:
         old = array[index]
         array[index] = _UPDATES[op](old, value)
         return old
 
     doc = f"`old = pa.atomic_{op}(v, i, x)`: one indivisible update of `v[i]`; an N-D index is a tuple."
-    return Marker(f"atomic_{op}", host, doc)
+    return _marker(f"atomic_{op}", host, doc)
 
 
-def _compare_and_swap(array: Any, index: Any, expected: Any, desired: Any) -> Any:
+def _compare_and_swap(array: Any, index: int | tuple[int, ...], expected: complex, desired: complex) -> Any:
     old = array[index]
     if old == expected:
         array[index] = desired
@@ -109,13 +109,13 @@ def _compare_and_swap(array: Any, index: Any, expected: Any, desired: Any) -> An
 
 atomic_add, atomic_sub, atomic_min, atomic_max = map(_atomic, ("add", "sub", "min", "max"))
 atomic_and, atomic_or, atomic_xor, atomic_exchange = map(_atomic, ("and", "or", "xor", "exchange"))
-atomic_cas = Marker(
+atomic_cas = _marker(
     "atomic_cas",
     _compare_and_swap,
     "`old = pa.atomic_cas(v, i, expected, desired)`: is `v[i]` as expected, `desired` takes its place, in "
     "one step; floats are compared by their bits.",
 )
-assert {marker.__name__ for marker in globals().values() if isinstance(marker, Marker)} >= ATOMICS.keys()
+assert globals().keys() >= ATOMICS.keys()
 
 kernel_math = types.SimpleNamespace(**{name: builtin(name) for name in FUNCTIONS})
 """Every row of the function table: `kernel_math.sin`."""

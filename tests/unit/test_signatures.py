@@ -1,11 +1,15 @@
 """What public functions say of themselves: parameters, and a section of the docstring for each kind of facts."""
 
 import inspect
+import pydoc
+import subprocess
+import sys
 
 import public  # beside this file
 import pytest
 
 import pyarray as pa
+from pyarray import docstring_sections
 from pyarray.api.core import registry
 
 # They give their keywords to another function: NumPy's, or one that the caller passes.
@@ -38,3 +42,48 @@ def test_methods_of_ufuncs_have_a_signature():
 def test_docstrings_of_methods_are_dedented():
     for name in registry.methods:
         assert getattr(pa.ndarray, name).__doc__ == inspect.getdoc(getattr(pa.ndarray, name))
+
+
+def test_docstrings_have_sections():
+    for path, function in public.callables():
+        text = pydoc.plain(pydoc.render_doc(function))
+        for section in ("Parameters", "Returns"):
+            assert text.count(f"    {section}\n    ---") == 1, f"{path}: {section}"
+        assert (">>> " in text) == ("    Examples\n    ---" in text), path
+        assert text.count("    Raises\n    ---") <= 1, path
+
+
+def test_parameters_are_described():
+    missing = [
+        f"{path}({p.name})"
+        for path, function in public.callables()
+        for p in inspect.signature(function).parameters.values()
+        if p.name != "self" and docstring_sections.description(function, p) is None
+    ]
+    assert not missing, "say in pyarray/docstring_sections.toml what they are: " + ", ".join(missing)
+
+
+def test_sections_come_once_and_errors_keep_their_reasons():
+    text = pa.arange.__doc__
+    assert "Raises\n------\nZeroDivisionError\n    For a step of 0.\nValueError\n    For a length" in text
+    assert (
+        text.index("Parameters\n")
+        < text.index("Returns\n")
+        < text.index("Raises\n")
+        < text.index("Examples\n")
+    )
+    assert "`ZeroDivisionError`" not in text
+    assert "`TypeError` for what" in inspect.getdoc(pa.kernel)  # the sentence says more than that
+
+
+def test_a_docstring_reads_as_the_text_with_sections():
+    doc = pa.sum.__doc__
+    assert str(doc) == f"{doc}" == "\n".join(doc.splitlines()) == doc.expandtabs()
+    assert "Parameters" in doc
+    assert len(doc) == len(str(doc))
+    assert str.__len__(doc) < len(doc)
+
+
+def test_importing_reads_no_descriptions():
+    code = "import pyarray, sys; assert 'pyarray.docstring_sections' not in sys.modules; help(pyarray.sum)"
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)

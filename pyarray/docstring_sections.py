@@ -1,0 +1,126 @@
+"""The sections of docstrings: parameters and results from the signature and from `docstring_sections.toml`, which
+describes each parameter's name once; errors from the sentence of the prose that begins with "Raises".
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import textwrap
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+_EXAMPLES = r"(?m)^>>> "
+_RAISES = r"(?s)(?:(?<=\s)|^)Raises (`\w+`.*?)\.(?=\s|$)"
+_WHEN = r"(?:for|when|where|unless|if|over|beyond|outside|without|with|on|in|of|as)\b[^;]*$"
+_ERROR = r"`([\w.]*(?:Error|Exception|Exhausted|Interrupt))`"
+
+
+def assembled(prose: str, function: Any, skip: int) -> str:
+    """The docstring `prose` of a function, and sections: what is written there stays. The first `skip` parameters are
+    not in them."""
+    prose = inspect.cleandoc(prose)
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # a function in C without one
+        return prose
+    at = None if "\nExamples\n---" in prose else re.search(_EXAMPLES, prose)
+    body, examples = (prose[: at.start()], prose[at.start() :]) if at else (prose, "")
+    raised, body = _raised(body)
+    sections = {
+        "Parameters": list(_parameters(function, list(signature.parameters.values())[skip:])),
+        "Returns": _returned(function, signature),
+        "Raises": raised,
+        "Examples": [examples] if examples else [],
+    }
+    parts = [body.strip()]
+    for title, lines in sections.items():
+        if f"\n{title}\n---" not in body and (lines or title == "Parameters"):
+            parts.append("\n".join([title, "-" * len(title), *(lines or ["None"])]))
+    return "\n\n".join(parts)
+
+
+def _raised(body: str) -> tuple[list[str], str]:
+    """Lines of the section of errors, and the text without the sentence that they come from; with it where the
+    sentence says more than when each error is raised."""
+    match = re.search(_RAISES, body)
+    if match is None:
+        return [], body
+    sentence = " ".join(match[1].split())
+    errors = list(re.finditer(_ERROR, sentence))
+    ends = [*(error.start() for error in errors[1:]), len(sentence)]
+    lines: list[str] = []
+    names: list[str] = []
+    for error, end in zip(errors, ends, strict=True):
+        when = re.sub(r"^[\s,]+|(?:\s*[,;])?(?: and| or)?\s*$", "", sentence[error.end() : end])
+        names.append(error[1])
+        if when and not re.match(_WHEN, when):
+            return [e[1] for e in errors], body
+        if when:
+            lines += [line for name in names for line in (name, *_wrapped(f"{when[0].upper()}{when[1:]}."))]
+            names = []
+    return lines + names, body[: match.start()].rstrip(" ") + body[match.end() :]
+
+
+def _parameters(function: Any, parameters: list[inspect.Parameter]) -> Iterator[str]:
+    for p in parameters:
+        star = "*" if p.kind is p.VAR_POSITIONAL else "**" if p.kind is p.VAR_KEYWORD else ""
+        kind = "" if p.annotation is p.empty else f" : {_shown(p.annotation)}"
+        default = "" if p.default is p.empty else f", default {_shown_value(p.default)}"
+        yield f"{star}{p.name}{kind}{default}"
+        if said := description(function, p):
+            yield from _wrapped(said)
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, 100, initial_indent=" " * 4, subsequent_indent=" " * 4, break_on_hyphens=False)
+
+
+def _shown(annotation: Any) -> str:
+    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+
+
+def _shown_value(value: Any) -> str:
+    return getattr(value, "__name__", None) or getattr(value, "name", None) or repr(value)
+
+
+@functools.cache
+def table() -> dict[str, dict[str, str]]:
+    """Texts of `docstring_sections.toml`."""
+    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+
+
+def description(function: Any, parameter: inspect.Parameter) -> str | None:
+    """What the table says of a parameter."""
+    texts, name = table(), parameter.name
+    namespace = texts.get(f"{function.__module__}..".split(".")[1], {})
+    if said := texts["of"].get(f"{function.__name__}.{name}") or namespace.get(name):
+        return said
+    if name == "axis" and str(parameter.annotation).startswith("int"):
+        name = "axis_or_flat" if parameter.default is None else "axis_alone"
+    return texts["parameters"].get(name)
+
+
+def _returned(function: Any, signature: inspect.Signature) -> list[str]:
+    """The type of the result, and its shape where the parameters say it."""
+    annotation = signature.return_annotation
+    kind = "Any" if annotation is signature.empty else _shown(annotation)
+    has, texts = set(signature.parameters), table()["returns"]
+    if kind != "ndarray":
+        said = None
+    elif hasattr(function, "__pyarray_builtin__") or hasattr(function, "__pyarray_func__"):
+        said = texts["ufunc"]
+    elif {"axis", "keepdims"} <= has:
+        said = texts["reduction"]
+    elif {"size", "device"} <= has:
+        said = texts["variates"]
+    elif {"x", "shape", "dtype"} <= has:
+        said = texts["shaped_like"]
+    elif {"shape", "dtype", "device"} <= has:
+        said = texts["made"]
+    else:
+        said = texts["written"] if "out" in has else None
+    return [kind, *_wrapped(said)] if said else [kind]
