@@ -72,6 +72,8 @@ def norm(d: Drawing) -> bool:
     if name == "layer_norm":
 
         def layer(sizes: Any, x: torch.Tensor, *affine: torch.Tensor) -> torch.Tensor:
+            # inf * y + inf is NaN or inf by the sign of a y that rounding makes
+            affine = tuple(torch.nan_to_num(y, 1.0, 1.0, -1.0) for y in affine)
             return torch.nn.functional.layer_norm(x, x.shape[-1:], *affine, eps=0.1)
 
         return d.add(f"layer_norm {bool(weights)}", operands, layer, [x.shape], noisy=True, along=(-1,))
