@@ -285,7 +285,7 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """`marks` are pairs of parameters (`written`): the lowest address of an array, and the mask of what was
+    """`marks` are pairs of parameters (`write_mask`): the lowest address of an array, and the mask of what was
     written in it."""
 
     loc: Loc

@@ -28,7 +28,7 @@ from .view_folding import call_text, fold_views, reinterpret_tensor
 
 
 class Program:
-    """`call` runs a graph; `lines` is its text, `kernels` the fused kernels by their names in it."""
+    """`call` runs a graph; `text` is its text, `kernels` the fused kernels by their names in it."""
 
     def __init__(self, module: GraphModule, fusion: Fusion, check: Sequence[str] = ()):
         self.module, self.fusion = module, fusion

@@ -31,8 +31,8 @@ _LARGEST_FLOAT = int(sys.float_info.max)  # as numbers are passed in float64
 
 @dataclass(frozen=True, eq=False)
 class Ufunc:
-    """An elementwise function. `kinds` are the kinds of types it is defined over; where `lift` is set, bools
-    and integers are computed as that type. `result` is "same", "bool", or "real" (the component type of
+    """An elementwise function. `kinds` are the kinds of types it is defined over; where `promote_to` is set,
+    bools and integers are computed as that type. `result` is "same", "bool", or "real" (the component type of
     complex numbers). `op` casts its operands to the domain; `exact` takes them as they are."""
 
     name: str
@@ -55,8 +55,8 @@ class Ufunc:
         return int(self.function.__wrapped__.__code__.co_argcount)
 
     def domain(self, operands: Sequence[Any]) -> DType | None:
-        """Type that the operands are cast to; None: compared by value, each in its own (uint64 with a signed
-        integer). Raises `TypeError` for types outside `kinds`."""
+        """The type that the operands are cast to; None: they are compared by value, each in its own type (uint64
+        with a signed integer). Raises `TypeError` for types outside `kinds`."""
         return _domain(self, tuple([_type_of(x) for x in operands]))
 
     def dtype_of_result(self, domain: DType | None) -> DType:
@@ -69,11 +69,11 @@ class Ufunc:
 
 
 def _type_of(x: Any) -> Any:
-    """An array's code of its dtype; Python's type of a number."""
+    """The code of an array's dtype, or the type of a Python number."""
     return getattr(x, "_weak_type", None) or (x._dtype.code if isinstance(x, ARRAYS) else type(x))
 
 
-# A function of the ufunc and the types alone; values that matter are tested before.
+# A function of the ufunc and the types alone; values are tested before.
 @functools.lru_cache(maxsize=4096)
 def _domain(ufunc: Ufunc, types: tuple[Any, ...]) -> DType | None:
     """`types` are codes of dtypes and Python's types of numbers."""
@@ -95,7 +95,7 @@ def _domain(ufunc: Ufunc, types: tuple[Any, ...]) -> DType | None:
 
 
 def as_operands(name: str, inputs: Sequence[Any]) -> list[Any]:
-    """`operand` of each. NumPy's arrays and numbers, and sequences, go to where the first array is."""
+    """`operand` of each. NumPy's arrays and numbers, and sequences, are put on the first array's device."""
     device = device_of(inputs)
     return [operand(name, x, device) for x in inputs]
 
@@ -113,7 +113,7 @@ def as_arrays(name: str, *inputs: Any) -> list[ndarray]:
 
 
 def as_array_like(*given: Any) -> list[ndarray]:
-    """All as arrays: what isn't one, of this or another library, goes to where the first array is."""
+    """All as arrays: what isn't one, of this or another library, is put on the first array's device."""
     arrays = [asarray(x) if is_foreign(x) else x for x in given]
     device = device_of(arrays)
     return [x if isinstance(x, ndarray) else asarray(x, device=device) for x in arrays]
@@ -129,7 +129,7 @@ def operand(name: str, x: Any, device: Any = None) -> Any:
         return x
     if is_foreign(x):
         return asarray(x)
-    if isinstance(x, PYTHON):  # subclasses: enumerations of integers and the like
+    if isinstance(x, PYTHON):  # of a subclass, like an enumeration of integers
         return next(t(x) for t in PYTHON if isinstance(x, t))  # type: ignore[arg-type]
     raise TypeError(
         f"{name}() takes arrays and numbers, got {type(x).__name__}; convert it with pyarray.asarray"

@@ -50,15 +50,13 @@ def where(condition: ArrayLike, x1: ArrayLike | None = None, x2: ArrayLike | Non
         return nonzero(condition)
     if x1 is None or x2 is None:
         raise ValueError("where() takes a condition, or a condition and both choices; got one choice")
-    where_true: Any
-    where_true, *choices = as_operands("where", (condition, x1, x2))
-    where_true = (
-        where_true if isinstance(where_true, ARRAYS) else asarray(where_true, device=device_of(choices))
-    )
-    if where_true._dtype.kind == "c":
-        where_true = not_equal(where_true, 0)
+    mask: Any
+    mask, *choices = as_operands("where", (condition, x1, x2))
+    mask = mask if isinstance(mask, ARRAYS) else asarray(mask, device=device_of(choices))
+    if mask._dtype.kind == "c":
+        mask = not_equal(mask, 0)
     kind = result_type(*choices)
-    return compute(_WHERE, kind, kind, (where_true, *choices), None, ("condition", "x1", "x2"))
+    return compute(_WHERE, kind, kind, (mask, *choices), None, ("condition", "x1", "x2"))
 
 
 where.__pyarray_builtin__ = "where"  # type: ignore[attr-defined]  # in a kernel: a conditional expression

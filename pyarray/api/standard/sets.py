@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["isin", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
 
-MANY = 1 << 16  # elements for which it is worth to wait for the range of those they are looked for among
+TABLE_SIZE = 1 << 16  # elements from which on the other array's range is read, for a look-up by a table
 
 
 class UniqueAll(NamedTuple):
@@ -143,7 +143,7 @@ def _sorted_groups(x: ndarray, equal_nan: bool, counted: bool) -> Any:
 
 
 class _Groups:
-    """The elements of a 1-D array by what is equal."""
+    """Groups of equal elements of a 1-D array."""
 
     def __init__(self, x: ndarray, equal_nan: bool):
         self.order = order_rows(x.copy().reshape(1, x._size)).reshape(x._size)
@@ -165,7 +165,7 @@ class _Groups:
 
 
 class _Slices(_Groups):
-    """The slices of an array along an axis by what is equal; values differ first where slices begin."""
+    """Groups of equal slices of an array along an axis. They are ordered by their elements, the first ones first."""
 
     def __init__(self, x: ndarray, axis: int):
         self.axis = shapes.normalize_axis(axis, x.ndim)
@@ -208,7 +208,7 @@ def isin(
     """
     x, among = comparable("isin", x1, x2)
     keys = operation("contiguous")(x.reshape(x._size))
-    if keys._size >= MANY and among._size and keys._dtype.kind in "iu":
+    if keys._size >= TABLE_SIZE and among._size and keys._dtype.kind in "iu":
         low, high = int(smallest(among)), int(largest(among))
         if high - low < keys._size and max(-low, high) < 1 << 62:
             flat = operation("contiguous")(among).reshape(among._size)
