@@ -8,7 +8,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Dialect:
     """`prelude` follows the includes; `function` and `body` qualify helper functions and loop bodies; `loop`
-    and `entry` are the frames of a parallel loop and of the kernel; `start` starts a loop from the entry;
+    is the head of a parallel loop's function, `entry` the frame of the kernel; `start` starts a loop from the entry;
     `lanes` stands before the loop over the accumulators of an unordered reduction; `nontemporal` says that large
     results go to memory past the cache, `blocks` that the loop's function gets blocks of iterations:
     otherwise an iteration is a thread of a grid, and reductions are plain loops."""
@@ -42,19 +42,13 @@ static inline int64_t pa_grain(const pa_runtime *rt, int64_t count, double cost)
 """,
     function="static inline",
     body="static inline __attribute__((always_inline))",
-    loop="""\
-static void {symbol}_loop{number}(void *context, int64_t begin, int64_t end)
-{{
-    const {symbol}_env *env = (const {symbol}_env *)context;
-{calls}
-}}
-""",
+    loop="static void {symbol}_loop{number}(void *context, int64_t begin, int64_t end)",
     start="""\
-    {{
-        const int64_t count = {count};
-        if (count > 0) rt->parallel_for(rt, {symbol}_loop{number}, &env, count, \
+{{
+    const int64_t count = {count};
+    if (count > 0) rt->parallel_for(rt, {symbol}_loop{number}, &env, count, \
 pa_grain(rt, count, {cost}){whole});
-    }}
+}}
 """,
     # unrolled too early, the loop over the lanes would not be vectorised
     lanes='_Pragma("GCC unroll 1")',

@@ -16,6 +16,7 @@ from .emit_loop import (
     bound_fields,
     bound_text,
     collapsed_trip_count,
+    debug_state,
     declarations,
     environment,
     frames,
@@ -56,24 +57,22 @@ _AT = """\
 /* where a thread is, for the failure record; a failure lands in `scrap` and ends its iteration's loops */
 typedef struct { pa_runtime *rt; int32_t loop; int64_t tid; pa_c128 scrap; bool failed; } pa_at;
 """
+_NAME = re.compile(r"\bpa_\w+")
 _HEADERS = (  # header, and what its functions end with; the order is that of their dependence
-    ("pa_check.h", r"pa_(check|slice|bound|shape)_\w+"),
-    ("pa_shape.h", r"pa_shape_\w+"),
-    ("pa_int.h", r"pa_\w+_[iu](8|16|32|64)\b|pa_\w+_b\b"),
-    ("pa_real.h", r"pa_\w+_f(32|64)\b|pa_cast_\w+"),
-    ("pa_half.h", r"pa_\w*b?f16\w*"),
-    ("pa_complex.h", r"pa_\w+_c(64|128)\b|pa_\w+_from_c\w+|pa_make_\w+|pa_cast_c(64|128)_\w+"),
-    ("pa_atomic.h", r"pa_atomic_\w+"),
-    ("pa_stream.h", r"pa_stream_copy"),
+    ("pa_check.h", re.compile(r"\b(?:pa_(check|slice|bound|shape)_\w+)")),
+    ("pa_shape.h", re.compile(r"\b(?:pa_shape_\w+)")),
+    ("pa_int.h", re.compile(r"\b(?:pa_\w+_[iu](8|16|32|64)\b|pa_\w+_b\b)")),
+    ("pa_real.h", re.compile(r"\b(?:pa_\w+_f(32|64)\b|pa_cast_\w+)")),
+    ("pa_half.h", re.compile(r"\b(?:pa_\w*b?f16\w*)")),
+    (
+        "pa_complex.h",
+        re.compile(r"\b(?:pa_\w+_c(64|128)\b|pa_\w+_from_c\w+|pa_make_\w+|pa_cast_c(64|128)_\w+)"),
+    ),
+    ("pa_atomic.h", re.compile(r"\b(?:pa_atomic_\w+)")),
+    ("pa_stream.h", re.compile(r"\b(?:pa_stream_copy)")),
 )
 # what an estimate may evaluate before its time: it reads no memory, has no effect and can't fail
 _PLAIN = (Binary, Builtin, Cast, Const, Local, Range, Size, Unary)
-_FIRST = """\
-    pa_at here = {rt, 0, -1, {0, 0}};
-    pa_at *at = &here;
-    const pa_frame *up = 0;
-    (void)at; (void)up;
-"""
 
 
 def emit(
@@ -92,11 +91,12 @@ def emit(
         code.declare(kind)
     outer = outer_variables(kernel)
     loops = "\n".join(
-        parallel_loop(code, kernel, s, symbol, outer, hoisted_checks)
+        code.printed(parallel_loop, code, kernel, s, symbol, outer, hoisted_checks)
         for s in kernel.body
         if isinstance(s, For) and is_parallel(s)
     )
-    entry = _entry(code, kernel, symbol, outer, functions)
+    body = code.printed(_entry, code, kernel, symbol, outer, functions, depth=1)
+    entry = code.dialect.entry.format(symbol=symbol, body=body)
     parts = [
         slots(kernel, symbol, debug),
         environment(code, kernel, symbol, outer),
@@ -117,21 +117,20 @@ def may_fail(tree: Tree) -> bool:
 
 def helper_functions(code: Emitter, tree: Tree, hoisted_checks: Hoisting | None) -> str:
     """The functions that the kernel calls, callees first."""
-    return "\n".join(_function(code, f, hoisted_checks) for f in tree.functions)
+    return "\n".join(code.printed(_function, code, f, hoisted_checks) for f in tree.functions)
 
 
 def assemble(code: Emitter, parts: list[str]) -> str:
     """The whole text: the headers that its functions come from, array structs, and `parts` in order."""
     body = "\n".join(part for part in ("".join(code.structs.values()), *parts) if part)
-    includes = "".join(
-        f"#include <{name}>\n" for name, pattern in _HEADERS if re.search(rf"\b(?:{pattern})", body)
-    )
+    names = " ".join(dict.fromkeys(_NAME.findall(body)))
+    includes = "".join(f"#include <{name}>\n" for name, pattern in _HEADERS if pattern.search(names))
     if code.debug and "pa_check.h" not in includes:
         includes = "#include <pa_check.h>\n" + includes
     return f"#include <pa_base.h>\n{includes}\n{code.dialect.prelude}\n{_AT if code.debug else ''}{body}"
 
 
-def _function(code: Emitter, function: Function, hoisted_checks: Hoisting | None) -> str:
+def _function(code: Emitter, function: Function, hoisted_checks: Hoisting | None) -> None:
     code.hoisted = hoisted_checks.hoistable[function.symbol] if hoisted_checks else frozenset()
     code.sites = sites_of(function.body)
     for _, kind in (*function.params, *function.variables):
@@ -140,9 +139,10 @@ def _function(code: Emitter, function: Function, hoisted_checks: Hoisting | None
     params = [*hidden, *(f"{ctype(kind)} {cname(name)}" for name, kind in function.params)]
     head = f"{code.dialect.function} {ctype(function.result)} {code.function_name(function.symbol)}"
     local_names = assigned(*function.body)
-    variables = [(n, t) for n, t in function.variables if n in local_names]
-    body = frames(code, function.body, "up") + declarations(variables, "    ") + code.block(function.body, 1)
-    return f"{head}({', '.join(params) or 'void'})\n{{\n{body}}}\n"
+    with code.out.function(f"{head}({', '.join(params) or 'void'})"):
+        code.out.lines(frames(code, function.body, "up"))
+        code.out.lines(declarations((n, t) for n, t in function.variables if n in local_names))
+        code.write(function.body)
 
 
 def _entry(
@@ -151,29 +151,30 @@ def _entry(
     symbol: str,
     outer: tuple[tuple[str, Any], ...],
     functions: dict[str, Function],
-) -> str:
+) -> None:
     """Unpacks the slots, runs the statements outside the loops, starts the loops."""
     code.hoisted = code.sites = frozenset()
-    text = "    env.rt = rt;\n" + "".join(
-        unpack_slot(cname(name), kind, code.debug) for name, kind in kernel.params
-    )
-    for name, kind in kernel.params:
-        text += "".join(f"    {s}\n" for s in code.assumptions(name, kind, f"env.{cname(name)}"))
-    text += "".join(f"    {ctype(kind)} {cname(name)} = env.{cname(name)};\n" for name, kind in kernel.params)
-    text += "".join(f"    (void){cname(name)};\n" for name, _ in kernel.params)
+    out, params = code.out, [(cname(name), name, kind) for name, kind in kernel.params]
+    out.line("env.rt = rt;")
+    for c, _, kind in params:
+        out.lines(unpack_slot(f"env.{c}", c, kind, code.debug))
+    for c, name, kind in params:
+        out.lines(code.assumptions(name, kind, f"env.{c}"))
+    out.lines(f"{ctype(kind)} {c} = env.{c};" for c, _, kind in params)
+    out.lines(f"(void){c};" for c, _, _ in params)
     if dense := strided_params(kernel):
         tests = (f"{cname(n)}.s{k.ndim - 1} == (int64_t)sizeof({k.dtype.ctype})" for n, k in dense)
-        text += f"    env.unit = {' && '.join(tests)};\n"
+        out.line(f"env.unit = {' && '.join(tests)};")
     if arrays := noalias_params(code, kernel):
-        text += noalias_test(arrays, code.written)
+        out.lines(noalias_test(arrays, code.written))
     if code.debug:
         outside = [
             part
             for s in kernel.body
             for part in (s.ranges if isinstance(s, For) and is_parallel(s) else (s,))
         ]
-        text += _FIRST + frames(code, outside, "0")
-    text += declarations(outer, "    ")
+        out.lines([*debug_state(code, "rt", 0, -1), "(void)at; (void)up;", *frames(code, outside, "0")])
+    out.lines(declarations(outer))
     changed: set[str] = set()
     visible = {name for name, _ in (*kernel.params, *outer)}
     for statement in kernel.body:
@@ -181,11 +182,10 @@ def _entry(
             changed |= assigned(*statement.ranges)
             copied = [n for n, _ in (*outer, *kernel.params) if n in changed]
             cost_text = cost(statement, functions, _trip_counts(code, visible))
-            text += _start(code, kernel, statement, symbol, copied, cost_text)
+            _start(code, kernel, statement, symbol, copied, cost_text)
             continue
-        text += code.statement(statement, 1)
+        code.write_statement(statement)
         changed |= assigned(statement)
-    return code.dialect.entry.format(symbol=symbol, body=text)
 
 
 def _trip_counts(code: Emitter, visible: set[str]) -> Callable[[For], str | None]:
@@ -201,18 +201,21 @@ def _trip_counts(code: Emitter, visible: set[str]) -> Callable[[For], str | None
     return trips
 
 
-def _start(code: Emitter, kernel: Function, loop: For, symbol: str, copied: list[str], weight: str) -> str:
+def _start(code: Emitter, kernel: Function, loop: For, symbol: str, copied: list[str], weight: str) -> None:
     """Fills the loop's part of the environment and starts it. In debug mode, what stands between two loops
     counts as before the first iteration of the second."""
-    fields = {field: f"env.{field}" for field, _ in bound_fields(loop)}
-    text = "".join(f"    {fields[f]} = {bound_text(code, loop, f, x)};\n" for f, x in bound_fields(loop))
+    fields, out = {field: f"env.{field}" for field, _ in bound_fields(loop)}, code.out
+    for f, x in bound_fields(loop):
+        out.line(f"{fields[f]} = {bound_text(code, loop, f, x)};")
     if len(loop.ranges) > 1:
         count = collapsed_trip_count(code, kernel, loop, list(fields.values()))
     else:
         (range_,) = loop.ranges  # pyright: ignore
         count = trip_count(code, range_, fields.get(f"from{loop.loop}"), fields.get(f"step{loop.loop}"))
-    text += "".join(f"    env.{cname(n)} = {cname(n)};\n" for n in copied)
+    out.lines(f"env.{cname(n)} = {cname(n)};" for n in copied)
     factor = trip_count_factor(code, loop)
     whole = f" / {factor} * {factor} + {factor}" if factor > 1 else ""
-    text += code.dialect.start.format(symbol=symbol, number=loop.loop, count=count, cost=weight, whole=whole)
-    return text + (f"    at->loop = {loop.loop + 1};\n" if code.debug and loop.loop is not None else "")
+    start = code.dialect.start.format(symbol=symbol, number=loop.loop, count=count, cost=weight, whole=whole)
+    out.text(start)
+    if code.debug and loop.loop is not None:
+        out.line(f"at->loop = {loop.loop + 1};")

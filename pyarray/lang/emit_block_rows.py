@@ -53,11 +53,11 @@ def streamed_elements(row: CachedRow, loop: For) -> frozenset[Ref]:
     return frozenset(ref for ref in row.kinds if set(loop.variables) <= set(ref[1]))
 
 
-def block_row_head(row: CachedRow, stop: str, pad: str) -> str:
+def block_row_head(row: CachedRow, stop: str) -> str:
     """The names that an iteration's text uses; `t` is the iteration. Rows begin with the thread's first element,
     so that all of its addresses are one pointer and constants."""
     return f"""\
-{pad}const int rank = (int)threadIdx.x, row_low = rank * {row.width}, row_size = (int)({stop}) - row_low;
-{pad}const int64_t t = blockIdx.x;
-{pad}const int team = PA_BLOCK_SIZE, warps = team >> PA_WARP_BITS;
+const int rank = (int)threadIdx.x, row_low = rank * {row.width}, row_size = (int)({stop}) - row_low;
+const int64_t t = blockIdx.x;
+const int team = PA_BLOCK_SIZE, warps = team >> PA_WARP_BITS;
 """

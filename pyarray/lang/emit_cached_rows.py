@@ -7,8 +7,9 @@ exponentials of a softmax) is forwarded in registers, and not stored if a later 
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,7 @@ from .ir import (
     walk,
 )
 from .loop_dependences import structural_key
+from .printer import Printer, conjunction
 
 MAX_ELEMENTS = 64  # elements of a row that a thread keeps at most
 MIN_BLOCKS = 3  # of a processor at a time: 80 registers for a thread
@@ -109,7 +111,7 @@ def find_cached_row(code: Emitter, kernel: Function, loop: For, shared: list[For
         reloaded.add(ref[0])
         for own, s in zip(loaded[k + 1 :], loops[k + 1 :], strict=True):
             own |= {ref} & {_ref(code, n, s, loop, params) for n in _loads(s)}
-    times = Counter(ref for own in loaded for ref in own)
+    times = Counter(ref for own in loaded for ref in sorted(own))  # in an order that no hash changes
     again = [ref for ref, n in times.items() if n > 1]
     cached = {ref: next(k for k, own in enumerate(loaded) if ref in own) for ref in again} | forwarded
     owners = _register_owners(cached, forwarded, loaded, kinds)
@@ -146,7 +148,7 @@ def _forwarded_stores(
     parts = [n for st in kernel.body for n in walk(st) if isinstance(n, (Load, Store, Size, Stride))]
     named -= Counter(n.array.name for n in parts if isinstance(n.array, Local))
     forwarded = {}
-    for ref in {p for refs in stores for p in refs if not named[p[0]]}:
+    for ref in dict.fromkeys(p for refs in stores for p in refs if not named[p[0]]):
         first = next(k for k, refs in enumerate(stores) if ref in refs)
         loads = [n for s in loops[first + 1 :] for n in _loads(s) if _ref(code, n, s, loop, params) == ref]
         if loads and touched[ref[0]] == len(loads) + sum(ref in refs for refs in stores):
@@ -238,11 +240,11 @@ def index_variables(ref: Ref, variable: str) -> tuple[str, ...]:
     return tuple(name or variable for name in ref[1])
 
 
-def row_tests(code: Emitter, kernel: Function, row: CachedRow, pad: str) -> str:
+def row_tests(code: Emitter, kernel: Function, row: CachedRow) -> Iterator[str]:
     """C tests whether all rows can be read in vectors (`wide`) and kept in registers (`fits`)."""
     (range_,) = row.loops[0].ranges
-    text = f"{pad}const int64_t row_low = {code.expr(range_.start) if range_.start is not None else '0'};\n"
-    text += f"{pad}const int64_t row_size = {code.expr(range_.stop)} - row_low;\n"  # type: ignore[arg-type]
+    yield f"const int64_t row_low = {code.expr(range_.start) if range_.start is not None else '0'};"
+    yield f"const int64_t row_size = {code.expr(range_.stop)} - row_low;"  # type: ignore[arg-type]
     tests = [f"row_size % {row.width} == 0"]
     compared = {structural_key((range_.start, range_.stop))}
     for s in row.loops[1:]:
@@ -261,46 +263,43 @@ def row_tests(code: Emitter, kernel: Function, row: CachedRow, pad: str) -> str:
         tests.append(f"(({' | '.join([f'(uint64_t)({first})', *others])}) & {mask}) == 0")
     pairs = [(a, b) for a in row.reloaded for b in row.stored if b != a]
     kinds = {p[0]: k for p, k in row.kinds.items()} | {n: k for n, k in kernel.params if n in row.stored}
-    text += "".join(byte_range(cname(n), kinds[n]) for n in sorted({n for pair in pairs for n in pair}))
+    for n in sorted({n for pair in pairs for n in pair}):
+        yield from byte_range(cname(n), kinds[n])
     for a, b in pairs:
         tests.append(f"(high_{cname(a)} <= low_{cname(b)} || high_{cname(b)} <= low_{cname(a)})")
-    joined = f"\n{pad}    && ".join(tests)
-    text += f"{pad}const bool wide = {joined};\n"
-    text += f"{pad}int bits = few ? 8 : PA_WARP_BITS; /* 1 << bits threads keep a row */\n"
-    text += f"{pad}while (bits < 8 && row_size > ({row.elements} << bits)) bits += PA_TEAM_STEP;\n"
-    return f"{text}{pad}const bool fits = wide && row_size <= ({row.elements} << bits);\n"
+    yield from conjunction("const bool wide = ", tests, ";")
+    yield "int bits = few ? 8 : PA_WARP_BITS; /* 1 << bits threads keep a row */"
+    yield f"while (bits < 8 && row_size > ({row.elements} << bits)) bits += PA_TEAM_STEP;"
+    yield f"const bool fits = wide && row_size <= ({row.elements} << bits);"
 
 
-def cached_row_team(row: CachedRow, pad: str) -> str:
+def cached_row_team(row: CachedRow) -> str:
     """The team of a cached row: no more warps than it needs, so that a block has several rows in flight. Each
     warp has a contiguous part of the row. A thread's elements in it are constants apart, whatever the number of
     warps; otherwise their addresses would take registers."""
     return f"""\
-{pad}const int team = 1 << bits, warps = team >> PA_WARP_BITS, rank = (int)threadIdx.x & (team - 1);
-{pad}const int64_t teams = (int64_t)gridDim.x << (8 - bits);
-{pad}const int64_t first_team = ((int64_t)blockIdx.x << (8 - bits)) + ((int)threadIdx.x >> bits);
-{pad}const int vectors = ((int)row_size / {row.width} + team - 1) >> bits; /* of a thread */
-{pad}const int part = vectors * PA_WARP * {row.width};
-{pad}const int begin = rank / PA_WARP * part + rank % PA_WARP * {row.width};
-{pad}const int end = (int)pa_less((rank / PA_WARP + 1) * part, row_size);
+const int team = 1 << bits, warps = team >> PA_WARP_BITS, rank = (int)threadIdx.x & (team - 1);
+const int64_t teams = (int64_t)gridDim.x << (8 - bits);
+const int64_t first_team = ((int64_t)blockIdx.x << (8 - bits)) + ((int)threadIdx.x >> bits);
+const int vectors = ((int)row_size / {row.width} + team - 1) >> bits; /* of a thread */
+const int part = vectors * PA_WARP * {row.width};
+const int begin = rank / PA_WARP * part + rank % PA_WARP * {row.width};
+const int end = (int)pa_less((rank / PA_WARP + 1) * part, row_size);
 """
 
 
-def row_pointers(code: Emitter, row: CachedRow, pad: str) -> str:
+def row_pointers(code: Emitter, row: CachedRow) -> Iterator[str]:
     """Pointers to the beginnings of an iteration's rows."""
-    text = ""
     for number, (ref, kind) in enumerate(row.kinds.items()):
         index = ["row_low" if not v else code.renamed.get(v) or cname(v) for v in ref[1]]
-        at = views.address(kind, cname(ref[0]), index)
-        text += f"{pad}{kind.dtype.ctype} *const row{number} = {at};\n"
-    return text
+        yield f"{kind.dtype.ctype} *const row{number} = {views.address(kind, cname(ref[0]), index)};"
 
 
-def register_lines(row: CachedRow, pad: str) -> str:
+def register_lines(row: CachedRow) -> Iterator[str]:
     """Declares the registers of a thread."""
     count = row.elements // row.width
     refs = [p for p in row.cached if row.registers_of.get(p, p) == p]
-    return "".join(f"{pad}{_vector(row, p)} {_register(row, p)}[{count}];\n" for p in refs)
+    return (f"{_vector(row, p)} {_register(row, p)}[{count}];" for p in refs)
 
 
 def _vector(row: CachedRow, ref: Ref) -> str:
@@ -351,40 +350,38 @@ def _is_stored(row: CachedRow, ref: Ref, k: int) -> bool:
 
 
 def cached_row_loop(
-    row: CachedRow, s: For, body: str, pad: str, streamed: frozenset[Ref] | None = None
-) -> str:
-    """The loop over a thread's elements of a cached row, around the text of one, which is indented by twelve
-    more. `streamed`: a block keeps the row, which is longer than half of what it can keep, and these elements
-    pass by the caches."""
+    out: Printer, row: CachedRow, s: For, body: Callable[[], None], streamed: frozenset[Ref] | None
+) -> None:
+    """The loop over a thread's elements of a cached row; `body` prints what is done with one. `streamed`: a block
+    keeps the row, which is longer than half of what it can keep, and these elements pass by the caches."""
     k = next(k for k, x in enumerate(row.loops) if x is s)
     count = row.elements // row.width
-    head = f"{pad}#pragma unroll\n{pad}for (int c = 0; c < {count}; ++c) {{\n"
-    if streamed is None:
-        head += (
-            f"{pad}    const int first = begin + c * (PA_WARP * {row.width});\n{pad}    if (first < end) {{\n"
-        )
-    else:
-        head += f"{pad}    const int first = c * (PA_BLOCK_SIZE * {row.width});\n"
-        head += f"{pad}    if ({f'c < {count // 2} || ' if count > 1 else ''}first < row_size) {{\n"
-    tail = f"{pad}    }}\n{pad}}}\n"
-    text = ""
+    first, test = f"begin + c * (PA_WARP * {row.width})", "first < end"
+    if streamed is not None:
+        first = f"c * (PA_BLOCK_SIZE * {row.width})"
+        test = f"{f'c < {count // 2} || ' if count > 1 else ''}first < row_size"
+
+    def each_vector(inner: Callable[[], None]) -> None:
+        out.line("#pragma unroll")
+        with out.block(f"for (int c = 0; c < {count}; ++c)"):
+            out.line(f"const int first = {first};")
+            with out.block(f"if ({test})"):
+                inner()
+
     for ref in (p for p in row.loads[k] if row.cached.get(p) == k):  # all loads are in flight at once
-        n, inner = _number(row, ref), f"{pad}        "
         load = _load(row, ref, ref in (streamed or ()))
-        text += f"{head}{inner}keep{n}[c] = {load};\n{tail}"
+        each_vector(functools.partial(out.line, f"keep{_number(row, ref)}[c] = {load};"))
     others = [p for p in row.loads[k] if p not in row.cached]
-    return text + head + _elements(row, k, others, body, pad + "    ", True, streamed or frozenset()) + tail
+    each_vector(lambda: _elements(out, row, k, others, body, True, streamed or frozenset()))
 
 
-def uncached_row_loop(row: CachedRow, s: For, body: str, pad: str) -> str:
+def uncached_row_loop(out: Printer, row: CachedRow, s: For, body: Callable[[], None]) -> None:
     """The same for a row that isn't cached."""
     k = next(k for k, x in enumerate(row.loops) if x is s)
-    unrolled = max(1, _IN_FLIGHT // max(len(row.loads[k]), 1))
-    text = f"{pad}#pragma unroll {unrolled}\n"
-    text += (
-        f"{pad}for (int64_t first = rank * {row.width}; first < row_size; first += team * {row.width}) {{\n"
-    )
-    return f"{text}{_elements(row, k, row.loads[k], body, pad)}{pad}}}\n"
+    out.line(f"#pragma unroll {max(1, _IN_FLIGHT // max(len(row.loads[k]), 1))}")
+    step = f"first += team * {row.width}"
+    with out.block(f"for (int64_t first = rank * {row.width}; first < row_size; {step})"):
+        _elements(out, row, k, row.loads[k], body)
 
 
 def _load(row: CachedRow, ref: Ref, streamed: bool) -> str:
@@ -393,30 +390,30 @@ def _load(row: CachedRow, ref: Ref, streamed: bool) -> str:
 
 
 def _elements(
+    out: Printer,
     row: CachedRow,
     k: int,
     used: Sequence[Ref],
-    body: str,
-    pad: str,
+    body: Callable[[], None],
     cached: bool = False,
     streamed: frozenset[Ref] = frozenset(),
-) -> str:
+) -> None:
     """The elements of one vector: loads of those `used`, the body for each, stores."""
-    (variable,), inner = row.loops[k].variables, f"{pad}    "
-    text = ""
+    (variable,) = row.loops[k].variables
     for ref in used:
         vector, at = _vector(row, ref), f"row{_number(row, ref)} + first"
         load = f"pa_load_past<{vector}>({at})" if ref in row.cached else _load(row, ref, ref in streamed)
-        text += f"{inner}const {vector} take{_number(row, ref)} = {load};\n"
-    text += "".join(f"{inner}{_vector(row, p)} give{_number(row, p)};\n" for p in row.stores[k])
-    text += f"{inner}#pragma unroll\n{inner}for (int j = 0; j < {row.width}; ++j) {{\n"
-    text += f"{inner}    const int64_t {cname(variable)} = row_low + first + j;\n{body}{inner}}}\n"
+        out.line(f"const {vector} take{_number(row, ref)} = {load};")
+    out.lines(f"{_vector(row, p)} give{_number(row, p)};" for p in row.stores[k])
+    out.line("#pragma unroll")
+    with out.block(f"for (int j = 0; j < {row.width}; ++j)"):
+        out.line(f"const int64_t {cname(variable)} = row_low + first + j;")
+        body()
     for ref in row.stores[k]:
         n = _number(row, ref)
         if cached and ref in row.registers_of and any(ref in own for own in row.loads[k + 1 :]):
-            text += f"{inner}{_register(row, ref)}[c] = give{n};\n"
+            out.line(f"{_register(row, ref)}[c] = give{n};")
         if not cached or _is_stored(row, ref, k):
             at = f"row{n} + first"
-            plain = f"*({_vector(row, ref)} *)({at}) = give{n}"
-            text += f"{inner}{f'pa_store_streamed({at}, give{n})' if ref in streamed else plain};\n"
-    return text
+            plain = f"*({_vector(row, ref)} *)({at}) = give{n};"
+            out.line(f"pa_store_streamed({at}, give{n});" if ref in streamed else plain)

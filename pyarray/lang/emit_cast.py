@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..dtypes import DType, float32, float64
+from .printer import function_text
 
 
 def cast(text: str, source: DType, target: DType) -> str:
@@ -33,15 +34,15 @@ def saturate(function: str, source: DType, target: DType) -> tuple[str, str]:
     """(name, text) of the saturating cast of a uint64 to int64."""
     most = "0x7fffffffffffffffll"
     body = f"return n > {most} ? {most} : (int64_t)n;"
-    return "saturate", f"{function} int64_t saturate(uint64_t n)\n{{\n    {body}\n}}\n"
+    return "saturate", function_text(f"{function} int64_t saturate(uint64_t n)", [body])
 
 
 def bitcast(function: str, source: DType, target: DType) -> tuple[str, str]:
     """(name, text) of what takes the bits of one type as another."""
     name = f"bitcast_{source.suffix}_{target.suffix}"
     union = f"union {{ {source.ctype} x; {target.ctype} y; }} bits;"
-    lines = f"    {union}\n    bits.x = x;\n    return bits.y;\n"
-    return name, f"{function} {target.ctype} {name}({source.ctype} x)\n{{\n{lines}}}\n"
+    head = f"{function} {target.ctype} {name}({source.ctype} x)"
+    return name, function_text(head, [union, "bits.x = x;", "return bits.y;"])
 
 
 def _by_suffix(suffix: str) -> DType:

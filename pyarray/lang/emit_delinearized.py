@@ -8,14 +8,14 @@ and a negative start take the loop as it was written; so do rows of one iteratio
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from .delinearization import Product, Split, find_split
 from .emit_expressions import ExprEmitter, cname
 from .ir import For
+from .printer import Printer
 
-_PAD = "    "
 _SHORT = 2  # iterations of a row that are cheaper than their division
 
 
@@ -27,31 +27,33 @@ class CountedLoop(NamedTuple):
     past: str
     declared: str = ""
 
-    def head(self, depth: int) -> str:
-        """Its `for`, around a body at that depth."""
-        pad, k = _PAD * (depth - 1), self.k
-        text = f"{pad}for (int64_t {k} = {self.first}; {k} < {self.past}; ++{k}) {{\n"
-        return text + (f"{pad}    {self.declared}\n" if self.declared else "")
+    def block(self, out: Printer) -> Printer:
+        """Opens it."""
+        out.open(f"for (int64_t {self.k} = {self.first}; {self.k} < {self.past}; ++{self.k})")
+        if self.declared:
+            out.line(self.declared)
+        return out
 
 
-Body = Callable[[CountedLoop, int], str]  # the loop, with its body at that depth
+Body = Callable[[CountedLoop], None]  # prints the loop with its body
 
 
-def delinearized_loop(
-    code: ExprEmitter, loop: For, first: str, last: str, depth: int, body: Body
-) -> str | None:
-    """Iterations [first, last) of a loop's last variable, both C names; None where it isn't split."""
+def find_rows(code: ExprEmitter, loop: For) -> Split | None:
+    """How a loop is split; None of one that isn't."""
     split = _find(code, loop)
-    if not isinstance(split, Split):
-        return None
+    return split if isinstance(split, Split) else None
+
+
+def delinearized_loop(code: ExprEmitter, loop: For, split: Split, first: str, last: str, body: Body) -> None:
+    """Prints iterations [first, last) of a loop's last variable, both C names."""
     code.counters += 1
     rows = _RowLoop(code, split, loop.variables[-1], first, last, body)
     code.remarks[loop.loc.line, f"loop over {rows.summary()}: rows, in which the digits are counted"] = None
-    return rows.text(depth)
+    rows.write()
 
 
-def thread_digits(code: ExprEmitter, loop: For) -> tuple[str, str, dict[Any, str]] | None:
-    """Of a loop whose iterations are shared out among the threads of a GPU: what stands before the loop, what
+def thread_digits(code: ExprEmitter, loop: For) -> tuple[list[str], str, dict[Any, str]] | None:
+    """Of a loop whose iterations are shared out among the threads of a GPU: the lines before the loop, what
     stands behind the variable in each iteration, and what stands for its divisions."""
     split = None if code.debug else find_split(loop, rows=False)
     if not isinstance(split, Split):
@@ -62,14 +64,15 @@ def thread_digits(code: ExprEmitter, loop: For) -> tuple[str, str, dict[Any, str
     return thread.text()
 
 
-def missed(code: ExprEmitter, loop: For, depth: int) -> str:
-    """A comment that says why a loop is not split whose variable is divided."""
+def missed(code: ExprEmitter, loop: For) -> bool:
+    """Prints a comment that says why a loop is not split whose variable is divided; whether there is one."""
     reason = _find(code, loop)
     if not isinstance(reason, str):
-        return ""
+        return False
     name = loop.variables[-1]
     code.remarks[loop.loc.line, f"loop over {name}: its divisions stay: {reason}"] = None
-    return f"{_PAD * depth}/* not split: {_comment(name)}: {reason} */\n"
+    code.out.line(f"/* not split: {_comment(name)}: {reason} */")
+    return True
 
 
 def _find(code: ExprEmitter, loop: For) -> Split | str | None:
@@ -132,24 +135,22 @@ class _SplitLoop:
     def comment(self) -> str:
         return f"/* split: {_comment(self.summary())} */"
 
-    def head(self, tests: list[str], pad: str) -> str:
+    def head(self, tests: list[str]) -> list[str]:
         """The sizes of the digits, and whether the loop can run over them: further `tests`."""
-        ok = self.ok
         symbols = sorted({s for c in self.chains for size in c.sizes for s in size.symbols})
         names = {symbol: f"x{self.tag}{k}" for k, symbol in enumerate(symbols)}
-        text = ""
-        for symbol, name in names.items():
-            text += f"{pad}const int64_t {name} = {self.code.expr(self.split.symbols[symbol.name])};\n"
+        values = ((name, self.split.symbols[symbol.name]) for symbol, name in names.items())
+        lines = [f"const int64_t {name} = {self.code.expr(value)};" for name, value in values]
         tests = [*tests, *(f"{name} > 0" for name in names.values())]
-        text += f"{pad}bool {ok} = {' && '.join(tests) or 'true'};\n"
+        lines.append(f"bool {self.ok} = {' && '.join(tests) or 'true'};")
         for c in self.chains:
             for k, size in enumerate(c.sizes, 1):
                 parts = [names[s] for s in size.symbols]
                 size_text = self.product(parts if parts and size.number == 1 else [*parts, str(size.number)])
-                text += f"{pad}const int64_t {c.n(k)} = {size_text};\n"
+                lines.append(f"const int64_t {c.n(k)} = {size_text};")
             if len(c.sizes) > 1:
-                text += f"{pad}(void){self.product([c.n(k) for k in c.numbers])};\n"
-        return text
+                lines.append(f"(void){self.product([c.n(k) for k in c.numbers])};")
+        return lines
 
     def product(self, parts: list[str]) -> str:
         """Which clears `ok` where 64 bits don't hold it."""
@@ -167,10 +168,10 @@ class _SplitLoop:
 class _ThreadDigits(_SplitLoop):
     """One iteration, whose number a thread takes apart."""
 
-    def text(self) -> tuple[str, str, dict[Any, str]]:
-        """What stands before the loop, behind the variable in each iteration, and for its divisions."""
+    def text(self) -> tuple[list[str], str, dict[Any, str]]:
+        """The lines before the loop, behind the variable in each iteration, and for its divisions."""
         code, in_range, name = self.code, f"own{self.tag}", self.name
-        head = f"    {self.comment()}\n{self.head([], '    ')}"
+        head = [self.comment(), *self.head([])]
         lines = f"const bool {in_range} = {self.ok} && {name} >= 0;"
         for c in self.chains:
             for k in c.numbers:
@@ -190,51 +191,55 @@ class _RowLoop(_SplitLoop):
         for k, c in enumerate(self.chains):  # others are as far from the first one in all of a row
             c.last_digit = f"(d{self.tag} + by{c.tag})" if k else f"d{self.tag}"
 
-    def text(self, depth: int) -> str:
-        code, pad, ok = self.code, _PAD * depth, self.ok
-        text = f"{pad}{{ {self.comment()}\n{self.head([f'{self.first} >= 0'], pad + _PAD)}"
-        long = " && ".join(f"{c.n(1)} >= {_SHORT}" for c in self.chains)
-        text += f"{pad}    {ok} = {ok} && {long};\n{pad}    if ({ok}) {{\n"
-        outer = code.digits
-        code.digits = outer | self.terms()
-        text += self.start(pad + 2 * _PAD) + self.rows(depth + 2)
-        code.digits = outer
-        whole = self.body(CountedLoop(self.name, self.first, self.last), depth + 3)
-        return f"{text}{pad}    }} else {{\n{whole}{pad}    }}\n{pad}}}\n"
+    def write(self) -> None:
+        code, out, ok = self.code, self.code.out, self.ok
+        with out.block(comment=self.comment()):
+            out.lines(self.head([f"{self.first} >= 0"]))
+            long = " && ".join(f"{c.n(1)} >= {_SHORT}" for c in self.chains)
+            out.line(f"{ok} = {ok} && {long};")
+            with out.block(f"if ({ok})"):
+                outer = code.digits
+                code.digits = outer | self.terms()
+                out.lines(self.start())
+                self.rows(out)
+                code.digits = outer
+            with out.orelse():
+                self.body(CountedLoop(self.name, self.first, self.last))
 
-    def start(self, pad: str) -> str:
+    def start(self) -> Iterator[str]:
         """The digits of the first iteration."""
-        text = ""
         for c in self.chains:
             for k in c.numbers:
                 rest, n = c.q(k - 1) if k > 1 else self.first, c.n(k)
-                text += f"{pad}int64_t {c.r(k)} = {rest} % {n}, {c.q(k)} = {rest} / {n};\n"
-        return text
+                yield f"int64_t {c.r(k)} = {rest} % {n}, {c.q(k)} = {rest} / {n};"
 
-    def rows(self, depth: int) -> str:
+    def rows(self, out: Printer) -> None:
         """A row ends where the first of the last digits does."""
-        tag, last, pad = self.tag, self.last, _PAD * depth
+        tag, last = self.tag, self.last
         t, row, first = f"at{tag}", f"row{tag}", self.chains[0].r(1)
-        text = f"{pad}for (int64_t {t} = {self.first}; {t} < {last};) {{\n"
-        text += f"{pad}    int64_t {row} = {last} - {t};\n"
-        for c in self.chains:
-            text += f"{pad}    if ({c.n(1)} - {c.r(1)} < {row}) {row} = {c.n(1)} - {c.r(1)};\n"
-        text += f"{pad}    const int64_t base{tag} = {t} - {first}, end{tag} = {first} + {row};\n"
-        for c in self.chains[1:]:
-            text += f"{pad}    const int64_t by{c.tag} = {c.r(1)} - {first};\n"
-        span = CountedLoop(f"d{tag}", first, f"end{tag}", f"const int64_t {self.name} = base{tag} + d{tag};")
-        text += self.body(span, depth + 2) + f"{pad}    {t} += {row};\n"
-        return text + "".join(self.step(c, pad + _PAD) for c in self.chains) + f"{pad}}}\n"
+        with out.block(f"for (int64_t {t} = {self.first}; {t} < {last};)"):
+            out.line(f"int64_t {row} = {last} - {t};")
+            for c in self.chains:
+                out.line(f"if ({c.n(1)} - {c.r(1)} < {row}) {row} = {c.n(1)} - {c.r(1)};")
+            out.line(f"const int64_t base{tag} = {t} - {first}, end{tag} = {first} + {row};")
+            for c in self.chains[1:]:
+                out.line(f"const int64_t by{c.tag} = {c.r(1)} - {first};")
+            declared = f"const int64_t {self.name} = base{tag} + d{tag};"
+            self.body(CountedLoop(f"d{tag}", first, f"end{tag}", declared))
+            out.line(f"{t} += {row};")
+            for c in self.chains:
+                self.step(c, out)
 
-    def step(self, c: _Chain, pad: str) -> str:
+    def step(self, c: _Chain, out: Printer) -> None:
         """The digits of the next row."""
-        text, tail = f"{pad}{c.r(1)} += row{self.tag};\n", ""
+        out.line(f"{c.r(1)} += row{self.tag};")
         for k in c.numbers:
-            inner = pad + _PAD * (k - 1)
-            text += f"{inner}if ({c.r(k)} == {c.n(k)}) {{\n{inner}    {c.r(k)} = 0;\n{inner}    ++{c.q(k)};\n"
-            text += f"{inner}    ++{c.r(k + 1)};\n" if k < len(c.sizes) else ""
-            tail = f"{inner}}}\n{tail}"
-        return text + tail
+            out.open(f"if ({c.r(k)} == {c.n(k)})")
+            out.lines([f"{c.r(k)} = 0;", f"++{c.q(k)};"])
+            if k < len(c.sizes):
+                out.line(f"++{c.r(k + 1)};")
+        for _ in c.numbers:
+            out.close()
 
 
 def _comment(text: str) -> str:

@@ -43,6 +43,7 @@ from .ir import (
     Unary,
     walk,
 )
+from .printer import Printer, function_text
 from .promotion import SWAPPED_COMPARISON
 from .reshape_indexing import Remarks
 from .specializations import Specializations, fold
@@ -144,6 +145,7 @@ class ExprEmitter:
         ] = {}  # elements in registers: (array, variables) → C text
         self.remarks: Remarks = {}
         self.counters = 0
+        self.out = Printer()  # where statements go
 
     def assumptions(self, name: str, kind: Any, view: str) -> list[str]:
         """Statements that tell the compiler what the parameter `name` promises of its sizes."""
@@ -255,7 +257,7 @@ class ExprEmitter:
         if text.isidentifier():
             return f"{product}({text}, {text})"
         head = f"{self.dialect.function} {dtype.ctype} square_{dtype.suffix}({dtype.ctype} x)"
-        function = (f"square_{dtype.suffix}", f"{head}\n{{\n    return {product}(x, x);\n}}\n")
+        function = (f"square_{dtype.suffix}", function_text(head, [f"return {product}(x, x);"]))
         return f"{self.helper(function)}({text})"
 
     def emit_Size(self, e: Size) -> str:
@@ -361,9 +363,9 @@ class ExprEmitter:
         self.declare(e.type)
         kinds, name = [ctype(item) for item in e.type.items], ctype(e.type)
         params = ", ".join(f"{kind} m{k}" for k, kind in enumerate(kinds))
-        lines = "".join(f"    t.m{k} = m{k};\n" for k in range(len(kinds)))
+        lines = (f"t.m{k} = m{k};" for k in range(len(kinds)))
         head = f"{self.dialect.function} {name} make_{name}({params})"
-        text = f"{head}\n{{\n    {name} t;\n{lines}    return t;\n}}\n"
+        text = function_text(head, [f"{name} t;", *lines, "return t;"])
         return f"{self.helper((f'make_{name}', text))}({', '.join(map(self.expr, e.items))})"
 
     def emit_Item(self, e: Item) -> str:

@@ -23,6 +23,7 @@ from .emit_loop import (
     bound_fields,
     bound_text,
     collapsed_trip_count,
+    debug_state,
     declarations,
     frames,
     is_parallel,
@@ -55,6 +56,7 @@ from .ir import (
     assigned,
     walk,
 )
+from .printer import Printer
 from .reshape_indexing import Remarks
 from .specializations import Specializations
 
@@ -64,11 +66,11 @@ _BLOCKS_WORTH = 1024  # elements of an iteration that keep a block busy
 _FEW_ITERATIONS = 512  # iterations whose blocks all run at once
 _FEW_WORTH = 64  # elements of one of these that are worth a block
 _TEAM = f"""\
-        const bool whole = few || count < most / {_BLOCKS_WORTH};
-        const int rank = whole ? (int)threadIdx.x : pa_lane(), team = whole ? PA_BLOCK_SIZE : PA_WARP;
-        const int warps = team >> PA_WARP_BITS;
-        const int64_t first_team = whole ? blockIdx.x : pa_thread() >> PA_WARP_BITS;
-        const int64_t teams = whole ? gridDim.x : pa_threads() >> PA_WARP_BITS;
+const bool whole = few || count < most / {_BLOCKS_WORTH};
+const int rank = whole ? (int)threadIdx.x : pa_lane(), team = whole ? PA_BLOCK_SIZE : PA_WARP;
+const int warps = team >> PA_WARP_BITS;
+const int64_t first_team = whole ? blockIdx.x : pa_thread() >> PA_WARP_BITS;
+const int64_t teams = whole ? gridDim.x : pa_threads() >> PA_WARP_BITS;
 """
 
 
@@ -85,7 +87,7 @@ def emit_gpu(
     code.hoisted = code.sites = frozenset()
     for _, kind in (*kernel.params, *kernel.variables):
         code.declare(kind)
-    text = program.text()
+    text = code.printed(program.write)
     parts = [slots(kernel, program.symbol, debug, grid=True), "\n".join(code.helpers.values()), helpers, text]
     return assemble(code, parts), tuple(program.steps), code.remarks
 
@@ -115,67 +117,78 @@ class _GridProgram:
     def loops(self) -> list[For]:
         return [s for s in self.kernel.body if isinstance(s, For) and is_parallel(s)]
 
-    def text(self) -> str:
-        out, before = "", list[Any]()
+    def write(self) -> None:
+        before = list[Any]()
+        body = Printer()
+        outer, self.code.out = self.code.out, body
         for statement in self.kernel.body:
             if isinstance(statement, For) and is_parallel(statement):
-                out += self.setup_kernel(before, statement) if self.uses_frame else ""
-                out += self.loop(statement, [] if self.uses_frame else list(before))
+                if self.uses_frame:
+                    self.setup_kernel(before, statement)
+                self.loop(statement, [] if self.uses_frame else list(before))
                 before = [] if self.uses_frame else before
             else:
                 before.append(statement)
         if before and self.uses_frame:
-            out += self.setup_kernel(before, None)
-        return (self.frame() if self.uses_frame else "") + out
+            self.setup_kernel(before, None)
+        self.code.out = outer
+        if self.uses_frame:
+            self.frame(outer)
+        outer.text(str(body))
 
-    def frame(self) -> str:
+    def frame(self, out: Printer) -> None:
         """Outer variables and loop bounds, in the module's own memory."""
-        lines = [f"    {ctype(kind)} {cname(name)};\n" for name, kind in self.outer]
+        lines = [f"{ctype(kind)} {cname(name)};" for name, kind in self.outer]
         for s in self.kernel.body:
             if isinstance(s, For) and is_parallel(s):
-                lines += [f"    int64_t {name};\n" for name, _ in _frame_fields(s)]
-        return f"__device__ struct {{\n{''.join(lines) or '    int64_t unused;'}}} {_FRAME};\n\n"
+                lines += [f"int64_t {name};" for name, _ in _frame_fields(s)]
+        out.open("__device__ struct")
+        out.lines(lines or ["int64_t unused;"])
+        out.close(f" {_FRAME};")
+        out.line("")
 
-    def open_kernel(self, step: KernelStep, loop: int, blocks: int = 0) -> str:
-        """Head of a kernel: the arguments as locals, and in debug mode where we are. Registers are
+    def kernel_function(self, step: KernelStep, loop: int, blocks: int = 0) -> Printer:
+        """A kernel: the arguments as locals, and in debug mode where we are. Registers are
         for so many `blocks` of a processor, if given."""
+        code, out = self.code, self.code.out
         self.steps.append(step)
-        text = self.code.dialect.entry.format(symbol=step.symbol, slots=f"{self.symbol}_slots")
+        head = code.dialect.entry.format(symbol=step.symbol, slots=f"{self.symbol}_slots")
         if blocks:
-            text = text.replace("__launch_bounds__(256)", f"__launch_bounds__(256, {blocks})")
+            head = head.replace("__launch_bounds__(256)", f"__launch_bounds__(256, {blocks})")
+        out.text(head)
+        function = out.inside()
         for param, kind in self.kernel.params:
-            text += f"    {ctype(kind)} {cname(param)};\n"
-            text += unpack_slot(cname(param), kind, self.code.debug).replace("    env.", "    ")
-            text += f"    (void){cname(param)};\n"
-            text += "".join(f"    {line}\n" for line in self.code.assumptions(param, kind, cname(param)))
-        if self.code.debug:
-            text += "    pa_runtime run = slots->run;\n"
-            text += f"    pa_at here = {{&run, {loop}, -1, {{0, 0}}}};\n"
-            text += "    pa_at *at = &here;\n    const pa_frame *up = 0;\n    (void)at; (void)up;\n"
-        return text
+            name = cname(param)
+            out.line(f"{ctype(kind)} {name};")
+            out.lines(unpack_slot(name, name, kind, code.debug))
+            out.line(f"(void){name};")
+            out.lines(code.assumptions(param, kind, name))
+        if code.debug:
+            out.line("pa_runtime run = slots->run;")
+            out.lines([*debug_state(code, "&run", loop, -1), "(void)at; (void)up;"])
+        return function
 
-    def setup_kernel(self, statements: list[Any], loop: For | None) -> str:
+    def setup_kernel(self, statements: list[Any], loop: For | None) -> None:
         """One thread that runs what stands before a loop, and the loop's bounds."""
-        code, number = self.code, len(self.steps)
+        code, out, number = self.code, self.code.out, len(self.steps)
         numbered = [s.loop for s in self.kernel.body if isinstance(s, For) and s.loop is not None]
         at = loop.loop if loop is not None and loop.loop is not None else len(numbered)
-        text = self.open_kernel(KernelStep(f"{self.symbol}_once{number}", single=True), at)
-        parts = [*statements, *(loop.ranges if loop is not None else ())]
-        text += frames(code, parts, "0") if code.debug else ""
-        text += self.load_frame()
-        text += "".join(code.statement(s, 1) for s in statements)
-        text += "".join(f"    {_FRAME}.{cname(n)} = {cname(n)};\n" for n, _ in self.outer)
-        for field, x in bound_fields(loop) if loop is not None else ():
-            text += f"    {_FRAME}.{field} = {bound_text(code, loop, field, x)};\n"  # type: ignore[arg-type]
-        if loop is not None and len(loop.ranges) == 1:
-            text += f"    {_FRAME}.{_count_field(loop)} = {self.trip_count(loop, f'{_FRAME}.')};\n"
-        return text + "}\n\n"
+        with self.kernel_function(KernelStep(f"{self.symbol}_once{number}", single=True), at):
+            parts = [*statements, *(loop.ranges if loop is not None else ())]
+            out.lines([*frames(code, parts, "0"), *self.load_frame()])
+            code.write(statements)
+            out.lines(f"{_FRAME}.{cname(n)} = {cname(n)};" for n, _ in self.outer)
+            for field, x in bound_fields(loop) if loop is not None else ():
+                out.line(f"{_FRAME}.{field} = {bound_text(code, loop, field, x)};")  # type: ignore[arg-type]
+            if loop is not None and len(loop.ranges) == 1:
+                out.line(f"{_FRAME}.{_count_field(loop)} = {self.trip_count(loop, f'{_FRAME}.')};")
+        out.line("")
 
-    def load_frame(self) -> str:
-        return "".join(f"    {ctype(k)} {cname(n)} = {_FRAME}.{cname(n)};\n" for n, k in self.outer)
+    def load_frame(self) -> list[str]:
+        return [f"{ctype(k)} {cname(n)} = {_FRAME}.{cname(n)};" for n, k in self.outer]
 
-    def loop(self, loop: For, before: list[Any]) -> str:
-        code, number = self.code, loop.loop
+    def loop(self, loop: For, before: list[Any]) -> None:
+        code, out, number = self.code, self.code.out, loop.loop
         assert number is not None
         lines = list[str]()
         if self.hoisted_checks is not None:
@@ -184,89 +197,105 @@ class _GridProgram:
             code.hoisted, lines = self.hoisted_checks.loop(loop, known)
         code.sites = sites_of(loop.body)
         code.cached_row = None
-        digits, code.digit_lines, code.digits = thread_digits(code, loop) or (missed(code, loop, 1), "", {})
-        versions, how = self.loop_text(loop)
+        digits, code.digit_lines, code.digits = thread_digits(code, loop) or ([], "", {})
+        how: dict[str, Any] = {}
+        versions = code.printed(lambda: how.update(self.write_loop(loop)), depth=0)
         size_slots = None if self.uses_frame else self.size_slots(loop)
         step = KernelStep(f"{self.symbol}_{number}", size_slots, **how)
-        block_rows = self.block_rows(loop, step, before, digits)
+        self.block_rows(loop, step, before, digits)
         code.digit_lines, code.digits = "", {}
-        text = block_rows + self.open_loop(loop, step, before) + digits
-        if not lines:
-            return text + versions + "}\n\n"
-        tests = "".join(f"    {line}\n" for line in lines).replace("env->", "")
-        text += f"    if (count <= 0) return;\n    const int64_t begin = 0, end = count;\n{tests}"
-        text += f"    if (inside) {{\n    const bool inside = true;\n{versions}    }} else {{\n"
-        code.hoisted = frozenset()
-        return f"{text}{self.thread_loop(loop)}    }}\n}}\n\n"
+        with self.kernel_function(step, number, MIN_BLOCKS if code.cached_row else 0):
+            self.write_bounds(loop, before)
+            out.lines(digits)
+            if not digits:
+                missed(code, loop)
+            if not lines:
+                out.text(versions)
+            else:
+                out.lines(["if (count <= 0) return;", "const int64_t begin = 0, end = count;"])
+                out.lines(line.replace("env->", "") for line in lines)
+                with out.block("if (inside)"):
+                    out.line("const bool inside = true;")
+                    out.text(versions)
+                with out.orelse():
+                    code.hoisted = frozenset()
+                    self.thread_loop(loop)
+        out.line("")
 
-    def open_loop(self, loop: For, step: KernelStep, before: list[Any]) -> str:
-        """Head of a loop's kernel, what comes before the loop, and the number of its iterations."""
-        code = self.code
-        assert loop.loop is not None
-        text = self.open_kernel(step, loop.loop, MIN_BLOCKS if code.cached_row else 0)
-        if self.uses_frame:
-            text += self.load_frame()
-            text += "".join(f"    const int64_t {f} = {_FRAME}.{f};\n" for f, _ in _frame_fields(loop))
-        else:
-            code.hoisted, hoisted = frozenset(), code.hoisted
-            text += declarations(self.outer, "    ") + "".join(code.statement(s, 1) for s in before)
-            code.hoisted = hoisted
-            for field, x in bound_fields(loop):
-                text += f"    const int64_t {field} = {bound_text(code, loop, field, x)};\n"
-        fields = [field for field, _ in bound_fields(loop)]
-        single = _count_field(loop) if self.uses_frame else self.trip_count(loop)
-        trip_count = collapsed_trip_count(code, self.kernel, loop, fields) if len(loop.ranges) > 1 else single
-        return f"{text}    const int64_t count = {trip_count};\n"
-
-    def block_rows(self, loop: For, step: KernelStep, before: list[Any], digits: str) -> str:
+    def block_rows(self, loop: For, step: KernelStep, before: list[Any], digits: list[str]) -> None:
         """The kernel of a loop for rows that a block keeps, if there is one: its step precedes the loop's."""
-        row, row_slot = self.code.cached_row, step.row_slot
-        if row is None or row_slot is None or step.size_slots is None or self.code.debug:
-            return ""
+        code, out, row, row_slot = self.code, self.code.out, self.code.cached_row, step.row_slot
+        if row is None or row_slot is None or step.size_slots is None or code.debug:
+            return
         guards, streamed = block_row_guards(row, row_slot, self.first_slots()), streamed_elements(row, loop)
         stop = row.loops[0].ranges[0].stop
         if guards is None or not streamed or stop is None:
-            return ""
+            return
         row_bytes = sum(row.kinds[ref].dtype.itemsize for ref in streamed)
-        symbol = f"{self.symbol}_block{loop.loop}"
-        text = self.open_loop(loop, replace(step, symbol=symbol, guards=guards, row_bytes=row_bytes), before)
-        text += digits + block_row_head(row, self.code.expr(stop), "    ")
-        body = self.code.block_row_version(row, loop, 2)
-        return f"{text}    if (t < count) {{\n{self.iteration_text(loop, body)}    }}\n}}\n\n"
+        step = replace(step, symbol=f"{self.symbol}_block{loop.loop}", guards=guards, row_bytes=row_bytes)
+        assert loop.loop is not None
+        with self.kernel_function(step, loop.loop, MIN_BLOCKS):
+            self.write_bounds(loop, before)
+            out.lines(digits)
+            out.text(block_row_head(row, code.expr(stop)))
+            body = code.block_row_version(row, loop)
+            with out.block("if (t < count)"):
+                self.iteration_head(loop)
+                out.text(body)
+        out.line("")
 
-    def loop_text(self, loop: For) -> tuple[str, dict[str, Any]]:
-        """The loop's text, and fields of its step: how its grid differs from a thread for each iteration."""
+    def write_bounds(self, loop: For, before: list[Any]) -> None:
+        """What comes before the loop, and the number of its iterations."""
+        code, out = self.code, self.code.out
+        if self.uses_frame:
+            out.lines(self.load_frame())
+            out.lines(f"const int64_t {f} = {_FRAME}.{f};" for f, _ in _frame_fields(loop))
+        else:
+            code.hoisted, hoisted = frozenset(), code.hoisted
+            out.lines(declarations(self.outer))
+            code.write(before)
+            code.hoisted = hoisted
+            for field, x in bound_fields(loop):
+                out.line(f"const int64_t {field} = {bound_text(code, loop, field, x)};")
+        fields = [field for field, _ in bound_fields(loop)]
+        single = _count_field(loop) if self.uses_frame else self.trip_count(loop)
+        trip_count = collapsed_trip_count(code, self.kernel, loop, fields) if len(loop.ranges) > 1 else single
+        out.line(f"const int64_t count = {trip_count};")
+
+    def write_loop(self, loop: For) -> dict[str, Any]:
+        """Prints the loop; fields of its step: how its grid differs from a thread for each iteration."""
         code, kernel = self.code, self.kernel
         if runs_by_teams(loop, code.pure):
-            return self.team_loop(loop), {"team": True} | self.row()
+            self.team_loop(loop)
+            return {"team": True} | self.row()
         store = elementwise_store(code, kernel, loop, self.code.pure)
         if store is None or (len(loop.ranges) > 1 and not is_tileable(loop)):
-            return self.thread_loop(loop), {}
+            self.thread_loop(loop)
+            return {}
         if len(loop.ranges) > 1:
-            lines = vectorized_rows_loop(code, kernel, loop, store)
-            return lines + tile_loop(code, kernel, loop, store, self.thread_loop(loop)), {"per_thread": ROWS}
+            vectorized_rows_loop(code, kernel, loop, store)
+            tile_loop(code, kernel, loop, store, self.thread_loop)
+            return {"per_thread": ROWS}
         vector = vector_arrays(code, kernel, loop)
-        return vector_loop(code, kernel, loop, store), {"per_thread": per_thread(kernel, store, vector)}
+        vector_loop(code, kernel, loop, store)
+        return {"per_thread": per_thread(kernel, store, vector)}
 
-    def team_loop(self, loop: For) -> str:
+    def team_loop(self, loop: For) -> None:
         """A block for each iteration if there are a thousand elements for each, or some where few iterations
         leave most of the device idle, else a warp."""
-        sizes = [
-            "0",
-            *(views.element_count(k, cname(n)) for n, k in self.kernel.params if isinstance(k, ArrayType)),
-        ]
-        most = functools.reduce(lambda a, b: f"pa_more({a}, {b})", sizes)
-        before, versions = self.code.team_versions(self.kernel, loop, 3)
-        text = ""
-        for test, head, body in versions:
-            text += f" else if ({test}) {{\n" if test else " else {\n"
-            text += f"{head or _TEAM}        for (int64_t t = first_team; t < count; t += teams) {{\n"
-            text += f"{self.iteration_text(loop, body)}        }}\n    }}"
-        return f"""\
-    const int64_t most = {most};
-    const bool few = count <= {_FEW_ITERATIONS} && count < most / {_FEW_WORTH};
-{before}    {text.removeprefix(" else ")}
-"""
+        out = self.code.out
+        sizes = (views.element_count(k, cname(n)) for n, k in self.kernel.params if isinstance(k, ArrayType))
+        most = functools.reduce(lambda a, b: f"pa_more({a}, {b})", ["0", *sizes])
+        before, versions = self.code.team_versions(self.kernel, loop)
+        out.line(f"const int64_t most = {most};")
+        out.line(f"const bool few = count <= {_FEW_ITERATIONS} && count < most / {_FEW_WORTH};")
+        out.lines(before)
+        for k, (test, head, body) in enumerate(versions):
+            with out.orelse(test) if k else out.block(test and f"if ({test})"):
+                out.text(head or _TEAM)
+                with out.block("for (int64_t t = first_team; t < count; t += teams)"):
+                    self.iteration_head(loop)
+                    out.text(body)
 
     def row(self) -> dict[str, int]:
         """The slot of a cached row's length and the elements that a block keeps, if the loop has one."""
@@ -277,24 +306,20 @@ class _GridProgram:
             {} if row is None or slot is None else {"row_slot": slot, "row_elements": _THREADS * row.elements}
         )
 
-    def thread_loop(self, loop: For) -> str:
+    def thread_loop(self, loop: For) -> None:
         """An iteration for each thread, and more where there are more."""
-        return (
-            "    for (int64_t t = pa_thread(); t < count; t += pa_threads()) {\n"
-            + self.iteration_text(loop, self.code.block(loop.body, 2))
-            + "    }\n"
-        )
+        with self.code.out.block("for (int64_t t = pa_thread(); t < count; t += pa_threads())"):
+            self.iteration_head(loop)
+            self.code.write(loop.body)
 
-    def iteration_text(self, loop: For, body: str) -> str:
-        code, inner = self.code, assigned(*loop.body)
-        text = ""
+    def iteration_head(self, loop: For) -> None:
+        code, out, inner = self.code, self.code.out, assigned(*loop.body)
         if code.debug:
-            text += f"        {begin_iteration('t')}\n" + frames(code, loop.body, "0").replace(
-                "    ", "        ", 1
-            )
-        text += self.loop_variables(loop) + (f"        {code.digit_lines}\n" if code.digit_lines else "")
-        text += declarations(((n, k) for n, k in self.kernel.variables if n in inner), "        ")
-        return text + body
+            out.lines([begin_iteration("t"), *frames(code, loop.body, "0")])
+        out.lines(self.loop_variables(loop))
+        if code.digit_lines:
+            out.line(code.digit_lines)
+        out.lines(declarations((n, k) for n, k in self.kernel.variables if n in inner))
 
     def trip_count(self, loop: For, prefix: str = "") -> str:
         """Number of iterations; what `bound_fields` hold is read from `prefix`."""
@@ -302,7 +327,7 @@ class _GridProgram:
         first, step = (prefix + f if f in fields else None for f in (f"from{loop.loop}", f"step{loop.loop}"))
         return trip_count(self.code, loop.ranges[0], first, step)
 
-    def loop_variables(self, loop: For) -> str:
+    def loop_variables(self, loop: For) -> list[str]:
         """The loop's variables from the number of the iteration."""
         names, fields = [cname(v) for v in loop.variables], dict(bound_fields(loop))
         if len(names) == 1:
@@ -311,11 +336,10 @@ class _GridProgram:
                 None if x is None else field if field in fields else self.code.expr(x)
                 for field, x in ((f"from{loop.loop}", range_.start), (f"step{loop.loop}", range_.step))
             )
-            return f"        const int64_t {names[0]} = {variable_at('t', first, step)};\n"
-        text = "        int64_t rest = t;\n"
-        for name, field in reversed(list(zip(names[1:], list(fields)[1:], strict=True))):
-            text += f"        const int64_t {name} = pa_split(&rest, {field}, count);\n"
-        return text + f"        const int64_t {names[0]} = rest;\n"
+            return [f"const int64_t {names[0]} = {variable_at('t', first, step)};"]
+        inner = reversed(list(zip(names[1:], list(fields)[1:], strict=True)))
+        lines = [f"const int64_t {name} = pa_split(&rest, {field}, count);" for name, field in inner]
+        return ["int64_t rest = t;", *lines, f"const int64_t {names[0]} = rest;"]
 
     def size_slots(self, loop: For) -> tuple[int, ...] | None:
         """Slots whose product is the number of iterations, None where it isn't that simple."""

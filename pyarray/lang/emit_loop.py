@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from . import emit_views as views
-from .emit_delinearized import CountedLoop, delinearized_loop, missed
+from .emit_delinearized import CountedLoop, delinearized_loop, find_rows, missed
 from .emit_noalias import noalias_arrays, noalias_call, noalias_function
 from .emit_privatized import privatized_arrays, privatized_block, used_arrays
 from .emit_statements import Emitter, begin_iteration, cname, ctype, sites_of
@@ -13,6 +14,7 @@ from .hoisted_checks import Hoisting
 from .ir import ArrayType, Const, For, Function, Invoke, Local, Range, ScalarType, Size, Stmt, assigned, walk
 from .loop_extents import extents
 from .nontemporal_stores import nontemporal_array
+from .printer import Printer, struct_text
 
 
 def is_parallel(statement: Stmt) -> bool:
@@ -31,15 +33,15 @@ def strided_params(kernel: Function) -> list[tuple[str, ArrayType]]:
 
 
 def environment(code: Emitter, kernel: Function, symbol: str, outer: tuple[tuple[str, Any], ...]) -> str:
-    lines = [f"    {ctype(kind)} {cname(name)};\n" for name, kind in (*kernel.params, *outer)]
+    lines = ["pa_runtime *rt;", *(f"{ctype(kind)} {cname(name)};" for name, kind in (*kernel.params, *outer))]
     for loop in kernel.body:
         if isinstance(loop, For) and loop.loop is not None:
-            lines += [f"    int64_t {name};\n" for name, _ in bound_fields(loop)]
+            lines += [f"int64_t {name};" for name, _ in bound_fields(loop)]
     if strided_params(kernel):
-        lines.append("    bool unit; /* every strided array has neighbours along its last axis */\n")
+        lines.append("bool unit; /* every strided array has neighbours along its last axis */")
     if noalias_params(code, kernel):
-        lines.append("    bool no_alias; /* what is written shares no memory with the others */\n")
-    return f"typedef struct {{\n    pa_runtime *rt;\n{''.join(lines)}}} {symbol}_env;\n"
+        lines.append("bool no_alias; /* what is written shares no memory with the others */")
+    return struct_text(f"{symbol}_env", lines)
 
 
 def noalias_params(code: Emitter, kernel: Function) -> list[tuple[str, ArrayType]]:
@@ -94,26 +96,28 @@ def _is_natural(expr: Any) -> bool:
     return isinstance(expr, Const) and expr.value >= 0
 
 
-def frames(code: Emitter, parts: Any, up: str) -> str:
+def frames(code: Emitter, parts: Any, up: str) -> list[str]:
     """One link of the call stack per call."""
     if not code.debug:
-        return ""
+        return []
     calls = [n.site for part in parts for n in walk(part) if isinstance(n, Invoke)]
-    return "".join(f"    pa_frame call{site} = {{{up}, {site}}};\n" for site in calls)
+    return [f"pa_frame call{site} = {{{up}, {site}}};" for site in calls]
 
 
-def declarations(variables: Any, pad: str) -> str:
-    lines = []
+def debug_state(code: Emitter, runtime: str, loop: Any, tid: int) -> list[str]:
+    """In debug mode, where the thread is, for failure records."""
+    if not code.debug:
+        return []
+    here = f"pa_at here = {{{runtime}, {loop}, {tid}, {{0, 0}}}};"
+    return [here, "pa_at *at = &here;", "const pa_frame *up = 0;"]
+
+
+def declarations(variables: Any) -> Iterator[str]:
     for name, kind in variables:
-        initial = (
-            ""
-            if not isinstance(kind, ScalarType)
-            else " = {0}"
-            if kind.dtype.ctype.startswith("pa_")
-            else " = 0"
-        )
-        lines.append(f"{pad}{ctype(kind)} {cname(name)}{initial};\n")
-    return "".join(lines)
+        initial = ""
+        if isinstance(kind, ScalarType):
+            initial = " = {0}" if kind.dtype.ctype.startswith("pa_") else " = 0"
+        yield f"{ctype(kind)} {cname(name)}{initial};"
 
 
 def parallel_loop(
@@ -123,14 +127,14 @@ def parallel_loop(
     symbol: str,
     outer: tuple[tuple[str, Any], ...],
     hoisted_checks: Hoisting | None,
-) -> str:
+) -> None:
     """A parallel loop: its body over a block of iterations, and the frame that the runtime calls.
 
     The body is compiled in several versions: with strided arrays for the common case
     that last axes are dense, which vectorises; in debug mode for blocks that are known to be inside; where it
     gains something, for arguments that don't overlap.
     """
-    unit, lines = bool(strided_params(kernel)), list[str]()
+    unit, lines, out = bool(strided_params(kernel)), list[str](), code.out
     code.hoisted = frozenset()
     if hoisted_checks is not None:
         inside = assigned(*loop.body)
@@ -138,7 +142,8 @@ def parallel_loop(
         code.hoisted, lines = hoisted_checks.loop(loop, fields)
     code.sites = sites_of(loop.body)
     versions = f"{', const bool unit' if unit else ''}{', const bool inside' if lines else ''}"
-    text = _body(code, kernel, loop, f"{symbol}_env", f"{symbol}_body{loop.loop}", versions, outer)
+    params = f"(const {symbol}_env *env, int64_t begin, int64_t end{versions})"
+    _body(code, kernel, loop, f"{symbol}_body{loop.loop}{params}", outer)
     target = nontemporal_array(kernel, loop) if code.dialect.nontemporal else None
     last = loop.body[-1].site if target is not None else None  # type: ignore[union-attr]
     if last is not None and last not in code.hoisted:  # it may leave the array
@@ -146,55 +151,55 @@ def parallel_loop(
     whole, factor = "env, begin, end", trip_count_factor(code, loop)
     if factor > 1:  # the compiler sees that no iterations are left over after its vectors
         whole = f"env, begin & -{factor}, end & -{factor}"
-    call = f"{symbol}_body{loop.loop}("
-    calls = _choose_version(call + (whole if target is None else "&local, from, to"), unit, bool(lines))
-    if target is not None:
-        plain_calls = _choose_version(call + whole, unit, bool(lines)) if factor > 1 else ""
-        calls = _nontemporal_loop(
-            kernel, *target, symbol, calls, plain_calls, "inside && " if last is not None else ""
-        )
     if arrays := noalias_arrays(code, kernel, loop):
-        text += noalias_function(symbol, loop.loop, arrays, ", true" if unit else "")
-        calls = noalias_call(symbol, loop.loop, arrays, whole, unit) + calls
-    if target is None and (sums := privatized_arrays(code, kernel, loop)):
+        noalias_function(out, symbol, loop.loop, arrays, ", true" if unit else "")
+    sums = privatized_arrays(code, kernel, loop) if target is None else []
+    if sums:
         code.privatized = frozenset(n for n, _ in sums)
-        text += _body(code, kernel, loop, f"{symbol}_env", f"{symbol}_sums{loop.loop}", versions, outer)
+        _body(code, kernel, loop, f"{symbol}_sums{loop.loop}{params}", outer)
         code.privatized = frozenset()
-        sums_call = _choose_version(f"{symbol}_sums{loop.loop}(&local, begin, end", unit, bool(lines))
-        calls = privatized_block(sums, symbol, len(used_arrays(kernel, loop)) == 1, sums_call) + calls
-    calls = "".join(f"    {line}\n" for line in lines) + calls
-    return text + code.dialect.loop.format(symbol=symbol, number=loop.loop, calls=calls)
+
+    def calls(function: str, arguments: str) -> list[str]:
+        return _choose_version(f"{symbol}_{function}{loop.loop}({arguments}", unit, bool(lines))
+
+    with out.function(code.dialect.loop.format(symbol=symbol, number=loop.loop)):
+        out.line(f"const {symbol}_env *env = (const {symbol}_env *)context;")
+        out.lines(lines)
+        if sums:
+            alone = len(used_arrays(kernel, loop)) == 1
+            privatized_block(out, sums, symbol, alone, calls("sums", "&local, begin, end"))
+        if arrays:
+            out.lines(noalias_call(symbol, loop.loop, arrays, whole, unit))
+        if target is None:
+            out.lines(calls("body", whole))
+        else:
+            plain = calls("body", whole) if factor > 1 else []
+            condition = "inside && " if last is not None else ""
+            _nontemporal_loop(
+                out, kernel, *target, symbol, calls("body", "&local, from, to"), plain, condition
+            )
 
 
-def _body(
-    code: Emitter,
-    kernel: Function,
-    loop: For,
-    environment: str,
-    symbol: str,
-    versions: str,
-    outer: tuple[tuple[str, Any], ...],
-) -> str:
+def _body(code: Emitter, kernel: Function, loop: For, head: str, outer: tuple[tuple[str, Any], ...]) -> None:
     """The function of a block of iterations."""
-    text = f"{code.dialect.body} void {symbol}(const {environment} *env, int64_t begin, int64_t end{versions})\n{{\n"
-    if code.debug:
-        text += f"    pa_at here = {{env->rt, {loop.loop}, 0, {{0, 0}}}};\n"
-        text += "    pa_at *at = &here;\n    const pa_frame *up = 0;\n" + frames(code, loop.body, "0")
-    text += _arguments(code, kernel, loop, outer)
-    return text + (_single(code, loop) if len(loop.ranges) == 1 else _product(code, loop)) + "}\n"
+    with code.out.function(f"{code.dialect.body} void {head}"):
+        code.out.lines([*debug_state(code, "env->rt", loop.loop, 0), *frames(code, loop.body, "0")])
+        code.out.lines(_arguments(code, kernel, loop, outer))
+        (_single if len(loop.ranges) == 1 else _product)(code, loop)
 
 
-def _choose_version(call: str, unit: bool, inside: bool) -> str:
+def _choose_version(call: str, unit: bool, inside: bool) -> list[str]:
     """Calls of the body's versions, the fastest first. Checked blocks are slow with any strides: they have one
     version."""
     if not unit and not inside:
-        return f"    {call});"
+        return [f"{call});"]
     versions = [("env->unit", "true")] if not inside else [("inside", "true")]
     if unit and inside:
         versions = [("inside && env->unit", "true, true"), ("inside", "false, true")]
     calls = [f"if ({test}) {call}, {flags});" for test, flags in versions]
     rest = ", ".join(["false"] * (unit + inside))
-    return "    " + "\n    else ".join([*calls, f"{call}, {rest});"])
+    first, *more = [*calls, f"{call}, {rest});"]
+    return [first, *(f"else {line}" for line in more)]
 
 
 def trip_count_factor(code: Emitter, loop: For) -> int:
@@ -212,51 +217,59 @@ def trip_count_factor(code: Emitter, loop: For) -> int:
 
 
 def _nontemporal_loop(
-    kernel: Function, name: str, kind: ArrayType, symbol: str, calls: str, plain_calls: str, condition: str
-) -> str:
+    out: Printer,
+    kernel: Function,
+    name: str,
+    kind: ArrayType,
+    symbol: str,
+    calls: list[str],
+    plain_calls: list[str],
+    condition: str,
+) -> None:
     """A large result is computed block by block into a buffer and stored past the cache from there. In-place
     loops, whose lines are in the cache already, are left alone. `plain_calls` is the call without blocks, where it
     is worth its own text."""
-    out, element = f"env->{cname(name)}", kind.dtype.ctype
+    array, element = f"env->{cname(name)}", kind.dtype.ctype
     others = [n for n, k in kernel.params if isinstance(k, ArrayType) and n != name]
-    distinct = "".join(f" && (char *){out}.data != (char *)env->{cname(n)}.data" for n in others)
-    body = calls.replace("\n", "\n    ")
-    alone = ""
+    distinct = "".join(f" && (char *){array}.data != (char *)env->{cname(n)}.data" for n in others)
+    out.line(f"const int64_t size = sizeof({element});")
+    out.line(f"const bool large = {condition}PA_CAN_STREAM && {array}.n0 * size >= PA_STREAM_MIN{distinct};")
     if plain_calls:
-        inner = plain_calls.replace("\n", "\n    ")
-        alone = f"    if (!large) {{\n    {inner}\n        return;\n    }}\n"
-    return f"""\
-    const int64_t size = sizeof({element});
-    const bool large = {condition}PA_CAN_STREAM && {out}.n0 * size >= PA_STREAM_MIN{distinct};
-{alone}    const int64_t step = large ? PA_STREAM_BLOCK / size : end - begin;
-    {element} block[PA_STREAM_BLOCK / sizeof({element})] __attribute__((aligned(64)));
-    {symbol}_env local = *env;
-    for (int64_t from = begin, to; from < end; from = to) {{
-        /* blocks end where a line of the cache does */
-        const int64_t skew = large ? ((int64_t)((uint64_t)({out}.data + from) & 63)) / size : 0;
-        to = end - from < step - skew ? end : from + step - skew;
-        if (large) local.{cname(name)}.data = ({element} *)((uint64_t)block - (uint64_t)(from * size));
-    {body}
-        if (large) pa_stream_copy({out}.data + from, block, (to - from) * size);
-    }}
-    if (large) PA_STREAM_END();"""
+        with out.block("if (!large)"):
+            out.lines([*plain_calls, "return;"])
+    out.line("const int64_t step = large ? PA_STREAM_BLOCK / size : end - begin;")
+    out.line(f"{element} block[PA_STREAM_BLOCK / sizeof({element})] __attribute__((aligned(64)));")
+    out.line(f"{symbol}_env local = *env;")
+    with out.block("for (int64_t from = begin, to; from < end; from = to)"):
+        out.line("/* blocks end where a line of the cache does */")
+        out.line(
+            f"const int64_t skew = large ? ((int64_t)((uint64_t)({array}.data + from) & 63)) / size : 0;"
+        )
+        out.line("to = end - from < step - skew ? end : from + step - skew;")
+        data = f"({element} *)((uint64_t)block - (uint64_t)(from * size))"
+        out.line(f"if (large) local.{cname(name)}.data = {data};")
+        out.lines(calls)
+        out.line(f"if (large) pa_stream_copy({array}.data + from, block, (to - from) * size);")
+    out.line("if (large) PA_STREAM_END();")
 
 
-def _arguments(code: Emitter, kernel: Function, loop: For, outer: tuple[tuple[str, Any], ...]) -> str:
+def _arguments(
+    code: Emitter, kernel: Function, loop: For, outer: tuple[tuple[str, Any], ...]
+) -> Iterator[str]:
     """What the body uses of the environment, and its own variables."""
     used = {n.name for s in loop.body for n in walk(s) if isinstance(n, Local)}
     inner = assigned(*loop.body)
-    text = ""
     for name, kind in (*kernel.params, *outer):
         if name not in used or name in inner:
             continue
         strided_array = isinstance(kind, ArrayType) and kind.strided and (name, kind) in kernel.params
         assumed = code.assumptions(name, kind, cname(name))  # of parameters, which are never assigned
-        text += f"    {'' if strided_array or assumed else 'const '}{ctype(kind)} {cname(name)} = env->{cname(name)};\n"
+        const = "" if strided_array or assumed else "const "
+        yield f"{const}{ctype(kind)} {cname(name)} = env->{cname(name)};"
         if strided_array:
-            text += f"    if (unit) {cname(name)}.s{kind.ndim - 1} = (int64_t)sizeof({kind.dtype.ctype});\n"
-        text += "".join(f"    {s}\n" for s in assumed)
-    return text + declarations(((n, t) for n, t in kernel.variables if n in inner), "    ")
+            yield f"if (unit) {cname(name)}.s{kind.ndim - 1} = (int64_t)sizeof({kind.dtype.ctype});"
+        yield from assumed
+    yield from declarations((n, t) for n, t in kernel.variables if n in inner)
 
 
 def variable_at(t: str, first: str | None, step: str | None) -> str:
@@ -267,65 +280,62 @@ def variable_at(t: str, first: str | None, step: str | None) -> str:
     return product if first is None else f"pa_add_i64({first}, {product})"
 
 
-def _single(code: Emitter, loop: For) -> str:
-    name, range_ = cname(loop.variables[0]), loop.ranges[0]
+def _single(code: Emitter, loop: For) -> None:
+    name, range_, out = cname(loop.variables[0]), loop.ranges[0], code.out
     fields = dict(bound_fields(loop))
     first, step = (
         None if x is None else f"env->{field}" if field in fields else code.expr(x)
         for field, x in ((f"from{loop.loop}", range_.start), (f"step{loop.loop}", range_.step))
     )
-    if step is None:
-
-        def body(span: CountedLoop, depth: int) -> str:
-            return f"{span.head(depth)}{code.block(loop.body, depth)}{'    ' * (depth - 1)}}}\n"
-
-        text = delinearized_loop(code, loop, "first", "last", 1, body)
-        if text is not None:
-            ends = [variable_at(t, first, None) for t in ("begin", "end")]
-            return f"    const int64_t first = {ends[0]}, last = {ends[1]};\n{text}"
-    value = variable_at("t", first, step)
-    at = f"        {begin_iteration('t')}\n" if code.debug else ""
-    text = missed(code, loop, 1)
-    text += f"    for (int64_t t = begin; t < end; ++t) {{\n{at}        const int64_t {name} = {value};\n"
-    return text + code.block(loop.body, 2) + "    }\n"
+    split = find_rows(code, loop) if step is None else None
+    if split is not None:
+        ends = [variable_at(t, first, None) for t in ("begin", "end")]
+        out.line(f"const int64_t first = {ends[0]}, last = {ends[1]};")
+        code.write_rows(loop, split, "first", "last")
+        return
+    missed(code, loop)
+    with out.block("for (int64_t t = begin; t < end; ++t)"):
+        if code.debug:
+            out.line(begin_iteration("t"))
+        out.line(f"const int64_t {name} = {variable_at('t', first, step)};")
+        code.write(loop.body)
 
 
-def _product(code: Emitter, loop: For) -> str:
+def _product(code: Emitter, loop: For) -> None:
     """Several loop variables: the block's first index is delinearized once, then rows are counted like an
     odometer."""
-    names, last = [cname(v) for v in loop.variables], len(loop.variables) - 1
-    text = "".join(
-        f"    const int64_t size_{n} = env->{field};\n"
-        for n, (field, _) in zip(names, bound_fields(loop), strict=True)
-    )
-    text += "    int64_t rest = begin;\n"
-    for n in reversed(names):
-        text += f"    int64_t at_{n} = rest % size_{n};\n    rest /= size_{n};\n"
-    inner = names[last]
-    text += f"    for (int64_t t = begin; t < end;) {{\n        const int64_t first = at_{inner};\n"
-    text += f"        const int64_t row = size_{inner} - first < end - t ? size_{inner} - first : end - t;\n"
-    text += "".join(f"        const int64_t row_{n} = at_{n};\n" for n in names[:last])
-    row_variables = [f"const int64_t {n} = row_{n};\n" for n in names[:last]]
+    (*names, inner), out = [cname(v) for v in loop.variables], code.out
+    for n, (field, _) in zip((*names, inner), bound_fields(loop), strict=True):
+        out.line(f"const int64_t size_{n} = env->{field};")
+    out.line("int64_t rest = begin;")
+    for n in reversed((*names, inner)):
+        out.lines([f"int64_t at_{n} = rest % size_{n};", f"rest /= size_{n};"])
 
-    def body(span: CountedLoop, depth: int) -> str:
-        pad = "    " * depth
-        at = [f"{begin_iteration('t + (k - first)')}\n"] if code.debug else []
-        lines = "".join(pad + line for line in (*row_variables, *at))
-        return f"{span.head(depth)}{lines}{code.block(loop.body, depth)}{pad[4:]}}}\n"
+    def body(span: CountedLoop) -> None:
+        with span.block(out):
+            out.lines(f"const int64_t {n} = row_{n};" for n in names)
+            if code.debug:
+                out.line(begin_iteration("t + (k - first)"))
+            code.write(loop.body)
 
-    split = delinearized_loop(code, loop, "first", "past", 2, body)
-    if split is None:
-        text += missed(code, loop, 2)
-        text += body(CountedLoop("k", "first", "first + row", f"const int64_t {inner} = k;"), 3)
-    else:
-        text += f"        const int64_t past = first + row;\n{split}"
-    text += f"        t += row;\n        at_{inner} = 0;\n"
-    for depth, n in enumerate(reversed(names[:last])):
-        pad = "        " + "    " * depth
-        text += f"{pad}if (++at_{n} == size_{n}) {{\n{pad}    at_{n} = 0;\n"
-    for depth in reversed(range(last)):
-        text += "        " + "    " * depth + "}\n"
-    return text + "    }\n"
+    with out.block("for (int64_t t = begin; t < end;)"):
+        out.line(f"const int64_t first = at_{inner};")
+        row = f"size_{inner} - first"
+        out.line(f"const int64_t row = {row} < end - t ? {row} : end - t;")
+        out.lines(f"const int64_t row_{n} = at_{n};" for n in names)
+        split = find_rows(code, loop)
+        if split is None:
+            missed(code, loop)
+            body(CountedLoop("k", "first", "first + row", f"const int64_t {inner} = k;"))
+        else:
+            out.line("const int64_t past = first + row;")
+            delinearized_loop(code, loop, split, "first", "past", body)
+        out.lines(["t += row;", f"at_{inner} = 0;"])
+        for n in reversed(names):
+            out.open(f"if (++at_{n} == size_{n})")
+            out.line(f"at_{n} = 0;")
+        for _ in names:
+            out.close()
 
 
 def slots(kernel: Function, symbol: str, debug: bool, grid: bool = False) -> str:
@@ -334,27 +344,27 @@ def slots(kernel: Function, symbol: str, debug: bool, grid: bool = False) -> str
     lines = []
     for name, kind in kernel.params:
         if isinstance(kind, ArrayType):
-            lines += [f"    {c}{field}_{cname(name)};\n" for c, field in views.struct_fields(kind, debug)]
+            lines += [f"{c}{field}_{cname(name)};" for c, field in views.struct_fields(kind, debug)]
         elif kind.dtype.kind == "c":
-            lines.append(f"    double re_{cname(name)}, im_{cname(name)};\n")
+            lines.append(f"double re_{cname(name)}, im_{cname(name)};")
         else:
             wide = "double" if kind.dtype.kind == "f" else kind.dtype.ctype
             fill = 8 - (8 if kind.dtype.kind == "f" else kind.dtype.itemsize)
-            lines.append(f"    {wide} {cname(name)};{f' char fill_{cname(name)}[{fill}];' if fill else ''}\n")
+            lines.append(f"{wide} {cname(name)};{f' char fill_{cname(name)}[{fill}];' if fill else ''}")
     if grid and debug:
-        lines.append("    pa_runtime run;\n")
-    return f"typedef struct {{\n{''.join(lines) or '    int64_t unused;'}}} {symbol}_slots;\n"
+        lines.append("pa_runtime run;")
+    return struct_text(f"{symbol}_slots", lines)
 
 
-def unpack_slot(name: str, kind: Any, debug: bool) -> str:
-    """One parameter from the slots into the environment."""
+def unpack_slot(target: str, name: str, kind: Any, debug: bool) -> list[str]:
+    """Statements that set `target` from the slots of a parameter with that name in C."""
     if isinstance(kind, ArrayType):
         pairs = views.struct_fields(kind, debug)
-        return "".join(f"    env.{name}.{field} = slots->{field}_{name};\n" for _, field in pairs)
+        return [f"{target}.{field} = slots->{field}_{name};" for _, field in pairs]
     dtype = kind.dtype
     if dtype.kind == "c":
         part = "float" if dtype.itemsize == 8 else "double"
-        return "".join(f"    env.{name}.{p} = ({part})slots->{p}_{name};\n" for p in ("re", "im"))
+        return [f"{target}.{p} = ({part})slots->{p}_{name};" for p in ("re", "im")]
     if dtype.kind == "f" and dtype.itemsize == 2:
-        return f"    env.{name} = pa_{dtype.suffix}_from_f64(slots->{name});\n"
-    return f"    env.{name} = ({dtype.ctype})slots->{name};\n"
+        return [f"{target} = pa_{dtype.suffix}_from_f64(slots->{name});"]
+    return [f"{target} = ({dtype.ctype})slots->{name};"]

@@ -10,6 +10,7 @@ from typing import Any
 
 from .emit_statements import Emitter, cname
 from .ir import ArrayType, For, Function, Local, Store, While, assigned, walk
+from .printer import Printer, conjunction
 
 NO_ALIAS = "-DPA_NO_ALIAS=1"
 Arrays = list[tuple[str, ArrayType]]
@@ -30,44 +31,46 @@ def noalias_arrays(code: Emitter, kernel: Function, loop: For) -> Arrays:
     return arrays if len(arrays) > 1 and code.written & dict(arrays).keys() else []
 
 
-def noalias_test(arrays: Arrays, written: frozenset[str]) -> str:
+def noalias_test(arrays: Arrays, written: frozenset[str]) -> list[str]:
     """Statements of the entry that set `env.no_alias`: no bytes of an array that is written are another's."""
-    text = "".join(byte_range(cname(name), kind) for name, kind in arrays)
     names = [name for name, _ in arrays]
     pairs = [(a, b) for k, a in enumerate(names) for b in names[k + 1 :] if a in written or b in written]
     ends = [(cname(a), cname(b)) for a, b in pairs]
     tests = [f"(high_{a} <= low_{b} || high_{b} <= low_{a})" for a, b in ends]
-    joined = "\n        && ".join(tests)
-    return f"{text}    env.no_alias = {joined};\n"
+    lines = [line for name, kind in arrays for line in byte_range(cname(name), kind)]
+    return [*lines, *conjunction("env.no_alias = ", tests, ";")]
 
 
-def byte_range(name: str, kind: ArrayType) -> str:
+def byte_range(name: str, kind: ArrayType) -> list[str]:
     """The bytes between `low` and `high` hold all elements of the array; none if it is empty."""
     size = f"(int64_t)sizeof({kind.dtype.ctype})"
-    text = f"    const char *low_{name} = (const char *){name}.data, *high_{name} = low_{name};\n"
+    begin = f"const char *low_{name} = (const char *){name}.data, *high_{name} = low_{name};"
     sizes = [f"{name}.n{axis}" for axis in range(kind.ndim)]
     if not kind.strided:
-        return text + f"    high_{name} += {' * '.join([*sizes, size])};\n"
-    text += f"    if ({' && '.join(f'{n} > 0' for n in sizes)}) {{\n        high_{name} += {size};\n"
-    for axis, n in enumerate(sizes):
-        step = f"({n} - 1) * {name}.s{axis}"
-        text += f"        if ({name}.s{axis} < 0) low_{name} += {step}; else high_{name} += {step};\n"
-    return text + "    }\n"
+        return [begin, f"high_{name} += {' * '.join([*sizes, size])};"]
+    steps = [(f"{name}.s{axis}", f"({n} - 1) * {name}.s{axis}") for axis, n in enumerate(sizes)]
+    return [
+        begin,
+        f"if ({' && '.join(f'{n} > 0' for n in sizes)}) {{",
+        f"    high_{name} += {size};",
+        *(f"    if ({s} < 0) low_{name} += {by}; else high_{name} += {by};" for s, by in steps),
+        "}",
+    ]
 
 
-def noalias_function(symbol: str, number: Any, arrays: Arrays, versions: str) -> str:
+def noalias_function(out: Printer, symbol: str, number: Any, arrays: Arrays, versions: str) -> None:
     """The function that runs a block for such arguments. It isn't inlined: GCC takes the word `restrict` of
     parameters, and forgets it with the function."""
     pointers = "".join(f", {k.dtype.ctype} *__restrict__ p_{cname(n)}" for n, k in arrays)
-    text = f"static __attribute__((noinline)) void {symbol}_noalias{number}(\n"
-    text += f"    const {symbol}_env *env, int64_t begin, int64_t end{pointers})\n{{\n"
-    text += f"    {symbol}_env local = *env;\n"
-    text += "".join(f"    local.{cname(n)}.data = p_{cname(n)};\n" for n, _ in arrays)
-    return text + f"    {symbol}_body{number}(&local, begin, end{versions});\n}}\n"
+    out.line(f"static __attribute__((noinline)) void {symbol}_noalias{number}(")
+    with out.function(f"    const {symbol}_env *env, int64_t begin, int64_t end{pointers})"):
+        out.line(f"{symbol}_env local = *env;")
+        out.lines(f"local.{cname(n)}.data = p_{cname(n)};" for n, _ in arrays)
+        out.line(f"{symbol}_body{number}(&local, begin, end{versions});")
 
 
-def noalias_call(symbol: str, number: Any, arrays: Arrays, whole: str, unit: bool) -> str:
+def noalias_call(symbol: str, number: Any, arrays: Arrays, whole: str, unit: bool) -> list[str]:
     """The call of that function, before the other versions."""
     pointers = "".join(f", env->{cname(n)}.data" for n, _ in arrays)
     test = "(PA_NO_ALIAS || env->no_alias) && env->unit" if unit else "PA_NO_ALIAS || env->no_alias"
-    return f"    if ({test}) {symbol}_noalias{number}({whole}{pointers});\n    else\n"
+    return [f"if ({test}) {symbol}_noalias{number}({whole}{pointers});", "else"]

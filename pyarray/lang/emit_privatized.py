@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from . import emit_views as views
 from .emit_noalias import Arrays
 from .emit_statements import Emitter, cname
 from .ir import ArrayType, Atomic, Evaluate, For, Function, Local, Size, assigned, walk
+from .printer import Printer
 
 MAX_BYTES = 1 << 15  # bytes of sums, which are to stay in the first-level cache
 MIN_ITERATIONS = 8  # iterations for each sum that is cleared before and added up after them
@@ -49,30 +51,28 @@ def used_arrays(kernel: Function, loop: For) -> Arrays:
     return [(n, k) for n, k in kernel.params if isinstance(k, ArrayType) and n in used]
 
 
-def privatized_block(arrays: Arrays, symbol: str, alone: bool, calls: str) -> str:
-    """The text of a block with sums of its own, before the other versions; `calls` runs the iterations in the
+def privatized_block(out: Printer, arrays: Arrays, symbol: str, alone: bool, calls: list[str]) -> None:
+    """A block with sums of its own, before the other versions; `calls` runs the iterations in the
     environment `local`. Where it isn't `alone`, other arrays may share the memory: `env->no_alias` tells."""
     names = [cname(n) for n, _ in arrays]
-    counts = [
-        " * ".join([f"env->{n}.n{k}" for k in range(t.ndim)]) or "1"
-        for n, (_, t) in zip(names, arrays, strict=True)
-    ]
-    sizes = [f"(int64_t)sizeof({k.dtype.ctype})" for _, k in arrays]
-    text = "".join(f"    const int64_t sums_{n} = {count};\n" for n, count in zip(names, counts, strict=True))
-    total = " + ".join(f"(sums_{n} * {size} + 63) / 64 * 64" for n, size in zip(names, sizes, strict=True))
-    text += f"    const int64_t sums_size = {total};\n    char *sums = 0;\n"
+    rows = list(zip(names, (k for _, k in arrays), strict=True))
+    for n, kind in rows:
+        out.line(f"const int64_t sums_{n} = {views.element_count(kind, f'env->{n}')};")
+    sizes = [f"(sums_{n} * (int64_t)sizeof({kind.dtype.ctype}) + 63) / 64 * 64" for n, kind in rows]
+    out.line(f"const int64_t sums_size = {' + '.join(sizes)};")
+    out.line("char *sums = 0;")
     few = " && ".join(f"sums_{n} <= (end - begin) / {MIN_ITERATIONS}" for n in names)
-    noalias = "" if alone else "env->no_alias && "
-    text += f"    if ({noalias}{few} && sums_size <= {MAX_BYTES})\n"
-    text += "        sums = (char *)env->rt->scratch(env->rt, (size_t)sums_size);\n"
-    text += f"    if (sums) {{\n        {symbol}_env local = *env;\n"
-    text += "        __builtin_memset(sums, 0, (size_t)sums_size);\n"
-    for n, size, (_, kind) in zip(names, sizes, arrays, strict=True):
-        text += f"        local.{n}.data = ({kind.dtype.ctype} *)sums;\n"
-        text += f"        sums += (sums_{n} * {size} + 63) / 64 * 64;\n"
-    text += "    " + calls.replace("\n", "\n    ") + "\n"
-    for n, (_, kind) in zip(names, arrays, strict=True):
-        text += f"        for (int64_t k = 0; k < sums_{n}; ++k) {{\n"
-        add = f"pa_atomic_add_{kind.dtype.suffix}(env->{n}.data + k, local.{n}.data[k])"
-        text += f"            if (local.{n}.data[k]) {add};\n        }}\n"
-    return text + "        return;\n    }\n"
+    out.line(f"if ({'' if alone else 'env->no_alias && '}{few} && sums_size <= {MAX_BYTES})")
+    out.line("    sums = (char *)env->rt->scratch(env->rt, (size_t)sums_size);")
+    with out.block("if (sums)"):
+        out.line(f"{symbol}_env local = *env;")
+        out.line("__builtin_memset(sums, 0, (size_t)sums_size);")
+        for (n, kind), size in zip(rows, sizes, strict=True):
+            out.line(f"local.{n}.data = ({kind.dtype.ctype} *)sums;")
+            out.line(f"sums += {size};")
+        out.lines(calls)
+        for n, kind in rows:
+            add = f"pa_atomic_add_{kind.dtype.suffix}(env->{n}.data + k, local.{n}.data[k])"
+            with out.block(f"for (int64_t k = 0; k < sums_{n}; ++k)"):
+                out.line(f"if (local.{n}.data[k]) {add};")
+        out.line("return;")

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from . import emit_views as views
 from .ir import ArrayType
+from .printer import function_text
 
 
 def flat_accessor(kind: ArrayType, function: str) -> tuple[str, str]:
     """(name, text) of the function that finds an element of a strided array by its number in C order."""
     name, last = views.flat_name(kind), kind.ndim - 1
-    lines = [f"    int64_t i{last} = number;"]
+    lines = [f"int64_t i{last} = number;"]
     for axis in range(last, 0, -1):
-        lines.append(f"    const int64_t i{axis - 1} = pa_shape_over(i{axis}, v.n{axis});")
-        lines.append(f"    i{axis} -= i{axis - 1} * v.n{axis};")
-    text = "\n".join(lines).replace("const int64_t i", "int64_t i")
+        lines.append(f"int64_t i{axis - 1} = pa_shape_over(i{axis}, v.n{axis});")
+        lines.append(f"i{axis} -= i{axis - 1} * v.n{axis};")
     element = views.address(kind, "v", [f"i{axis}" for axis in range(kind.ndim)])
     head = f"{function} {kind.dtype.ctype} *{name}(const {views.view_name(kind)} v, int64_t number)"
-    return name, f"{head}\n{{\n{text}\n    return {element};\n}}\n"
+    return name, function_text(head, [*lines, f"return {element};"])
 
 
 def reshaper(
@@ -50,8 +50,8 @@ def reshaper(
     lines += ["r.offset = v.offset;"] if debug else []
     lines += [f"r.n{k} = m[{k}];" for k in range(count)]
     lines += _strides(kind, result) if result.strided else []
-    body = "\n".join(f"    {line}" for line in [*lines, "return r;"])
-    return name, f"{function} {views.view_name(result)} {name}({', '.join(params)})\n{{\n{body}\n}}\n"
+    head = f"{function} {views.view_name(result)} {name}({', '.join(params)})"
+    return name, function_text(head, [*lines, "return r;"])
 
 
 def _strides(kind: ArrayType, result: ArrayType) -> list[str]:

@@ -86,45 +86,39 @@ class GridEmitter(Emitter):
     results: Mapping[Ref, str] = MappingProxyType({})  # what stores of the row's elements go to
     pure: set[str]  # functions that change nothing
 
-    def team_versions(
-        self, kernel: Function, loop: For, indent: int
-    ) -> tuple[str, list[tuple[str, str, str]]]:
+    def team_versions(self, kernel: Function, loop: For) -> tuple[list[str], list[tuple[str, str, str]]]:
         """What comes before, and the versions of an iteration: its condition, its declarations, its text. Each has
         its own loop over the iterations; otherwise each would take the registers of all."""
         self.team, self.unsynced_reads = True, False
-        text, pad = self.block(loop.body, indent), "        "
+        text = self.printed(self.write, loop.body)
         row = find_cached_row(self, kernel, loop, shared_loops(loop.body, self.pure))
         if row is None:
             self.team = False
-            return "", [("", "", text)]
-        self.row, self.cached_row, before = row, row, row_tests(self, kernel, row, "    ")
-        versions = []
-        for self.row_is_cached in (True, False):
-            self.unsynced_reads = False
-            versions.append(row_pointers(self, row, "    " * indent) + self.block(loop.body, indent))
-        cached = register_lines(row, "    " * indent) + versions[0]
+            return [], [("", "", text)]
+        self.row, self.cached_row, before = row, row, list(row_tests(self, kernel, row))
+        cached, uncached = (self.printed(self.write_row, row, loop, fits) for fits in (True, False))
         self.row, self.team = None, False
-        return before, [
-            ("fits", cached_row_team(row, pad), cached),
-            ("wide", "", versions[1]),
-            ("", "", text),
-        ]
+        return before, [("fits", cached_row_team(row), cached), ("wide", "", uncached), ("", "", text)]
 
-    def block_row_version(self, row: CachedRow, loop: For, indent: int) -> str:
+    def block_row_version(self, row: CachedRow, loop: For) -> str:
         """An iteration whose row a block keeps as a whole."""
-        pad = "    " * indent
-        self.team, self.unsynced_reads, self.row, self.row_is_cached = True, False, row, True
-        self.streamed = streamed_elements(row, loop)
-        text = register_lines(row, pad) + row_pointers(self, row, pad) + self.block(loop.body, indent)
+        self.team, self.row, self.streamed = True, row, streamed_elements(row, loop)
+        text = self.printed(self.write_row, row, loop, True)
         self.team, self.row, self.streamed = False, None, None
-        return text.removesuffix(f"{pad}pa_team_sync(warps);\n")  # it is the block's only row
+        return text.removesuffix("pa_team_sync(warps);\n")  # it is the block's only row
 
-    def statement(self, s: Stmt, indent: int) -> str:
+    def write_row(self, row: CachedRow, loop: For, fits: bool) -> None:
+        """An iteration over a row, which is cached if it `fits`."""
+        self.row_is_cached, self.unsynced_reads = fits, False
+        self.out.lines(register_lines(row) if fits else ())
+        self.out.lines(row_pointers(self, row))
+        self.write(loop.body)
+
+    def write_statement(self, s: Stmt) -> None:
         reads = self.team and not self.syncs(s) and any(isinstance(n, (Load, Invoke)) for n in walk(s))
         self.unsynced_reads |= reads
-        text = super().statement(s, indent)
+        super().write_statement(s)
         self.unsynced_reads |= reads
-        return text
 
     def syncs(self, s: Stmt) -> bool:
         """Whether its text is for the team as a whole, with its own barriers."""
@@ -135,142 +129,156 @@ class GridEmitter(Emitter):
         loops = loop_nest(s)
         return shared_loops((s,), self.pure) == [loops[-1]] and (len(loops) == 1 or is_collapsible(loops))
 
-    def sync_reads(self, pad: str) -> str:
-        """A barrier, if a thread may have read what is stored next."""
-        text = f"{pad}pa_team_sync(warps);\n" if self.unsynced_reads else ""
-        self.unsynced_reads = False
-        return text
+    def sync(self) -> None:
+        self.out.line("pa_team_sync(warps);")
 
-    def write_Store(self, s: Store, pad: str, indent: int) -> str:
+    def sync_reads(self) -> None:
+        """A barrier, if a thread may have read what is stored next."""
+        if self.unsynced_reads:
+            self.sync()
+        self.unsynced_reads = False
+
+    def write_Store(self, s: Store) -> None:
         ref = getattr(s.array, "name", ""), tuple(getattr(i, "name", "") for i in s.index)
         if ref in self.results:
-            return f"{pad}{self.results[ref]} = {self.expr(s.value)};\n"
-        text = super().write_Store(s, pad, indent)
+            self.out.line(f"{self.results[ref]} = {self.expr(s.value)};")
+            return
         if not self.team:
-            return text
-        return f"{self.sync_reads(pad)}{pad}if (rank == 0) {{\n{text}{pad}}}\n{pad}pa_team_sync(warps);\n"
+            super().write_Store(s)
+            return
+        self.sync_reads()
+        with self.out.block("if (rank == 0)"):
+            super().write_Store(s)
+        self.sync()
 
-    def write_For(self, s: For, pad: str, indent: int) -> str:
+    def write_For(self, s: For) -> None:
         if self.team and self.syncs(s):
-            return self.shared_loop(s, pad, indent)
-        text = super().write_For(s, pad, indent)
-        nodes = [n for st in s.body for n in walk(st)]
-        if not text.startswith(f"{pad}for (") or len(nodes) > _SHORT or not _only_reads(nodes):
-            return text
-        return f"{pad}#pragma unroll {_UNROLLED}\n{text}"
+            self.shared_loop(s)
+        else:
+            super().write_For(s)
 
-    def split_rows(self, s: For, first: str, last: str, indent: int) -> str | None:
+    def write_pragma(self, s: For) -> None:
+        nodes = [n for st in s.body for n in walk(st)]
+        if len(nodes) <= _SHORT and _only_reads(nodes):
+            self.out.line(f"#pragma unroll {_UNROLLED}")
+
+    def row_split(self, s: For) -> Split | None:
         """None for teams: two texts of one body would differ in their barriers."""
         if not self.team:
-            return super().split_rows(s, first, last, indent)
+            return super().row_split(s)
         if not self.debug and isinstance(find_split(s), Split):
             self.remarks[s.loc.line, f"loop over {s.variables[-1]}: its divisions stay: {_SHARED}"] = None
         return None
 
-    def shared_loop(self, s: For, pad: str, indent: int) -> str:
+    def shared_loop(self, s: For) -> None:
         """A loop whose iterations the threads share out, each `team`-th to one of them."""
         nodes = [n for st in s.body for n in walk(st)]
         types = {n.name: n.type for n in nodes if isinstance(n, Local)}
         kept = self.row if self.row_is_cached else None
         stores = _does_something(s.body, self.pure) and not (kept and only_forwards(kept, s))
-        inner = pad + "    "
-        text = (self.sync_reads(pad) if stores else "") + f"{pad}{{\n"
-        lanes = {acc: f"lane_{cname(acc)}" for acc, _ in s.reductions}
-        for acc, op in s.reductions:
-            dtype = types[acc].dtype
-            text += f"{inner}{dtype.ctype} {lanes[acc]} = {reduction_start(acc, op, dtype)};\n"
-        saved = dict(self.renamed)
-        self.renamed |= lanes
-        self.team = False
-        if self.row is not None and any(s is x for x in self.row.loops):
-            self.registers = loaded_registers(self.row, s, self.row_is_cached)
-            self.results = stored_registers(self.row, s)
-            body = self.block(s.body, indent + (4 if self.row_is_cached else 3))
-            if self.row_is_cached:
-                text += cached_row_loop(self.row, s, body, inner, self.streamed)
+        if stores:
+            self.sync_reads()
+        with self.out.block():
+            lanes = {acc: f"lane_{cname(acc)}" for acc, _ in s.reductions}
+            for acc, op in s.reductions:
+                dtype = types[acc].dtype
+                self.out.line(f"{dtype.ctype} {lanes[acc]} = {reduction_start(acc, op, dtype)};")
+            saved = dict(self.renamed)
+            self.renamed |= lanes
+            self.team = False
+            if self.row is not None and any(s is x for x in self.row.loops):
+                self.registers = loaded_registers(self.row, s, self.row_is_cached)
+                self.results = stored_registers(self.row, s)
+                if self.row_is_cached:
+                    cached_row_loop(self.out, self.row, s, lambda: self.write(s.body), self.streamed)
+                else:
+                    uncached_row_loop(self.out, self.row, s, lambda: self.write(s.body))
+                self.registers, self.results = {}, {}
+            elif len(loop_nest(s)) == 1:
+                self.strided_loop(s)
             else:
-                text += uncached_row_loop(self.row, s, body, inner)
-            self.registers, self.results = {}, {}
-        else:
-            strided = self.strided_loop if len(loop_nest(s)) == 1 else self.strided_nest
-            text += strided(s, inner, indent + 1)
-        self.team = True
-        text += self.combine_team(s, lanes, types, inner) if s.reductions else ""
-        self.renamed = saved
-        self.unsynced_reads &= not stores and not s.reductions  # the barriers come after the reads
-        return f"{text}{pad}}}\n" + (f"{pad}pa_team_sync(warps);\n" if stores else "")
+                self.strided_nest(s)
+            self.team = True
+            if s.reductions:
+                self.combine_team(s, lanes, types)
+            self.renamed = saved
+            self.unsynced_reads &= not stores and not s.reductions  # the barriers come after the reads
+        if stores:
+            self.sync()
 
-    def strided_loop(self, s: For, pad: str, indent: int) -> str:
+    def strided_loop(self, s: For) -> None:
         """Single elements: neighbouring threads have neighbours."""
-        (variable,), (range_,) = s.variables, s.ranges
+        (variable,), (range_,), out = s.variables, s.ranges, self.out
         start = self.expr(range_.start) if range_.start is not None else "0"
         stop = self.expr(range_.stop)  # type: ignore[arg-type]
         self.counters += 1
-        k, loads = f"k{self.counters}", sum(isinstance(n, Load) for st in s.body for n in walk(st))
-        head, declarations, terms = thread_digits(self, s) or (missed(self, s, 1), "", {})
-        text = f"{pad}const int64_t {k}_stop = {stop};\n{head}"
-        text += f"{pad}#pragma unroll {max(1, min(8, _IN_FLIGHT // max(loads, 1)))}\n"
-        text += f"{pad}for (int64_t {k} = {start} + rank; {k} < {k}_stop; {k} += team) {{\n"
-        text += f"{pad}    const int64_t {cname(variable)} = {k};{declarations and ' '}{declarations}\n"
-        outer, self.digits = self.digits, self.digits | terms
-        text += f"{self.block(s.body, indent + 1)}{pad}}}\n"
-        self.digits = outer
-        return text
+        k = f"k{self.counters}"
+        out.line(f"const int64_t {k}_stop = {stop};")
+        head, declarations, terms = thread_digits(self, s) or ([], "", {})
+        if not terms:
+            missed(self, s)
+        out.lines(head)
+        out.line(self.unroll_pragma(s))
+        with out.block(f"for (int64_t {k} = {start} + rank; {k} < {k}_stop; {k} += team)"):
+            out.line(f"const int64_t {cname(variable)} = {k};{declarations and ' '}{declarations}")
+            outer, self.digits = self.digits, self.digits | terms
+            self.write(s.body)
+            self.digits = outer
 
-    def strided_nest(self, root: For, pad: str, indent: int) -> str:
+    @staticmethod
+    def unroll_pragma(s: For) -> str:
+        loads = sum(isinstance(n, Load) for st in s.body for n in walk(st))
+        return f"#pragma unroll {max(1, min(8, _IN_FLIGHT // max(loads, 1)))}"
+
+    def strided_nest(self, root: For) -> None:
         """The same over a product: a thread's next element is `team` further, which is added to the
         variables digit by digit, the last one fastest."""
         self.counters += 1
-        loops, text = loop_nest(root), ""
+        loops, out = loop_nest(root), self.out
         k, last = f"k{self.counters}", len(loops) - 1
         for n, s in enumerate(loops):
             (range_,) = s.ranges
             start = self.expr(range_.start) if range_.start is not None else "0"
-            text += f"{pad}const int64_t {k}_low{n} = {start};\n"
-            text += f"{pad}const int64_t {k}_size{n} = {self.expr(range_.stop)} - {k}_low{n};\n"  # type: ignore[arg-type]
+            out.line(f"const int64_t {k}_low{n} = {start};")
+            out.line(f"const int64_t {k}_size{n} = {self.expr(range_.stop)} - {k}_low{n};")  # type: ignore[arg-type]
         sizes = [f"{k}_size{n}" for n in range(last + 1)]
-        text += f"{pad}if ({' && '.join(f'{n} > 0' for n in sizes)}) {{\n"
-        inner = pad + "    "
-        text += f"{inner}const int64_t {k}_count = {' * '.join(sizes)};\n"
-        for name, value in (("at", "rank"), ("by", "team")):
-            text += f"{inner}int64_t {k}_{name}0 = {value};\n"
-            for n in range(last, 0, -1):
-                split = f"pa_split(&{k}_{name}0, {k}_size{n}, {k}_size{n})"
-                text += f"{inner}{'' if name == 'at' else 'const '}int64_t {k}_{name}{n} = {split};\n"
-        loads = sum(isinstance(n, Load) for st in loops[-1].body for n in walk(st))
-        text += f"{inner}#pragma unroll {max(1, min(8, _IN_FLIGHT // max(loads, 1)))}\n"
-        text += f"{inner}for (int64_t {k} = rank; {k} < {k}_count; {k} += team) {{\n"
-        for n, s in enumerate(loops):
-            text += f"{inner}    const int64_t {cname(s.variables[0])} = {k}_low{n} + {k}_at{n};\n"
-        text += self.block(loops[-1].body, indent + 2)
-        for n in range(last, -1, -1):
-            text += f"{inner}    {k}_at{n} += {k}_by{n};\n"
-        for n in range(last, 0, -1):
-            carry = f"{k}_at{n} -= {k}_size{n}; ++{k}_at{n - 1};"
-            text += f"{inner}    if ({k}_at{n} >= {k}_size{n}) {{ {carry} }}\n"
-        return f"{text}{inner}}}\n{pad}}}\n"
+        with out.block(f"if ({' && '.join(f'{n} > 0' for n in sizes)})"):
+            out.line(f"const int64_t {k}_count = {' * '.join(sizes)};")
+            for name, value, const in (("at", "rank", ""), ("by", "team", "const ")):
+                out.line(f"int64_t {k}_{name}0 = {value};")
+                for n in range(last, 0, -1):
+                    split = f"pa_split(&{k}_{name}0, {k}_size{n}, {k}_size{n})"
+                    out.line(f"{const}int64_t {k}_{name}{n} = {split};")
+            out.line(self.unroll_pragma(loops[-1]))
+            with out.block(f"for (int64_t {k} = rank; {k} < {k}_count; {k} += team)"):
+                for n, s in enumerate(loops):
+                    out.line(f"const int64_t {cname(s.variables[0])} = {k}_low{n} + {k}_at{n};")
+                self.write(loops[-1].body)
+                out.lines(f"{k}_at{n} += {k}_by{n};" for n in range(last, -1, -1))
+                for n in range(last, 0, -1):
+                    carry = f"{k}_at{n} -= {k}_size{n}; ++{k}_at{n - 1};"
+                    out.line(f"if ({k}_at{n} >= {k}_size{n}) {{ {carry} }}")
 
-    def combine_team(self, s: For, lanes: dict[str, str], types: dict[str, Any], pad: str) -> str:
+    def combine_team(self, s: For, lanes: dict[str, str], types: dict[str, Any]) -> None:
         """The threads' accumulators into the variables: by shuffles, beyond a warp through shared memory."""
+        out, rows = self.out, [(cname(acc), op, lanes[acc], types[acc]) for acc, op in s.reductions]
 
-        def each(make: Any) -> str:
-            return "".join(make(acc, op, lanes[acc], types[acc]) for acc, op in s.reductions)
+        def combine(other: str) -> None:
+            for _, op, x, kind in rows:
+                out.line(f"{x} = {self.combined(op, kind, s.loc, x, other.format(x))};")
 
-        def both(op: str, kind: Any, a: str, b: str) -> str:
-            return self.combined(op, kind, s.loc, a, b)
-
-        text = f"{pad}for (int d = PA_WARP / 2; d > 0; d /= 2) {{\n"
-        text += each(lambda _, op, x, kind: f"{pad}    {x} = {both(op, kind, x, f'pa_shuffle({x}, d)')};\n")
-        text += f"{pad}}}\n{pad}if (warps > 1) {{\n"
-        text += each(lambda _, op, x, kind: f"{pad}    __shared__ {kind.dtype.ctype} all_{x}[PA_WARPS];\n")
-        text += f"{pad}    const int first_warp = ((int)threadIdx.x - rank) >> PA_WARP_BITS;\n"
-        if self.streamed is None or not any(s is x for x in self.row.loops):  # type: ignore[union-attr]
-            text += f"{pad}    pa_team_sync(warps); /* the ones before have been read */\n"
-        text += f"{pad}    if (pa_lane() == 0) {{\n"
-        text += each(lambda _, op, x, kind: f"{pad}        all_{x}[threadIdx.x >> PA_WARP_BITS] = {x};\n")
-        text += f"{pad}    }}\n{pad}    pa_team_sync(warps);\n"
-        text += each(lambda _, op, x, kind: f"{pad}    {x} = all_{x}[first_warp];\n")
-        text += f"{pad}    for (int w = first_warp + 1; w < first_warp + warps; ++w) {{\n"
-        text += each(lambda _, op, x, kind: f"{pad}        {x} = {both(op, kind, x, f'all_{x}[w]')};\n")
-        text += f"{pad}    }}\n{pad}}}\n"
-        return text + each(lambda acc, op, x, kind: f"{pad}{cname(acc)} = {both(op, kind, cname(acc), x)};\n")
+        with out.block("for (int d = PA_WARP / 2; d > 0; d /= 2)"):
+            combine("pa_shuffle({}, d)")
+        with out.block("if (warps > 1)"):
+            out.lines(f"__shared__ {kind.dtype.ctype} all_{x}[PA_WARPS];" for _, _, x, kind in rows)
+            out.line("const int first_warp = ((int)threadIdx.x - rank) >> PA_WARP_BITS;")
+            if self.streamed is None or not any(s is x for x in self.row.loops):  # type: ignore[union-attr]
+                out.line("pa_team_sync(warps); /* the ones before have been read */")
+            with out.block("if (pa_lane() == 0)"):
+                out.lines(f"all_{x}[threadIdx.x >> PA_WARP_BITS] = {x};" for _, _, x, _ in rows)
+            self.sync()
+            out.lines(f"{x} = all_{x}[first_warp];" for _, _, x, _ in rows)
+            with out.block("for (int w = first_warp + 1; w < first_warp + warps; ++w)"):
+                combine("all_{}[w]")
+        for acc, op, x, kind in rows:
+            out.line(f"{acc} = {self.combined(op, kind, s.loc, acc, x)};")

@@ -6,14 +6,16 @@ strides decide that when the kernel runs; axes too short for tiles take the loop
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from . import emit_views as views
 from .emit_loop import bound_fields
 from .emit_statements import Emitter, begin_iteration, cname
-from .emit_vectorized import body_text, stored_element, unconditional_loads
+from .emit_vectorized import stored_element, unconditional_loads, write_body
 from .ir import For, Function, Store, walk
+from .printer import Printer
 
 TILE = 32
 ROWS = 4  # of a tile, per thread of a block of 256
@@ -38,7 +40,7 @@ class _TileAccess:
     number: int
     transpose_test: str | None
 
-    def start(self, i: str, j: str) -> str:
+    def start(self, i: str, j: str) -> list[str]:
         turn = f"turn{self.number}"
         rows = "false" if self.transpose_test is None else self.transpose_test
         steps = [
@@ -47,13 +49,15 @@ class _TileAccess:
         ]
         address = views.address(self.kind, cname(self.name), [cname(v) for v in self.ref])
         x, y = (f"({turn} ? {a} : {b})" for a, b in (("tile_y", "tile_x"), ("tile_x", "tile_y")))
-        return (
-            f"            const bool {turn} = {rows};\n"
-            f"            const int64_t step{self.number} = {_ROW_STEP} * ({turn} ? {steps[1]} : {steps[0]});\n"
-            f"            char *at{self.number};\n            {{\n"
-            f"                const int64_t {cname(i)} = top + {y}, {cname(j)} = left + {x};\n"
-            f"                at{self.number} = (char *)({address});\n            }}\n"
-        )
+        return [
+            f"const bool {turn} = {rows};",
+            f"const int64_t step{self.number} = {_ROW_STEP} * ({turn} ? {steps[1]} : {steps[0]});",
+            f"char *at{self.number};",
+            "{",
+            f"    const int64_t {cname(i)} = top + {y}, {cname(j)} = left + {x};",
+            f"    at{self.number} = (char *)({address});",
+            "}",
+        ]
 
     @property
     def inside(self) -> str:
@@ -67,40 +71,38 @@ class _TileAccess:
         return f"*({self.kind.dtype.ctype} *)(at{self.number} + k * step{self.number})"
 
 
-def tile_loop(code: Emitter, kernel: Function, loop: For, store: Store, plain: str) -> str:
-    """Text of the loop; `plain` is that of its loop of threads."""
-    fields = [field for field, _ in bound_fields(loop)]
+def tile_loop(
+    code: Emitter, kernel: Function, loop: For, store: Store, write_plain: Callable[[For], None]
+) -> None:
+    """Prints the loop; `write_plain` prints its loop of threads."""
+    fields, out = [field for field, _ in bound_fields(loop)], code.out
     names = [cname(v) for v in loop.variables]
     rows, columns = fields[-2:]
-    split = "".join(
-        f"            const int64_t {name} = pa_split(&rest, {field}, tiles);\n"
-        for name, field in reversed(list(zip(names[1:-2], fields[1:-2], strict=True)))
-    )
-    if len(names) > 2:
-        split += f"            const int64_t {names[0]} = rest;\n"
-    outer = "".join(f"{field} * " for field in fields[:-2])
     accesses = _tile_accesses(code, kernel, loop, store)
-    starts = "".join(w.start(*loop.variables[-2:]) for w in accesses)
-    shared = "".join(
-        f"        __shared__ {w.kind.dtype.ctype} tile{w.number}[{TILE}][{TILE + 1}];\n"
-        for w in accesses
-        if w.transpose_test is not None
-    )
-    return f"""\
-    if (pa_in_tiles({rows}, {columns})) {{
-        const int64_t down = ({rows} + {TILE - 1}) / {TILE}, across = ({columns} + {TILE - 1}) / {TILE};
-        const int64_t tiles = {outer}down * across;
-        const int tile_x = threadIdx.x % {TILE}, tile_y = threadIdx.x / {TILE};
-{shared}        for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {{
-            int64_t rest = tile;
-            const int64_t left = pa_split(&rest, across, tiles) * {TILE};
-            const int64_t top = pa_split(&rest, down, tiles) * {TILE};
-            const int high = (int)pa_less({rows} - top, {TILE});
-            const int wide = (int)pa_less({columns} - left, {TILE});
-{split}{starts}{_tile_body(code, kernel, loop, accesses)}        }}
-    }} else {{
-{plain}    }}
-"""
+    plain = code.printed(write_plain, loop)
+    with out.block(f"if (pa_in_tiles({rows}, {columns}))"):
+        down, across = (f"({n} + {TILE - 1}) / {TILE}" for n in (rows, columns))
+        out.line(f"const int64_t down = {down}, across = {across};")
+        out.line(f"const int64_t tiles = {' * '.join([*fields[:-2], 'down'])} * across;")
+        out.line(f"const int tile_x = threadIdx.x % {TILE}, tile_y = threadIdx.x / {TILE};")
+        for w in accesses:
+            if w.transpose_test is not None:
+                out.line(f"__shared__ {w.kind.dtype.ctype} tile{w.number}[{TILE}][{TILE + 1}];")
+        with out.block("for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x)"):
+            out.line("int64_t rest = tile;")
+            out.line(f"const int64_t left = pa_split(&rest, across, tiles) * {TILE};")
+            out.line(f"const int64_t top = pa_split(&rest, down, tiles) * {TILE};")
+            out.line(f"const int high = (int)pa_less({rows} - top, {TILE});")
+            out.line(f"const int wide = (int)pa_less({columns} - left, {TILE});")
+            for name, field in reversed(list(zip(names[1:-2], fields[1:-2], strict=True))):
+                out.line(f"const int64_t {name} = pa_split(&rest, {field}, tiles);")
+            if len(names) > 2:
+                out.line(f"const int64_t {names[0]} = rest;")
+            for w in accesses:
+                out.lines(w.start(*loop.variables[-2:]))
+            _tile_body(code, kernel, loop, accesses)
+    with out.orelse():
+        out.text(plain)
 
 
 def _tile_accesses(code: Emitter, kernel: Function, loop: For, store: Store) -> list[_TileAccess]:
@@ -120,41 +122,48 @@ def _tile_accesses(code: Emitter, kernel: Function, loop: For, store: Store) -> 
     return found
 
 
-def _unrolled(text: str) -> str:
-    pad = "            "
-    return f"{pad}#pragma unroll\n{pad}for (int k = 0; k < {ROWS}; ++k) {{\n{text}{pad}}}\n"
+def _unrolled(out: Printer) -> Printer:
+    out.line("#pragma unroll")
+    return out.block(f"for (int k = 0; k < {ROWS}; ++k)")
 
 
-def _tile_body(code: Emitter, kernel: Function, loop: For, accesses: list[_TileAccess]) -> str:
+def _tile_body(code: Emitter, kernel: Function, loop: For, accesses: list[_TileAccess]) -> None:
     """All loads, what is turned through shared memory, the elements, and where they go."""
-    out, *read = accesses
-    stored = out.name, out.ref
-    if stored in unconditional_loads(code, kernel, loop):
-        read = [*read, out]
-    pad = "                "
-    text = "".join(f"            {w.kind.dtype.ctype} own{w.number}[{ROWS}];\n" for w in read)
-    text += "".join(_unrolled(f"{pad}if ({w.inside}) own{w.number}[k] = {w.element};\n") for w in read)
+    (stored, *read), out = accesses, code.out
+    if (stored.name, stored.ref) in unconditional_loads(code, kernel, loop):
+        read = [*read, stored]
+    out.lines(f"{w.kind.dtype.ctype} own{w.number}[{ROWS}];" for w in read)
     for w in read:
-        text += _transposed_tile(w, f"own{w.number}")
+        with _unrolled(out):
+            out.line(f"if ({w.inside}) own{w.number}[k] = {w.element};")
+    for w in read:
+        _transposed_tile(out, w, f"own{w.number}")
     i, j = (cname(v) for v in loop.variables[-2:])
     registers = {(w.name, w.ref): f"own{w.number}[k]" for w in read}
-    inner = f"{pad}const int64_t {i} = top + {_OTHER_INDEX}, {j} = left + tile_x;\n"
-    inner += f"{pad}if ({_OTHER_INDEX} < high && tile_x < wide) {{\n"
-    inner += f"{pad}{begin_iteration(_iteration_number(loop))}\n" if code.debug else ""
-    inner += body_text(code, kernel, loop, None, registers) + f"{pad}}}\n"
-    text += f"            {out.kind.dtype.ctype} value[{ROWS}];\n{_unrolled(inner)}{_transposed_tile(out, 'value')}"
-    return text + _unrolled(f"{pad}if ({out.inside}) {out.element} = value[k];\n")
+    out.line(f"{stored.kind.dtype.ctype} value[{ROWS}];")
+    with _unrolled(out):
+        out.line(f"const int64_t {i} = top + {_OTHER_INDEX}, {j} = left + tile_x;")
+        with out.block(f"if ({_OTHER_INDEX} < high && tile_x < wide)"):
+            if code.debug:
+                out.line(begin_iteration(_iteration_number(loop)))
+            write_body(code, kernel, loop, None, registers)
+    _transposed_tile(out, stored, "value")
+    with _unrolled(out):
+        out.line(f"if ({stored.inside}) {stored.element} = value[k];")
 
 
-def _transposed_tile(w: _TileAccess, values: str) -> str:
+def _transposed_tile(out: Printer, w: _TileAccess, values: str) -> None:
     """Where an array's tile is turned, each thread's `values` go to the thread across the diagonal, through
     shared memory."""
     if w.transpose_test is None:
-        return ""
-    pad, wait = "                ", "            __syncthreads();\n"
-    stores = _unrolled(f"{pad}tile{w.number}[{_OTHER_INDEX}][tile_x] = {values}[k];\n")
-    loads = _unrolled(f"{pad}{values}[k] = tile{w.number}[tile_x][{_OTHER_INDEX}];\n")
-    return f"            if (turn{w.number}) {{\n{stores}{wait}{loads}{wait}            }}\n"
+        return
+    with out.block(f"if (turn{w.number})"):
+        with _unrolled(out):
+            out.line(f"tile{w.number}[{_OTHER_INDEX}][tile_x] = {values}[k];")
+        out.line("__syncthreads();")
+        with _unrolled(out):
+            out.line(f"{values}[k] = tile{w.number}[tile_x][{_OTHER_INDEX}];")
+        out.line("__syncthreads();")
 
 
 def _iteration_number(loop: For) -> str:

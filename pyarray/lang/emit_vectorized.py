@@ -115,84 +115,74 @@ def vector_arrays(code: Emitter, kernel: Function, loop: For) -> list[str]:
     return [name for (name, ref), kind in loads.items() if len(ref) == 1 and not kind.strided]
 
 
-def vector_loop(code: Emitter, kernel: Function, loop: For, store: Store) -> str:
-    """Text of a loop with one variable."""
-    types = {n: str(k.dtype.ctype) for n, k in kernel.params if hasattr(k, "ndim")}
+def vector_loop(code: Emitter, kernel: Function, loop: For, store: Store) -> None:
+    """Prints a loop with one variable."""
+    types, out = {n: str(k.dtype.ctype) for n, k in kernel.params if hasattr(k, "ndim")}, code.out
     name, vector = stored_element(store)[0], vector_arrays(code, kernel, loop)
     element, size = types[name], per_thread(kernel, store, vector)
-    plain, lvalue = body_text(code, kernel, loop, "t + k * pa_block", {}), code.lvalue(store)
-    text = "    const int64_t pa_block = blockDim.x;\n    int64_t done = 0;\n"
+    out.lines(["const int64_t pa_block = blockDim.x;", "int64_t done = 0;"])
+    variable = cname(loop.variables[0])
+    general = code.printed(write_body, code, kernel, loop, "t + k * pa_block", {})
+    lvalue = code.lvalue(store)
     if not store.array.type.strided:
-        text += _vector_part(code, kernel, loop, name, vector, size, types)
-    at = f"const int64_t {cname(loop.variables[0])} = t + k * pa_block;"
-    return (
-        text
-        + f"""\
-    for (int64_t t = done + pa_chunk({size}); t < count; t += pa_threads() * {size}) {{
-        {element} value[{size}];
-        if (t + {size - 1} * pa_block < count) {{ /* no test stands between the loads */
-            #pragma unroll
-            for (int k = 0; k < {size}; ++k) {{
-{plain}            }}
-            #pragma unroll
-            for (int k = 0; k < {size}; ++k) {{ {at} {lvalue} = value[k]; }}
-        }} else {{
-            for (int k = 0; t + k * pa_block < count; ++k) {{
-{plain}                {lvalue} = value[k];
-            }}
-        }}
-    }}
-"""
-    )
+        _vector_part(code, kernel, loop, name, vector, size, types)
+    step = f"t += pa_threads() * {size}"
+    with out.block(f"for (int64_t t = done + pa_chunk({size}); t < count; {step})"):
+        out.line(f"{element} value[{size}];")
+        whole = f"if (t + {size - 1} * pa_block < count)"
+        with out.block(whole, "/* no test stands between the loads */"):
+            out.line("#pragma unroll")
+            with out.block(f"for (int k = 0; k < {size}; ++k)"):
+                out.text(general)
+            out.line("#pragma unroll")
+            at = f"const int64_t {variable} = t + k * pa_block;"
+            out.line(f"for (int k = 0; k < {size}; ++k) {{ {at} {lvalue} = value[k]; }}")
+        with out.orelse(), out.block("for (int k = 0; t + k * pa_block < count; ++k)"):
+            out.text(general)
+            out.line(f"{lvalue} = value[k];")
 
 
 def _vector_part(
     code: Emitter, kernel: Function, loop: For, name: str, vector: list[str], size: int, types: dict[str, str]
-) -> str:
+) -> None:
     """The version for aligned operands, up to `done`."""
     registers = {(n, (loop.variables[0],)): f"wide_{cname(n)}.v[k]" for n in vector}
-    element_text, out = body_text(code, kernel, loop, "t + k", registers), cname(name)
-    operands = list(dict.fromkeys((name, *vector)))
+    operands, out = list(dict.fromkeys((name, *vector))), code.out
     aligned = [f"pa_aligned({cname(n)}.data, sizeof({types[n]}) * {size})" for n in operands]
-    loads = "".join(
-        f"            const pa_vector<{types[n]}, {size}> wide_{cname(n)} ="
-        f" *(const pa_vector<{types[n]}, {size}> *)({cname(n)}.data + t);\n"
-        for n in vector
-    )
-    return f"""\
-    if ({" && ".join(aligned)}) {{
-        done = count / {size} * {size};
-        for (int64_t t = pa_thread() * {size}; t < done; t += pa_threads() * {size}) {{
-{loads}            pa_vector<{types[name]}, {size}> result;
-            {types[name]} *value = result.v;
-            #pragma unroll
-            for (int k = 0; k < {size}; ++k) {{
-{element_text}            }}
-            *(pa_vector<{types[name]}, {size}> *)({out}.data + t) = result;
-        }}
-    }}
-"""
+    kinds = {n: f"pa_vector<{types[n]}, {size}>" for n in operands}
+    with out.block(f"if ({' && '.join(aligned)})"):
+        out.line(f"done = count / {size} * {size};")
+        step = f"t += pa_threads() * {size}"
+        with out.block(f"for (int64_t t = pa_thread() * {size}; t < done; {step})"):
+            for n in vector:
+                load = f"*(const {kinds[n]} *)({cname(n)}.data + t)"
+                out.line(f"const {kinds[n]} wide_{cname(n)} = {load};")
+            out.line(f"{kinds[name]} result;")
+            out.line(f"{types[name]} *value = result.v;")
+            out.line("#pragma unroll")
+            with out.block(f"for (int k = 0; k < {size}; ++k)"):
+                write_body(code, kernel, loop, "t + k", registers)
+            out.line(f"*({kinds[name]} *)({cname(name)}.data + t) = result;")
 
 
-def body_text(
+def write_body(
     code: Emitter, kernel: Function, loop: For, variable: str | None, registers: dict[Any, str]
-) -> str:
+) -> None:
     """One iteration into `value[k]`; `variable` is that of a loop that has one."""
-    pad, last = "                ", loop.body[-1]
+    last, out, inner = loop.body[-1], code.out, assigned(*loop.body)
     assert isinstance(last, Store)
-    inner = assigned(*loop.body)
-    text = ""
     if variable is not None:
-        text += f"{pad}{begin_iteration(variable)}\n" if code.debug else ""
-        text += f"{pad}const int64_t {cname(loop.variables[0])} = {variable};\n"
-    text += f"{pad}{code.digit_lines}\n" if code.digit_lines else ""
-    text += frames(code, loop.body, "0").replace("    ", pad)
-    text += declarations(((n, k) for n, k in kernel.variables if n in inner), pad)
+        if code.debug:
+            out.line(begin_iteration(variable))
+        out.line(f"const int64_t {cname(loop.variables[0])} = {variable};")
+    if code.digit_lines:
+        out.line(code.digit_lines)
+    out.lines(frames(code, loop.body, "0"))
+    out.lines(declarations((n, k) for n, k in kernel.variables if n in inner))
     before, code.registers = code.registers, registers
-    text += "".join(code.statement(s, len(pad) // 4) for s in loop.body[:-1])
-    text += f"{pad}value[k] = {code.expr(last.value)};\n"
+    code.write(loop.body[:-1])
+    out.line(f"value[k] = {code.expr(last.value)};")
     code.registers = before
-    return text
 
 
 def always_evaluated(node: Any) -> Iterator[Any]:

@@ -9,14 +9,15 @@ from typing import Any
 from . import emit_views as views
 from .emit_loop import bound_fields
 from .emit_statements import Emitter, cname
-from .emit_vectorized import body_text, stored_element, unconditional_loads
+from .emit_vectorized import stored_element, unconditional_loads, write_body
 from .ir import For, Function, Store
+from .printer import conjunction
 
 _MAX_BYTES = 32  # bytes of an array that a thread takes at once
 
 
-def vectorized_rows_loop(code: Emitter, kernel: Function, loop: For, store: Store) -> str:
-    """Text that ends the kernel where it has run the loop; none where vectors have no two elements."""
+def vectorized_rows_loop(code: Emitter, kernel: Function, loop: For, store: Store) -> None:
+    """Prints what ends the kernel where it has run the loop; nothing where vectors have no two elements."""
     kinds, last = dict(kernel.params), loop.variables[-1]
     loads = unconditional_loads(code, kernel, loop)
     stored = stored_element(store)
@@ -24,18 +25,15 @@ def vectorized_rows_loop(code: Emitter, kernel: Function, loop: For, store: Stor
     sizes = [kind.dtype.itemsize for kind in vector.values()]
     width = min(16 // min(*sizes, 16), _MAX_BYTES // max(sizes))
     if width < 2 or code.debug:
-        return ""
-    registers, text = dict[Any, str](), ""
-    pad = "            "
+        return
+    registers, lines = dict[Any, str](), list[str]()
     for number, (ref, kind) in enumerate(loads.items()):
-        element, at = kind.dtype.ctype, views.address(kind, cname(ref[0]), [cname(v) for v in ref[1]])
-        line = f"pa_vector<{element}, {width}>"
-        if ref in vector:
-            text += f"{pad}const {line} line{number} = *(const {line} *)({at});\n"
-        else:
-            text += f"{pad}const {element} line{number} = *({at});\n"
+        at = views.address(kind, cname(ref[0]), [cname(v) for v in ref[1]])
+        element = f"pa_vector<{kind.dtype.ctype}, {width}>" if ref in vector else kind.dtype.ctype
+        access = f"*(const {element} *)({at})" if ref in vector else f"*({at})"
+        lines.append(f"const {element} line{number} = {access};")
         registers[ref] = f"line{number}.v[k]" if ref in vector else f"line{number}"
-    return _row_loop(code, kernel, loop, stored, width, _row_tests(vector, last, width), text, registers)
+    _row_loop(code, kernel, loop, stored, width, _row_tests(vector, last, width), lines, registers)
 
 
 def _row_tests(vector: dict[Any, Any], last: str, width: int) -> list[str]:
@@ -58,36 +56,30 @@ def _row_loop(
     stored: Any,
     width: int,
     tests: list[str],
-    loads: str,
+    loads: list[str],
     registers: Any,
-) -> str:
+) -> None:
     fields, names = [field for field, _ in bound_fields(loop)], [cname(v) for v in loop.variables]
-    kind = dict(kernel.params)[stored[0]]
+    kind, out = dict(kernel.params)[stored[0]], code.out
     vector = f"pa_vector<{kind.dtype.ctype}, {width}>"
-    tests = [f"{fields[-1]} % {width} == 0", *dict.fromkeys(tests)]
-    joined = "\n        && ".join(tests)
-    line_and_digits = f"            const int64_t line = pa_split(&rest, across, vectors) * {width};\n"
-    for name, field in reversed(list(zip(names[1:-1], fields[1:-1], strict=True))):
-        line_and_digits += f"            const int64_t {name} = pa_split(&rest, {field}, vectors);\n"
-    line_and_digits += f"            const int64_t {names[0]} = rest;\n"
-    at = views.address(kind, cname(stored[0]), [cname(v) for v in stored[1]])
-    inner = body_text(code, kernel, loop, None, registers)
-    return f"""\
-    if ({joined}) {{
-        const int64_t across = {fields[-1]} / {width}, vectors = count / {width};
-        for (int64_t t = pa_thread(); t < vectors; t += pa_threads()) {{
-            int64_t rest = t;
-{line_and_digits}            {vector} result;
-            {kind.dtype.ctype} *value = result.v;
-            {{
-            const int64_t {names[-1]} = line;
-{loads}            #pragma unroll
-            for (int k = 0; k < {width}; ++k) {{
-                const int64_t {names[-1]} = line + k;
-{inner}            }}
-            *({vector} *)({at}) = result;
-            }}
-        }}
-        return;
-    }}
-"""
+    out.lines(conjunction("if (", [f"{fields[-1]} % {width} == 0", *dict.fromkeys(tests)], ") {"))
+    with out.inside():
+        out.line(f"const int64_t across = {fields[-1]} / {width}, vectors = count / {width};")
+        with out.block("for (int64_t t = pa_thread(); t < vectors; t += pa_threads())"):
+            out.line("int64_t rest = t;")
+            out.line(f"const int64_t line = pa_split(&rest, across, vectors) * {width};")
+            for name, field in reversed(list(zip(names[1:-1], fields[1:-1], strict=True))):
+                out.line(f"const int64_t {name} = pa_split(&rest, {field}, vectors);")
+            out.line(f"const int64_t {names[0]} = rest;")
+            out.line(f"{vector} result;")
+            out.line(f"{kind.dtype.ctype} *value = result.v;")
+            with out.block():
+                out.line(f"const int64_t {names[-1]} = line;")
+                out.lines(loads)
+                out.line("#pragma unroll")
+                with out.block(f"for (int k = 0; k < {width}; ++k)"):
+                    out.line(f"const int64_t {names[-1]} = line + k;")
+                    write_body(code, kernel, loop, None, registers)
+                at = views.address(kind, cname(stored[0]), [cname(v) for v in stored[1]])
+                out.line(f"*({vector} *)({at}) = result;")
+        out.line("return;")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .ir import ArrayType, Range
+from .printer import conjunction, function_text
 
 
 def view_name(kind: ArrayType) -> str:
@@ -91,14 +92,13 @@ def accessor(kind: ArrayType, function: str, checked: bool) -> tuple[str, str]:
     ctype = kind.dtype.ctype
     if not checked:
         head = f"{function} {ctype} *{name}({', '.join(params)})"
-        return name, f"{head}\n{{\n    return {address(kind, 'v', index)};\n}}\n"
+        return name, function_text(head, [f"return {address(kind, 'v', index)};"])
     tests = [check_index(kind, axis) for axis in range(kind.ndim)]
-    test = "\n        && ".join(tests)
-    test = f"inside || ({test})" if kind.ndim > 1 else f"inside || {test}"
+    start, end = ("(", ")") if kind.ndim > 1 else ("", "")
     head = f"{function} {ctype} *{name}({WHERE}, {', '.join(params)})"
     scrap = f"(at->failed = true, ({ctype} *)PA_SCRAP(at))"
-    target_axis = f"? {address(kind, 'v', index)} : {scrap}"
-    return name, f"{head}\n{{\n    return {test}\n        {target_axis};\n}}\n"
+    lines = conjunction(f"return inside || {start}", tests, end)
+    return name, function_text(head, [*lines, f"    ? {address(kind, 'v', index)} : {scrap};"])
 
 
 def subview(kind: ArrayType, function: str, debug: bool, checked: bool) -> tuple[str, str]:
@@ -109,13 +109,12 @@ def subview(kind: ArrayType, function: str, debug: bool, checked: bool) -> tuple
     if checked:
         where = "at->rt, up, PA_FAIL_SUBVIEW, site, at->loop, at->tid"
         test = f"pa_check_view({where}, offset, size, v.n0, v.offset)"
-        lines.append(f"    if (!inside && !{test}) {{ offset = size = 0; at->failed = true; }}")
+        lines.append(f"if (!inside && !{test}) {{ offset = size = 0; at->failed = true; }}")
     step = "v.s0" if kind.strided else f"(int64_t)sizeof({kind.dtype.ctype})"
     lines += _offset_view(kind, "v", "v", f"offset * {step}", debug)
-    lines.append("    v.n0 = size;")
-    body = "\n".join([*lines, "    return v;"])
     params = f"{extra}{view_name(kind)} v, int64_t offset, int64_t size"
-    return name, f"{function} {view_name(kind)} {name}({params})\n{{\n{body}\n}}\n"
+    head = f"{function} {view_name(kind)} {name}({params})"
+    return name, function_text(head, [*lines, "v.n0 = size;", "return v;"])
 
 
 def _offset_view(kind: ArrayType, result: str, view: str, by: str, debug: bool) -> list[str]:
@@ -123,13 +122,13 @@ def _offset_view(kind: ArrayType, result: str, view: str, by: str, debug: bool) 
     data = f"({kind.dtype.ctype} *)((char *){view}.data + {by})"
     offset = f"{view}.offset + {by} / (int64_t)sizeof({kind.dtype.ctype})"
     if kind.reshape_of is None:
-        return [f"    {result}.data = {data};", *([f"    {result}.offset = {offset};"] if debug else [])]
-    lines = [f"    {result}.offset = {view}.fits ? {offset} : {view}.offset;"] if debug else []
+        return [f"{result}.data = {data};", *([f"{result}.offset = {offset};"] if debug else [])]
+    lines = [f"{result}.offset = {view}.fits ? {offset} : {view}.offset;"] if debug else []
     return [
         *lines,
-        f"    {result}.at = {view}.at + {by};",
-        f"    {result}.data = {view}.fits ? {data} : {view}.data;",
-        *(f"    {result}.{field} = {view}.{field};" for field in ("fits", "of") if result != view),
+        f"{result}.at = {view}.at + {by};",
+        f"{result}.data = {view}.fits ? {data} : {view}.data;",
+        *(f"{result}.{field} = {view}.{field};" for field in ("fits", "of") if result != view),
     ]
 
 
@@ -163,10 +162,10 @@ def slicer(
     )
     params = [WHERE] if checked else []
     params.append(f"const {view_name(kind)} v")
-    lines = [f"    {view_name(result)} r;", "    int64_t bytes = 0;"]
+    lines = [f"{view_name(result)} r;", "int64_t bytes = 0;"]
     indexed = checked and not all(isinstance(p, Range) for p in parts)
     if indexed:
-        lines.append("    bool whole = true;")
+        lines.append("bool whole = true;")
     out = 0
     for axis, p in enumerate(parts):
         n, s = f"v.n{axis}", stride(kind, "v", axis)
@@ -174,21 +173,21 @@ def slicer(
             params.append(f"int64_t i{axis}")
             if checked:
                 test = f"!inside && !{check_index(kind, axis)}"
-                lines.append(f"    if ({test}) {{ i{axis} = 0; whole = false; at->failed = true; }}")
-            lines.append(f"    bytes += i{axis} * {s};")
+                lines.append(f"if ({test}) {{ i{axis} = 0; whole = false; at->failed = true; }}")
+            lines.append(f"bytes += i{axis} * {s};")
             continue
         lines += _slice_range(p, axis, n, s, params, checked)
         target_axis = result.ndim - 1 - out if transposed else out
-        lines.append(f"    r.n{target_axis} = count{axis};")
+        lines.append(f"r.n{target_axis} = count{axis};")
         if result.strided:
             step = s if p.step is None else f"pa_mul_i64({s}, step{axis})"  # of one element it is any number
-            lines.append(f"    r.s{target_axis} = {step};")
+            lines.append(f"r.s{target_axis} = {step};")
         out += 1
     lines += _offset_view(kind, "r", "v", "bytes", debug)
     if indexed:  # an empty view, so that what follows touches nothing
-        lines.append("    if (!whole) " + " = ".join(f"r.n{axis}" for axis in range(out)) + " = 0;")
-    body = "\n".join([*lines, "    return r;"])
-    return name, f"{function} {view_name(result)} {name}({', '.join(params)})\n{{\n{body}\n}}\n"
+        lines.append("if (!whole) " + " = ".join(f"r.n{axis}" for axis in range(out)) + " = 0;")
+    head = f"{function} {view_name(result)} {name}({', '.join(params)})"
+    return name, function_text(head, [*lines, "return r;"])
 
 
 def _slice_range(p: Range, axis: int, n: str, s: str, params: list[str], checked: bool) -> list[str]:
@@ -205,7 +204,7 @@ def _slice_range(p: Range, axis: int, n: str, s: str, params: list[str], checked
         step = f"step{axis}"
         if checked:
             test = f"pa_check_step(at->rt, up, site + {axis}, at->loop, at->tid, {step})"
-            lines.append(f"    if (!inside && !{test}) at->failed = true;")
+            lines.append(f"if (!inside && !{test}) at->failed = true;")
         first = (
             f"pa_slice_start_step(start{axis}, {n}, {step})"
             if p.start is not None
@@ -216,26 +215,28 @@ def _slice_range(p: Range, axis: int, n: str, s: str, params: list[str], checked
             if p.stop is not None
             else f"pa_slice_stop_none({n}, {step})"
         )
-    lines.append(f"    const int64_t first{axis} = {first};")
-    lines.append(f"    const int64_t count{axis} = pa_slice_len(first{axis}, {last}, {step});")
-    lines.append(f"    if (count{axis} > 0) bytes += first{axis} * {s};")
+    lines.append(f"const int64_t first{axis} = {first};")
+    lines.append(f"const int64_t count{axis} = pa_slice_len(first{axis}, {last}, {step});")
+    lines.append(f"if (count{axis} > 0) bytes += first{axis} * {s};")
     return lines
 
 
 def step_checker(function: str) -> tuple[str, str]:
     """(name, text) of the function that tests the step of a loop: with one of 0 the loop is empty."""
     test = "!inside && !pa_check_step(at->rt, up, site, at->loop, at->tid, step)"
-    body = f"    if ({test}) at->failed = true;\n    return step;"
-    return "checked_step", f"{function} int64_t checked_step({WHERE}, int64_t step)\n{{\n{body}\n}}\n"
+    lines = [f"if ({test}) at->failed = true;", "return step;"]
+    return "checked_step", function_text(f"{function} int64_t checked_step({WHERE}, int64_t step)", lines)
 
 
 _INT64_MAX = "0x7fffffffffffffffll"
 
 
-def _failed(pad: str, index: str) -> list[str]:
-    """Statements that record what isn't below 2**63; no test of a whole block stands for this one."""
-    call = f"pa_fail_index(at->rt, up, site, at->loop, at->tid, {index}, {_INT64_MAX}, 0, 0);"
-    return [f"{pad}(void)inside;", f"{pad}{call}", f"{pad}at->failed = true;"]
+# What records a product that isn't below 2**63; no test of a whole block stands for this one.
+_FAILED = (
+    "(void)inside;",
+    f"pa_fail_index(at->rt, up, site, at->loop, at->tid, 0, {_INT64_MAX}, 0, 0);",
+    "at->failed = true;",
+)
 
 
 def size_product(count: int, function: str, tested: bool, checked: bool) -> tuple[str, str]:
@@ -243,31 +244,31 @@ def size_product(count: int, function: str, tested: bool, checked: bool) -> tupl
     the product too large, which a `checked` one records."""
     kind = "checked_" if checked else "tested_" if tested else ""
     name, sizes = f"{kind}product_{count}", [f"n{k}" for k in range(count)]
-    lines = [f"    if ({' || '.join(f'{n} <= 0' for n in sizes)}) return 0;"]
-    lines.append("    int64_t all = n0;")
+    lines = [f"if ({' || '.join(f'{n} <= 0' for n in sizes)}) return 0;"]
+    lines.append("int64_t all = n0;")
     for n in sizes[1:]:
         large = f"all > {_INT64_MAX} / {n}"
         if checked:
-            lines += [f"    if ({large}) {{", *_failed("        ", "0"), "        return 0;", "    }"]
+            lines += [f"if ({large}) {{", *(f"    {line}" for line in (*_FAILED, "return 0;")), "}"]
         elif tested:
-            lines.append(f"    if ({large}) return 0;")
-        lines.append(f"    all *= {n};")
+            lines.append(f"if ({large}) return 0;")
+        lines.append(f"all *= {n};")
     params = ", ".join([WHERE] * checked + [f"int64_t {n}" for n in sizes])
-    body = "\n".join([*lines, "    return all;"])
-    return name, f"{function} int64_t {name}({params})\n{{\n{body}\n}}\n"
+    return name, function_text(f"{function} int64_t {name}({params})", [*lines, "return all;"])
 
 
 def mixed_compare(op: str, symbol: str, function: str) -> tuple[str, str]:
     """(name, text) of the comparison by value of an int64 with a uint64, which have no common type."""
     name, negative = f"{op}_i64_u64", "true" if op in ("lt", "le", "ne") else "false"
     body = f"return a < 0 ? {negative} : (uint64_t)a {symbol} b;"
-    return name, f"{function} bool {name}(int64_t a, uint64_t b)\n{{\n    {body}\n}}\n"
+    return name, function_text(f"{function} bool {name}(int64_t a, uint64_t b)", [body])
 
 
 def mark(function: str) -> tuple[str, str]:
     """(name, text) of what notes an element as written, if it lies in the array that begins at `low`."""
     params = "const void *element, uint64_t low, uint64_t grain, view_b_1c written"
-    body = """\
-    const uint64_t at = ((uint64_t)element - low) / grain;
-    if (at < (uint64_t)written.n0) written.data[at] = true;"""
-    return "mark", f"{function} void mark({params})\n{{\n{body}\n}}\n"
+    lines = [
+        "const uint64_t at = ((uint64_t)element - low) / grain;",
+        "if (at < (uint64_t)written.n0) written.data[at] = true;",
+    ]
+    return "mark", function_text(f"{function} void mark({params})", lines)

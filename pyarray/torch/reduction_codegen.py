@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import sympy
 from torch.fx import Node
 
+from ..lang.printer import PythonPrinter
 from .can_fuse import FEW, ROW_FITS, row_extents
 from .index import Index
 from .kernel_writer import CHUNK, COLUMNS, Array, KernelText, KernelWriter, Section
@@ -86,16 +87,12 @@ def _orders(w: KernelWriter) -> tuple[list[sympy.Symbol], list[sympy.Symbol]]:
     return by_stride(outer, main.factors, w.fusion.hints), by_stride(inner, main.factors, w.fusion.hints)
 
 
-def _indent(lines: Sequence[str], depth: int) -> str:
-    return "".join(f"{'    ' * depth}{line}\n" for line in lines)
-
-
 def _over(variables: Sequence[str], sizes: Sequence[str]) -> str:
     if not variables:
-        return "for once in range(1):"
+        return "for once in range(1)"
     if len(variables) == 1:
-        return f"for {variables[0]} in range({sizes[0]}):"
-    return f"for {', '.join(variables)} in ndrange({', '.join(sizes)}):"
+        return f"for {variables[0]} in range({sizes[0]})"
+    return f"for {', '.join(variables)} in ndrange({', '.join(sizes)})"
 
 
 def _rows(w: KernelWriter) -> KernelText:
@@ -134,17 +131,17 @@ def _rows(w: KernelWriter) -> KernelText:
     variables = [f"i{k}" for k in range(len(outer))] + [f"j{k}" for k in range(len(inner))]
     js = variables[len(outer) :]
     sizes = [w.extent(k, axis.size) for k, axis in enumerate((*outer, *inner))]
-    text = f"    {_over(variables[: len(outer)], sizes[: len(outer)])}\n"
-    for before, block, updates in parts:
-        text += _indent(w._named(before, variables), 2)
-        if block is not None:
-            lines = w._named([*block.lines, *updates], variables)
-            text += _inner(w, js, sizes[len(outer) :], lines, 2)
-    text += _indent(w._named(more, variables), 2)
-    name = w.name()
+    name, out = w.name(), PythonPrinter(1)
+    with out.block(_over(variables[: len(outer)], sizes[: len(outer)])):
+        for before, block, updates in parts:
+            out.lines(w._named(before, variables))
+            if block is not None:
+                lines = w._named([*block.lines, *updates], variables)
+                _inner(out, w, js, sizes[len(outer) :], lines)
+        out.lines(w._named(more, variables))
     return KernelText(
         name,
-        w._head(name, []) + text,
+        w._head(name, []) + str(out),  # which names what the lines have needed
         w.scope,
         w.outputs,
         [],
@@ -207,18 +204,15 @@ def _row_stores(
 
 
 def _inner(
-    w: KernelWriter, variables: Sequence[str], sizes: Sequence[str], lines: Sequence[str], depth: int
-) -> str:
+    out: PythonPrinter, w: KernelWriter, variables: Sequence[str], sizes: Sequence[str], lines: Sequence[str]
+) -> None:
     """Loops over a row; the last one in any order, on a GPU all of them."""
-    text = ""
-    for j, n in zip(variables[:-1], sizes[:-1], strict=True):
-        reach = f"unordered(range({n}))" if w.grid else f"range({n})"
-        text += _indent([f"for {j} in {reach}:"], depth)
-        depth += 1
-    if not variables:
-        return text + _indent(["for once in range(1):"], depth) + _indent(lines, depth + 1)
-    text += _indent([f"for {variables[-1]} in unordered(range({sizes[-1]})):"], depth)
-    return text + _indent(lines, depth + 1)
+    headers = [f"for {j} in range({n})" for j, n in zip(variables, sizes, strict=True)]
+    for k, (j, n) in enumerate(zip(variables, sizes, strict=True), 1):
+        if w.grid or k == len(variables):
+            headers[k - 1] = f"for {j} in unordered(range({n}))"
+    with out.nest(headers or ["for once in range(1)"]):
+        out.lines(lines)
 
 
 def _in_pieces(w: KernelWriter) -> KernelText:
@@ -264,31 +258,39 @@ def _in_pieces(w: KernelWriter) -> KernelText:
     else:
         (outer, inner), _ = w.reuse_loop_nest([outer, inner], False, raw)
     form = _columns if group.columns else _row_pieces
-    body = form(w, outer, inner, starts, block, updates, len(partials))
+    name, out = w.name(), PythonPrinter(1)
+    form(out, w, outer, inner, starts, block, updates, len(partials))
     variables = [f"i{k}" for k in range(len(outer))]
     sizes = [w.extent(k, axis.size) for k, axis in enumerate(outer)]
     lead, last = (variables[:-1], variables[-1:]) if group.columns else (variables, [])
     place = ", ".join([*lead, "piece", *last])
     pieces = f"part0.shape[{len(lead)}]"
-    body += f"    {_over(variables, sizes)}\n{_indent(starts, 2)}"
-    body += _over_pieces(w, pieces, [line.replace("<part>", place) for line in combined], starts, updates)
-    named = [*lead, *[""] * len(inner), *last]
-    body += _indent(w._named([*second, *w.row.lines, *stores], named), 2)
-    name = w.name()
+    with out.block(_over(variables, sizes)):
+        out.lines(starts)
+        _over_pieces(out, w, pieces, [x.replace("<part>", place) for x in combined], starts, updates)
+        named = [*lead, *[""] * len(inner), *last]
+        out.lines(w._named([*second, *w.row.lines, *stores], named))
     return KernelText(
-        name, w._head(name, partials) + body, w.scope, w.outputs, partials, w.inputs, w.numbers,
+        name, w._head(name, partials) + str(out), w.scope, w.outputs, partials, w.inputs, w.numbers,
         tuple(a.size for a in outer), "columns" if group.columns else "pieces",
         inner[0].size if inner else ONE, product(a.size for a in inner),
     )  # fmt: skip
 
 
 def _over_pieces(
-    w: KernelWriter, pieces: str, combined: list[str], starts: list[str], updates: list[str]
-) -> str:
+    out: PythonPrinter,
+    w: KernelWriter,
+    pieces: str,
+    combined: list[str],
+    starts: list[str],
+    updates: list[str],
+) -> None:
     """The loop that adds up what pieces are."""
     if w.group.columns and not w.grid:
-        return _chunked("piece", "0", pieces, combined, starts, updates, 2, TOGETHER)
-    return _indent([f"for piece in unordered(range({pieces})):"], 2) + _indent(combined, 3)
+        _chunked(out, "piece", "0", pieces, combined, starts, updates, TOGETHER)
+    else:
+        with out.block(f"for piece in unordered(range({pieces}))"):
+            out.lines(combined)
 
 
 def _cut(w: KernelWriter, outer: Sequence[Axis], inner: Sequence[Axis], lead: int) -> tuple[str, list[str]]:
@@ -301,55 +303,46 @@ def _cut(w: KernelWriter, outer: Sequence[Axis], inner: Sequence[Axis], lead: in
 
 
 def _row_pieces(
-    w: KernelWriter, outer: Sequence[Axis], inner: Sequence[Axis], starts: list[str], block: list[str],
-    updates: list[str], count: int,
-) -> str:  # fmt: skip
+    out: PythonPrinter, w: KernelWriter, outer: Sequence[Axis], inner: Sequence[Axis], starts: list[str],
+    block: list[str], updates: list[str], count: int,
+) -> None:  # fmt: skip
     variables = [f"i{k}" for k in range(len(outer))]
     js = [f"j{k}" for k in range(len(inner))]
     step, bounds = _cut(w, outer, inner, len(outer))
     sizes = [f"part0.shape[{k}]" for k in range(len(outer) + 1)]
-    text = f"    {step}\n    {_over([*variables, 'piece'], sizes)}\n{_indent([*bounds, *starts], 2)}"
-    lines = w._named([*block, *updates], [*variables, *js])
-    depth = 2
-    if not inner:
-        text += _indent(["for once in unordered(range(low, high)):"], depth) + _indent(lines, depth + 1)
-    else:
+    out.line(step)
+    with out.block(_over([*variables, "piece"], sizes)):
+        out.lines([*bounds, *starts])
+        lines = w._named([*block, *updates], [*variables, *js])
         ranges = [
             ("low", "high"),
             *(("0", w.extent(k, a.size)) for k, a in enumerate(inner[1:], len(outer) + 1)),
         ]
-        for j, (low, high) in zip(js[:-1], ranges[:-1], strict=True):
-            reach = f"unordered(range({low}, {high}))" if w.grid else f"range({low}, {high})"
-            text += _indent([f"for {j} in {reach}:"], depth)
-            depth += 1
-        low, high = ranges[-1]
-        if w.grid:
-            text += _indent([f"for {js[-1]} in unordered(range({low}, {high})):"], depth)
-            text += _indent(lines, depth + 1)
+        form = "for {} in unordered(range({}, {}))" if w.grid or not inner else "for {} in range({}, {})"
+        headers = [form.format(j, *r) for j, r in zip(js or ["once"], ranges, strict=True)]
+        if inner and not w.grid:
+            with out.nest(headers[:-1]):
+                _chunked(out, js[-1], *ranges[-1], lines, starts, updates)
         else:
-            text += _chunked(js[-1], low, high, lines, starts, updates, depth)
-    stores = [f"part{k}[{', '.join([*variables, 'piece'])}] = acc{k}" for k in range(count)]
-    return text + _indent(stores, 2)
+            with out.nest(headers):
+                out.lines(lines)
+        out.lines(f"part{k}[{', '.join([*variables, 'piece'])}] = acc{k}" for k in range(count))
 
 
 def _chunked(
-    j: str, low: str, high: str, lines: list[str], starts: list[str], updates: list[str], depth: int,
+    out: PythonPrinter, j: str, low: str, high: str, lines: list[str], starts: list[str], updates: list[str],
     chunk: int = CHUNK,
-) -> str:  # fmt: skip
+) -> None:  # fmt: skip
     """Sums of short runs, which are then added up: a long one in few accumulators loses digits."""
-    inside = [line.replace("acc", "run") for line in lines]
-    text = _indent([f"for c in range({low}, {high}, {chunk}):"], depth)
-    text += _indent([s.replace("acc", "run") for s in starts], depth + 1)
-    reach = f"range(c, min(c + {chunk}, {high}))"
-    if chunk == CHUNK:  # several accumulators, which cost more than a few elements
-        reach = f"unordered({reach})"
-    text += _indent([f"for {j} in {reach}:"], depth + 1)
-    text += _indent(inside, depth + 2)
-    joins = []
-    for update in updates:  # acc = op(acc, element) with the run in the element's place
-        name = update.partition(" = ")[0]
-        joins.append((name, update))
-    return text + _indent([_join(name, update) for name, update in joins], depth + 1)
+    with out.block(f"for c in range({low}, {high}, {chunk})"):
+        out.lines(s.replace("acc", "run") for s in starts)
+        reach = f"range(c, min(c + {chunk}, {high}))"
+        if chunk == CHUNK:  # several accumulators, which cost more than a few elements
+            reach = f"unordered({reach})"
+        with out.block(f"for {j} in {reach}"):
+            out.lines(line.replace("acc", "run") for line in lines)
+        # acc = op(acc, element) with the run in the element's place
+        out.lines(_join(update.partition(" = ")[0], update) for update in updates)
 
 
 def _join(name: str, update: str) -> str:
@@ -363,9 +356,9 @@ def _join(name: str, update: str) -> str:
 
 
 def _columns(
-    w: KernelWriter, outer: Sequence[Axis], inner: Sequence[Axis], starts: list[str], block: list[str],
-    updates: list[str], count: int,
-) -> str:  # fmt: skip
+    out: PythonPrinter, w: KernelWriter, outer: Sequence[Axis], inner: Sequence[Axis], starts: list[str],
+    block: list[str], updates: list[str], count: int,
+) -> None:  # fmt: skip
     variables = [f"i{k}" for k in range(len(outer))]
     lead, last = variables[:-1], variables[-1]
     js = [f"j{k}" for k in range(len(inner))]
@@ -373,32 +366,25 @@ def _columns(
     sizes = [f"part0.shape[{k}]" for k in range(len(outer) + 1)]
     lines = w._named([*block, *updates], [*lead, *js, last])
     place = ", ".join([*lead, "piece", last])
-    text = f"    {step}\n"
     ranges = [("low", "high"), *(("0", w.extent(k, a.size)) for k, a in enumerate(inner[1:], len(outer) + 1))]
+    headers = [f"for {j} in range({low}, {high})" for j, (low, high) in zip(js, ranges, strict=True)]
+    out.line(step)
     if w.grid:
-        text += f"    {_over([*lead, 'piece', last], sizes)}\n{_indent([*bounds, *starts], 2)}"
-        depth = 2
-        for j, (low, high) in zip(js, ranges, strict=True):
-            text += _indent([f"for {j} in range({low}, {high}):"], depth)
-            depth += 1
-        text += _indent(lines, depth)
-        return text + _indent([f"part{k}[{place}] = acc{k}" for k in range(count)], 2)
+        with out.block(_over([*lead, "piece", last], sizes)):
+            out.lines([*bounds, *starts])
+            with out.nest(headers):
+                out.lines(lines)
+            out.lines(f"part{k}[{place}] = acc{k}" for k in range(count))
+        return
     blocks = f"({sizes[-1]} + {COLUMNS - 1}) // {COLUMNS}"
-    text += f"    {_over([*lead, 'piece', 'block'], [*sizes[:-1], blocks])}\n{_indent(bounds, 2)}"
-    reach = f"for {last} in range(block * {COLUMNS}, min(block * {COLUMNS} + {COLUMNS}, {sizes[-1]})):"
-    text += _indent([reach], 2)
-    text += _indent([f"part{k}[{place}] = {s.partition(' = ')[2]}" for k, s in enumerate(starts)], 3)
-    depth = 2
-    for j, (low, high) in zip(js, ranges, strict=True):
-        text += _indent([f"for {j} in range({low}, {high}):"], depth)
-        depth += 1
-    text += _indent([reach], depth)
-    inside = []
-    for line in lines:
-        for k in range(count):
-            if line.startswith(f"acc{k} = "):
-                line = line.replace(f"acc{k} = ", f"part{k}[{place}] = ", 1).replace(
-                    f"acc{k}", f"part{k}[{place}]"
-                )
-        inside.append(line)
-    return text + _indent(inside, depth + 1)
+    reach = f"for {last} in range(block * {COLUMNS}, min(block * {COLUMNS} + {COLUMNS}, {sizes[-1]}))"
+    with out.block(_over([*lead, "piece", "block"], [*sizes[:-1], blocks])):
+        out.lines(bounds)
+        with out.block(reach):
+            out.lines(f"part{k}[{place}] = {s.partition(' = ')[2]}" for k, s in enumerate(starts))
+        with out.nest([*headers, reach]):
+            for line in lines:
+                for k in range(count):
+                    if line.startswith(f"acc{k} = "):
+                        line = line.replace(f"acc{k}", f"part{k}[{place}]")
+                out.line(line)

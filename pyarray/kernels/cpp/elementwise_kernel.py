@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
+from textwrap import indent
 from typing import Any
 
 from ... import shapes
@@ -210,7 +211,7 @@ class _Frame:
         cost = max(4, len(self.kernel.operation) // 8)
         count = " * ".join(f"slots->{cname(name)}" for name in self.sizes)
         start = self.dialect.start.format(symbol=symbol, number=0, count=count, cost=cost, whole="")
-        body = f"    env._slots = slots;\n    env.rt = rt;\n{start}"
+        body = indent(f"env._slots = slots;\nenv.rt = rt;\n{start}", "    ")
         lines.add(self.dialect.entry.format(symbol=symbol, body=body))
 
     def grid(self, lines: TextBuilder) -> None:

@@ -251,9 +251,9 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
         const int begin = rank / PA_WARP * part + rank % PA_WARP * 4;
         const int end = (int)pa_less((rank / PA_WARP + 1) * part, row_size);
         for (int64_t t = first_team; t < count; t += teams) {
-        const int64_t v_i = t;
-        float v_first = 0;
-        float v_s = 0;
+            const int64_t v_i = t;
+            float v_first = 0;
+            float v_s = 0;
             pa_vector<float, 4> keep0[8];
             float *const row0 = (float *)((char *)v_x.data + (v_i * v_x.s0 + row_low * v_x.s1));
             float *const row1 = (float *)((char *)v_out.data + (v_i * v_out.s0 + row_low * v_out.s1));
@@ -321,9 +321,9 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
         const int64_t first_team = whole ? blockIdx.x : pa_thread() >> PA_WARP_BITS;
         const int64_t teams = whole ? gridDim.x : pa_threads() >> PA_WARP_BITS;
         for (int64_t t = first_team; t < count; t += teams) {
-        const int64_t v_i = t;
-        float v_first = 0;
-        float v_s = 0;
+            const int64_t v_i = t;
+            float v_first = 0;
+            float v_s = 0;
             float *const row0 = (float *)((char *)v_x.data + (v_i * v_x.s0 + row_low * v_x.s1));
             float *const row1 = (float *)((char *)v_out.data + (v_i * v_out.s0 + row_low * v_out.s1));
             v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
@@ -379,9 +379,9 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
         const int64_t first_team = whole ? blockIdx.x : pa_thread() >> PA_WARP_BITS;
         const int64_t teams = whole ? gridDim.x : pa_threads() >> PA_WARP_BITS;
         for (int64_t t = first_team; t < count; t += teams) {
-        const int64_t v_i = t;
-        float v_first = 0;
-        float v_s = 0;
+            const int64_t v_i = t;
+            float v_first = 0;
+            float v_s = 0;
             v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
             v_s = 0.0f;
             {

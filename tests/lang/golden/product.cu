@@ -181,15 +181,15 @@ extern "C" __global__ void __launch_bounds__(256) kernel_product_0(const kernel_
             pa_vector<float, 4> result;
             float *value = result.v;
             {
-            const int64_t v_j = line;
-            const pa_vector<float, 4> line0 = *(const pa_vector<float, 4> *)((float *)((char *)v_a.data + (v_i * v_a.s0 + v_j * v_a.s1)));
-            const pa_vector<float, 4> line1 = *(const pa_vector<float, 4> *)((float *)((char *)v_b.data + (v_j * v_b.s0 + v_i * v_b.s1)));
-            #pragma unroll
-            for (int k = 0; k < 4; ++k) {
-                const int64_t v_j = line + k;
-                value[k] = (line0.v[k] * line1.v[k]);
-            }
-            *(pa_vector<float, 4> *)((float *)((char *)v_out.data + (v_i * v_out.s0 + v_j * v_out.s1))) = result;
+                const int64_t v_j = line;
+                const pa_vector<float, 4> line0 = *(const pa_vector<float, 4> *)((float *)((char *)v_a.data + (v_i * v_a.s0 + v_j * v_a.s1)));
+                const pa_vector<float, 4> line1 = *(const pa_vector<float, 4> *)((float *)((char *)v_b.data + (v_j * v_b.s0 + v_i * v_b.s1)));
+                #pragma unroll
+                for (int k = 0; k < 4; ++k) {
+                    const int64_t v_j = line + k;
+                    value[k] = (line0.v[k] * line1.v[k]);
+                }
+                *(pa_vector<float, 4> *)((float *)((char *)v_out.data + (v_i * v_out.s0 + v_j * v_out.s1))) = result;
             }
         }
         return;
@@ -239,48 +239,48 @@ extern "C" __global__ void __launch_bounds__(256) kernel_product_0(const kernel_
                 if ((turn2 ? tile_x < high && tile_y + k * 8 < wide : tile_y + k * 8 < high && tile_x < wide)) own2[k] = *(float *)(at2 + k * step2);
             }
             if (turn1) {
-            #pragma unroll
-            for (int k = 0; k < 4; ++k) {
-                tile1[tile_y + k * 8][tile_x] = own1[k];
-            }
-            __syncthreads();
-            #pragma unroll
-            for (int k = 0; k < 4; ++k) {
-                own1[k] = tile1[tile_x][tile_y + k * 8];
-            }
-            __syncthreads();
+                #pragma unroll
+                for (int k = 0; k < 4; ++k) {
+                    tile1[tile_y + k * 8][tile_x] = own1[k];
+                }
+                __syncthreads();
+                #pragma unroll
+                for (int k = 0; k < 4; ++k) {
+                    own1[k] = tile1[tile_x][tile_y + k * 8];
+                }
+                __syncthreads();
             }
             if (turn2) {
-            #pragma unroll
-            for (int k = 0; k < 4; ++k) {
-                tile2[tile_y + k * 8][tile_x] = own2[k];
-            }
-            __syncthreads();
-            #pragma unroll
-            for (int k = 0; k < 4; ++k) {
-                own2[k] = tile2[tile_x][tile_y + k * 8];
-            }
-            __syncthreads();
+                #pragma unroll
+                for (int k = 0; k < 4; ++k) {
+                    tile2[tile_y + k * 8][tile_x] = own2[k];
+                }
+                __syncthreads();
+                #pragma unroll
+                for (int k = 0; k < 4; ++k) {
+                    own2[k] = tile2[tile_x][tile_y + k * 8];
+                }
+                __syncthreads();
             }
             float value[4];
             #pragma unroll
             for (int k = 0; k < 4; ++k) {
                 const int64_t v_i = top + tile_y + k * 8, v_j = left + tile_x;
                 if (tile_y + k * 8 < high && tile_x < wide) {
-                value[k] = (own1[k] * own2[k]);
+                    value[k] = (own1[k] * own2[k]);
                 }
             }
             if (turn0) {
-            #pragma unroll
-            for (int k = 0; k < 4; ++k) {
-                tile0[tile_y + k * 8][tile_x] = value[k];
-            }
-            __syncthreads();
-            #pragma unroll
-            for (int k = 0; k < 4; ++k) {
-                value[k] = tile0[tile_x][tile_y + k * 8];
-            }
-            __syncthreads();
+                #pragma unroll
+                for (int k = 0; k < 4; ++k) {
+                    tile0[tile_y + k * 8][tile_x] = value[k];
+                }
+                __syncthreads();
+                #pragma unroll
+                for (int k = 0; k < 4; ++k) {
+                    value[k] = tile0[tile_x][tile_y + k * 8];
+                }
+                __syncthreads();
             }
             #pragma unroll
             for (int k = 0; k < 4; ++k) {
@@ -288,12 +288,12 @@ extern "C" __global__ void __launch_bounds__(256) kernel_product_0(const kernel_
             }
         }
     } else {
-    for (int64_t t = pa_thread(); t < count; t += pa_threads()) {
-        int64_t rest = t;
-        const int64_t v_j = pa_split(&rest, size0_1, count);
-        const int64_t v_i = rest;
-        *((float *)((char *)v_out.data + (v_i * v_out.s0 + v_j * v_out.s1))) = ((*((float *)((char *)v_a.data + (v_i * v_a.s0 + v_j * v_a.s1)))) * (*((float *)((char *)v_b.data + (v_j * v_b.s0 + v_i * v_b.s1)))));
-    }
+        for (int64_t t = pa_thread(); t < count; t += pa_threads()) {
+            int64_t rest = t;
+            const int64_t v_j = pa_split(&rest, size0_1, count);
+            const int64_t v_i = rest;
+            *((float *)((char *)v_out.data + (v_i * v_out.s0 + v_j * v_out.s1))) = ((*((float *)((char *)v_a.data + (v_i * v_a.s0 + v_j * v_a.s1)))) * (*((float *)((char *)v_b.data + (v_j * v_b.s0 + v_i * v_b.s1)))));
+        }
     }
 }
 
