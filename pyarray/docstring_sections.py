@@ -38,8 +38,8 @@ def assembled(prose: str, function: Any, skip: int) -> str:
     }
     parts = [body.strip()]
     for title, lines in sections.items():
-        if f"\n{title}\n---" not in body and (lines or title == "Parameters"):
-            parts.append("\n".join([title, "-" * len(title), *(lines or ["None"])]))
+        if lines and f"\n{title}\n---" not in body:
+            parts.append("\n".join([title, "-" * len(title), *lines]))
     return "\n\n".join(parts)
 
 
