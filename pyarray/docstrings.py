@@ -11,16 +11,17 @@ from typing import Any
 
 from .lazy import import_now
 
-# what a text is asked for; all the rest sees the prose alone
-_METHODS = "expandtabs splitlines split strip find index count startswith replace"
-_OPERATORS = "str contains len eq ne hash repr format add"
+# What asks a text for its elements in C, as regular expressions do, sees the prose alone.
+_READ = [name for name in vars(str) if name[0] != "_" and name != "maketrans"]
+_READ += ["__str__", "__repr__", "__format__", "__contains__", "__len__", "__iter__", "__getitem__"]
+_READ += ["__eq__", "__ne__", "__hash__", "__add__"]
 
 
 def _reader(name: str) -> Callable[..., Any]:
     read = getattr(str, name)
 
-    def method(self: Docstring, *args: Any) -> Any:
-        return read(self.text, *args)
+    def method(self: Docstring, *args: Any, **options: Any) -> Any:
+        return read(self.text, *args, **options)
 
     return method
 
@@ -68,7 +69,7 @@ class Docstring(str):
             self._text = str(sections.assembled(str.__str__(self), self._function, self._skip))
         return self._text
 
-    for _name in (*_METHODS.split(), *(f"__{name}__" for name in _OPERATORS.split())):
+    for _name in _READ:
         locals()[_name] = _reader(_name)
 
 
@@ -88,7 +89,11 @@ def install(namespace: dict[str, Any], names: Iterable[str] | None = None) -> No
                     _set(inner, int(not isinstance(method, staticmethod)))
 
 
-def _set(function: types.FunctionType, skip: int) -> None:
+def _set(function: Any, skip: int) -> None:
     doc = function.__doc__
-    if doc is not None and type(doc) is str:
-        function.__doc__ = Docstring(doc, function, skip)
+    if type(doc) is not str:
+        return
+    made, inner = Docstring(doc, function, skip), function
+    while inner is not None and inner.__doc__ is doc:  # what it wraps, too, which mkdocs reads
+        inner.__doc__ = made
+        inner = vars(inner).get("__wrapped__")

@@ -85,6 +85,7 @@ def test_a_docstring_reads_as_the_text_with_sections():
     assert "Parameters" in doc
     assert len(doc) == len(str(doc))
     assert str.__len__(doc) < len(doc)
+    assert inspect.unwrap(pa.sum).__doc__ is doc  # where mkdocs reads it
 
 
 def test_importing_reads_no_descriptions():
