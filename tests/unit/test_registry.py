@@ -1,10 +1,14 @@
 """Public functions are declared once, in their chapter; what is derived from that agrees with it."""
 
+import importlib
 import inspect
+import pkgutil
 
 import numpy as np
 
 import pyarray as pa
+from pyarray.api import numpy as numpy_chapters
+from pyarray.api import standard
 from pyarray.api.core import registry
 from pyarray.array import numpy_functions
 
@@ -12,6 +16,22 @@ from pyarray.array import numpy_functions
 def public(name):
     """The function of this name in the package, or in `linalg`."""
     return inspect.unwrap(getattr(pa, name) if hasattr(pa, name) else getattr(pa.linalg, name))
+
+
+def test_every_chapter_is_in_the_package():
+    """A chapter that the package doesn't import has no public functions, and nobody misses them."""
+    loaded = {chapter.__name__ for chapter in registry.chapters()}
+    for package in (standard, numpy_chapters):
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            chapter = importlib.import_module(module.name)
+            assert module.name in loaded or not hasattr(chapter, "__all__"), module.name
+
+
+def test_calls_that_are_made_ahead_call_what_declares_them():
+    assert len(registry.common_calls) > 100
+    for call in registry.common_calls:
+        assert call.text.partition("(")[0] in registry.functions(), call
+        assert isinstance(getattr(pa, call.dtype), type), call
 
 
 def test_every_function_of_a_chapter_is_public():

@@ -1,16 +1,22 @@
-"""The registry of the API: what chapters declare in `__all__`, and which functions arrays have as methods."""
+"""The registry of the API: what chapters declare in `__all__`, which functions arrays have as methods, and which calls
+are compiled ahead."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _CHAPTERS = ("pyarray.api.standard.", "pyarray.api.numpy.")
 
+FLOAT, REAL = ("float32", "float64"), ("float32", "float64", "int64")
+ALL = (*REAL, "complex128", "bool")
+SMALL, MANY = 1 << 10, 1 << 18  # elements
+
 methods: dict[str, Callable[..., Any]] = {}  # of `ndarray`, by name
+common_calls: list[Call] = []  # that `pyarray.warm` makes
 
 
 def method(function: _F, name: str | None = None) -> _F:
@@ -18,6 +24,25 @@ def method(function: _F, name: str | None = None) -> _F:
     method has the same name unless `name` is given."""
     methods[name or function.__name__] = function
     return function
+
+
+class Call(NamedTuple):
+    """A call as text, for operands of one dtype and a number of elements; `pyarray.warm` has the operands' names."""
+
+    dtype: str
+    text: str
+    size: int
+
+
+def precompiled(dtypes: tuple[str, ...], *calls: str, size: int = SMALL) -> Callable[[_F], _F]:
+    """Decorator: these calls of the public function are made ahead of time for each of the dtypes, so that their
+    kernels are on disk (`pyarray.warm`)."""
+
+    def record(function: _F) -> _F:
+        common_calls.extend(Call(dtype, text, size) for text in calls for dtype in dtypes)
+        return function
+
+    return record
 
 
 def chapters() -> Iterator[ModuleType]:

@@ -14,6 +14,7 @@ from ...dtypes import bool_, complex128, float64, int64, result_type
 from ...jit.replay import replayable
 from ...kernels.index.interpolation import convolve as convolve_kernel
 from ...kernels.index.interpolation import interpolate
+from ..core.registry import FLOAT, precompiled
 from ..core.ufunc import as_array_like, as_operands
 from ..standard.elementwise import add, conj, divide, imag, multiply, real, remainder, subtract
 from ..standard.manipulation import concat
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["convolve", "correlate", "gradient", "interp", "trapezoid"]
 
 
+@precompiled(FLOAT, "interp(a, sort(b[:9]), a[:9])")
 @replayable
 def interp(
     x: ArrayLike,
@@ -103,6 +105,7 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
     return sum_of(divide(multiply(pairs, step), 2.0), axis=k)
 
 
+@precompiled(FLOAT, "gradient(a)", "gradient(m)")
 @replayable
 def gradient(f: ArrayLike, *varargs: Any, axis: AxisLike = None, edge_order: int = 1) -> Any:
     """Derivatives of samples by differences of second order inside, of `edge_order` (1 or 2) at the ends: an
@@ -210,6 +213,7 @@ def _lines(name: str, a: Any, v: Any) -> tuple[ndarray, ndarray]:
 _MODES = ("full", "same", "valid")
 
 
+@precompiled(FLOAT, "convolve(a, b[:5])")
 def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full") -> ndarray:
     """Convolution of two 1-D arrays, by its definition: all places where they overlap ("full"), as many as
     the longer one has ("same"), or those where the shorter one lies inside ("valid").

@@ -15,6 +15,7 @@ from ...jit.functions import func
 from ...jit.replay import replayable
 from ...kernels.elementwise.elementwise import MapOp
 from ...lang.markers import kernel_math as k
+from ..core.registry import FLOAT, precompiled
 from ..core.ufunc import as_operands, compute, device_of
 from ..standard import elementwise
 from ..standard.creation import full
@@ -51,6 +52,7 @@ _FINITE = MapOp(
 )
 
 
+@precompiled(FLOAT, "isclose(a, b)")
 @replayable
 def isclose(
     a: ArrayLike, b: ArrayLike, /, rtol: ArrayLike = 1e-5, atol: ArrayLike = 1e-8, equal_nan: bool = False
@@ -70,6 +72,7 @@ def isclose(
     return compute(_NEAR[bool(equal_nan)], kind, bool_, operands, None, ("a", "b", "rtol", "atol"))
 
 
+@precompiled(FLOAT, "allclose(a, b)")
 def allclose(
     a: ArrayLike, b: ArrayLike, /, rtol: ArrayLike = 1e-5, atol: ArrayLike = 1e-8, equal_nan: bool = False
 ) -> bool:
@@ -82,6 +85,7 @@ def allclose(
     return bool(all_of(isclose(a, b, rtol, atol, equal_nan)))
 
 
+@precompiled(FLOAT, "array_equal(a, b)")
 def array_equal(a: ArrayLike, b: ArrayLike, /, equal_nan: bool = False) -> bool:
     """Whether both have one shape and equal elements (NaN to NaN with `equal_nan`), a Python bool. Waits for
     the device.

@@ -15,6 +15,7 @@ from ...array import empty, ndarray
 from ...jit.replay import replayable
 from ...kernels.matmul.gemm import gemm
 from ...kernels.reduce.dot import dots, prefers_dots
+from ..core.registry import FLOAT, precompiled
 from ..core.ufunc import as_operands, common_device, store_out
 from ..standard import statistical, utility
 from ..standard.elementwise import conj, multiply
@@ -106,6 +107,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> ndarray:
     return _contract(a, names, b, names, tuple(n for n in names if n != k + len(shape)))
 
 
+@precompiled(FLOAT, "einsum('ij,jk->ik', m, w)", "einsum('ij,ij->i', m, w)")
 @replayable
 def einsum(
     subscripts: str,

@@ -15,6 +15,7 @@ from ...array_host import need_data
 from ...dtypes import complex128, float64, int64
 from ...jit.replay import replayable
 from ...kernels.scan.histogram import count_into
+from ..core.registry import FLOAT, REAL, precompiled
 from ..core.ufunc import as_array_like, as_arrays
 from ..standard.elementwise import divide, subtract
 from ..standard.manipulation import flip
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["bincount", "digitize", "histogram", "histogram_bin_edges"]
 
 
+@precompiled(("int64",), "bincount(a)")
 def bincount(x: ArrayLike, /, weights: ArrayLike | None = None, minlength: int = 0) -> ndarray:
     """How often each number from 0 on occurs in a 1-D array of natural numbers (int64), or with `weights` the
     sum of those of its elements (float64); at least `minlength` of them.
@@ -74,6 +76,7 @@ def _weights(name: str, x: ndarray, weight: ndarray) -> ndarray:
     return weight
 
 
+@precompiled(FLOAT, "histogram(a)")
 def histogram(
     x: ArrayLike,
     /,
@@ -181,6 +184,7 @@ def _span(x: ndarray, span: Any) -> tuple[float, float]:
     return (low - 0.5, high + 0.5) if low == high else (low, high)
 
 
+@precompiled(REAL, "digitize(a, sort(b[:5]))")
 @replayable
 def digitize(x: ArrayLike, bins: ArrayLike | str, /, right: bool = False) -> ndarray:
     """For each element the number (int64) of the bin it is in: i where bins[i - 1] <= x < bins[i], or with

@@ -12,7 +12,7 @@ from ...dtypes import complex128, float64, result_type
 from ...jit.replay import replayable
 from ...kernels.reduce.reduce import SUM
 from ...kernels.reduce.variance import squared_deviations
-from ..core.registry import method
+from ..core.registry import FLOAT, method, precompiled
 from ..core.ufunc import as_array_like, compute
 from ..libraries.dispatch import real_of
 from ..standard.elementwise import UFUNCS, add, clip, conj, divide, imag, multiply, real, sqrt, subtract
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["average", "corrcoef", "cov", "ptp", "std", "var"]
 
 
+@precompiled(FLOAT, "var(a)")
 @method
 @replayable
 def var(
@@ -60,6 +61,7 @@ def var(
     return _variance("var", x, axis, correction if ddof is None else ddof, keepdims, out, where)
 
 
+@precompiled(FLOAT, "std(m, axis=0)", "std(m, axis=1)")
 @method
 @replayable
 def std(
@@ -124,6 +126,7 @@ def ptp(
     )
 
 
+@precompiled(FLOAT, "average(a, weights=b)")
 @replayable
 def average(
     x: ArrayLike,
@@ -182,6 +185,7 @@ def _weights(x: ndarray, weights: ndarray, axis: Any) -> ndarray:
     return transposed.reshape(tuple(n if k in axes else 1 for k, n in enumerate(x._shape)))
 
 
+@precompiled(FLOAT, "cov(m)")
 @replayable
 def cov(
     m: ArrayLike,

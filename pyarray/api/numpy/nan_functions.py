@@ -15,6 +15,7 @@ from ...kernels.elementwise.elementwise import MapOp, launch_map
 from ...kernels.reduce.reduce import MAX, MIN, PROD, SUM, ReduceOp
 from ...kernels.reduce.variance import squared_deviations
 from ...lang.markers import kernel_math as k
+from ..core.registry import FLOAT, precompiled
 from ..core.ufunc import compute, compute_out
 from ..libraries.dispatch import real_of
 from ..standard import scans, searching, statistical
@@ -62,6 +63,7 @@ def _filled(x: ndarray, value: float) -> ndarray:
     return out
 
 
+@precompiled(FLOAT, "nansum(a)")
 @replayable
 def nansum(
     x: ArrayLike,
@@ -146,6 +148,7 @@ def nanmin(
     return _extreme("nanmin", MIN, x, axis, keepdims, out)
 
 
+@precompiled(FLOAT, "nanmax(a)")
 @replayable
 def nanmax(
     x: ArrayLike, /, axis: AxisLike = None, *, keepdims: bool = False, out: ndarray | None = None
@@ -233,6 +236,7 @@ def _counted(x: ndarray, axes: tuple[int, ...]) -> ndarray:
     return reduction(_COUNT, x, axes, True, float64, kind=bool_)
 
 
+@precompiled(FLOAT, "nanmean(a)")
 @replayable
 def nanmean(
     x: ArrayLike,
@@ -283,6 +287,7 @@ def nanvar(
     return _nan_variance("nanvar", x, axis, correction if ddof is None else ddof, keepdims, out)
 
 
+@precompiled(FLOAT, "nanstd(m, axis=0)")
 @replayable
 def nanstd(
     x: ArrayLike,

@@ -15,6 +15,7 @@ from ...jit.replay import replayable
 from ...kernels.sort.quantile import element_indices, quantiles_of_sorted
 from ...kernels.sort.sort import can_select, select_rows
 from ...kernels.workspace import unchecked_empty
+from ..core.registry import FLOAT, precompiled
 from ..core.ufunc import store_out
 from ..standard.sorting import lines, sort
 from ..standard.statistical import as_operand
@@ -43,6 +44,7 @@ _METHODS = {
 _EXACT = ("step", "even", "lower", "higher", "nearest")  # the result is an element
 
 
+@precompiled(FLOAT, "quantile(a, 0.3)")
 @replayable
 def quantile(
     x: ArrayLike,
@@ -69,6 +71,7 @@ def quantile(
     return _quantile("quantile", x, q, 1.0, axis, out, method, keepdims, False)
 
 
+@precompiled(FLOAT, "percentile(a, 30)")
 @replayable
 def percentile(
     x: ArrayLike,
@@ -89,6 +92,7 @@ def percentile(
     return _quantile("percentile", x, q, 100.0, axis, out, method, keepdims, False)
 
 
+@precompiled((*FLOAT, "uint8"), "median(a)")
 @replayable
 def median(
     x: ArrayLike,

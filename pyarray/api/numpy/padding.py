@@ -14,6 +14,7 @@ from ...array_convert import asarray
 from ...array_hooks import operation
 from ...dtypes import complex128, float64, int64
 from ...jit.replay import replayable
+from ..core.registry import FLOAT, precompiled
 from ..standard import elementwise
 from ..standard.creation import arange
 from ..standard.indexing import take
@@ -46,6 +47,7 @@ _OPTIONS = {
 }
 
 
+@precompiled(FLOAT, "pad(m, 1)", "pad(a, 3)")
 @replayable
 def pad(x: ArrayLike, pad_width: Any, mode: str = "constant", **options: Any) -> ndarray:
     """A copy of `x` with margins: `pad_width` is a number, a pair (before, after), a pair per axis, or a dict

@@ -9,7 +9,7 @@ from ... import shapes
 from ...array import ndarray
 from ...array_convert import asarray
 from ...jit.replay import replayable
-from ..core.registry import method
+from ..core.registry import FLOAT, REAL, method, precompiled
 from ..core.ufunc import as_operands
 from ..standard.creation import diagonal as diagonal_view
 from ..standard.elementwise import multiply, subtract
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["cross", "diagonal", "dot", "inner", "kron", "outer", "vdot"]
 
 
+@precompiled(FLOAT, "cross(m[:, :3], w[:, :3])")
 @replayable
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> ndarray:
     """Cross products of the vectors of three elements along `axis`; the other axes broadcast.
@@ -121,6 +122,7 @@ def inner(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     return tensordot(a, b, axes=((-1,), (-1,))) if a.ndim and b.ndim else multiply(a, b)
 
 
+@precompiled(REAL, "outer(a, b)")
 @replayable
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """The products of each element of `x1` with each of `x2`, both flattened: a matrix.
@@ -145,6 +147,7 @@ def vdot(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     return vecdot(a.reshape(-1), b.reshape(-1))
 
 
+@precompiled(FLOAT, "kron(m, w)")
 @replayable
 def kron(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """Kronecker product: each element of `x1`, times all of `x2`, in the place of the element.

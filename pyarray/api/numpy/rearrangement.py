@@ -15,6 +15,7 @@ from ...array import empty, ndarray
 from ...array_convert import asarray, asnumpy
 from ...array_hooks import operation
 from ...jit.replay import replayable
+from ..core.registry import FLOAT, precompiled
 from ..core.ufunc import PYTHON, as_array_like
 from ..standard.indexing import take
 from ..standard.manipulation import concat, flip, moveaxis, swapaxes
@@ -350,6 +351,7 @@ def _along(axis: int, start: int, stop: int) -> tuple[slice, ...]:
     return (*(slice(None),) * axis, slice(start, stop))
 
 
+@precompiled(FLOAT, "insert(a, 3, one)")
 def insert(x: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, /, axis: int | None = None) -> ndarray:
     """A copy of `x` with `values` before the indices `obj` (an int, a slice, integers, or a mask) along
     `axis`, flattened for None. Values broadcast and are cast to the dtype of `x`. Raises `IndexError` for an

@@ -14,6 +14,7 @@ from ...array_convert import asarray, to_device
 from ...driver.base import get_device
 from ...dtypes import asdtype, bfloat16, dtype_of
 from ...jit.replay import replayable
+from ..core.registry import REAL, precompiled
 
 if TYPE_CHECKING:
     from ...typing import ArrayLike, DeviceLike, DTypeLike
@@ -51,6 +52,8 @@ class IntegerInfo:
     dtype: np.dtype[Any]
 
 
+@precompiled((*REAL, "bool", "uint8"), "astype(a, float32)")
+@precompiled((*REAL, "bool"), "astype(a, float64)", "astype(a, int64)")
 @replayable
 def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike = None) -> ndarray:
     """`x` cast to `dtype`: fresh, or with `copy=False` `x` itself where it has that dtype and device already.

@@ -9,7 +9,7 @@ from ...array import ndarray
 from ...dtypes import int64
 from ...jit.replay import replayable
 from ...kernels.index import gather
-from ..core.registry import method
+from ..core.registry import ALL, method, precompiled
 from ..core.ufunc import as_array_like, store_out
 from .elementwise import clip, remainder
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["take", "take_along_axis"]
 
 
+@precompiled(ALL, "take(a, i)", "take(m, i[:8] % 30, axis=1)")
 @method
 @replayable
 def take(

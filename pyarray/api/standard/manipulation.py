@@ -19,7 +19,7 @@ from ...array_host import need_data
 from ...dtypes import asdtype, result_type
 from ...jit.replay import replayable
 from ...kernels.index.concatenate import can_concatenate, launch_concat
-from ..core.registry import method
+from ..core.registry import ALL, REAL, method, precompiled
 from ..core.ufunc import as_array_like
 
 if TYPE_CHECKING:
@@ -232,6 +232,7 @@ def _arrays(name: str, sequence: Any) -> list[ndarray]:
     return operands
 
 
+@precompiled(ALL, "concat([a, b])", "concat([m, w], axis=1)")
 @replayable
 def concat(
     arrays: Sequence[ArrayLike] | ndarray, /, axis: AxisLike = 0, *, dtype: DTypeLike = None
@@ -275,6 +276,7 @@ def concat(
 concatenate = concat
 
 
+@precompiled(ALL, "stack([a, b])")
 @replayable
 def stack(arrays: Sequence[ArrayLike] | ndarray, /, axis: int = 0) -> ndarray:
     """The arrays, of one shape, side by side along a new axis, in their common dtype. Raises `ValueError` for
@@ -299,6 +301,7 @@ def stack(arrays: Sequence[ArrayLike] | ndarray, /, axis: int = 0) -> ndarray:
 # ---- repeating
 
 
+@precompiled(REAL, "repeat(a, 2)")
 @method
 @replayable
 def repeat(x: ArrayLike, repeats: ArrayLike, /, axis: AxisLike = None) -> ndarray:
@@ -341,6 +344,7 @@ def _counts(repeats: Any, size: int) -> Any:
     return int(counts.item()) if counts.size == 1 and counts.ndim < 2 else counts.astype(np.int64)
 
 
+@precompiled(REAL, "tile(a, (2,))")
 @replayable
 def tile(x: ArrayLike, repetitions: ShapeLike, /) -> ndarray:
     """Copies of `x` side by side, `repetitions` times along each axis; the shorter of shape and repetitions
@@ -364,6 +368,7 @@ def tile(x: ArrayLike, repetitions: ShapeLike, /) -> ndarray:
     return out.reshape(tuple(map(operator.mul, times, sizes)))
 
 
+@precompiled(REAL, "roll(a, 7)")
 @replayable
 def roll(x: ArrayLike, /, shift: AxisLike, axis: AxisLike = None) -> ndarray:
     """A copy whose elements are moved on by `shift` places along `axis`, around the end; `axis=None` rolls

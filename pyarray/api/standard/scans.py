@@ -12,7 +12,7 @@ from ...jit.replay import replayable
 from ...kernels.elementwise.elementwise import copy_if_aliased
 from ...kernels.reduce.reduce import PROD, SUM, ReduceOp
 from ...kernels.scan.scan import scan_into
-from ..core.registry import method
+from ..core.registry import FLOAT, REAL, method, precompiled
 from ..core.ufunc import PYTHON, as_array_like, compute_out
 from .elementwise import not_equal, subtract
 from .manipulation import broadcast_to, concat
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff"]
 
 
+@precompiled(REAL, "cumulative_sum(m, axis=1)", "cumulative_sum(a)")
 @replayable
 def cumulative_sum(
     x: ArrayLike,
@@ -135,6 +136,7 @@ def _without_shared_buffer(x: ndarray, out: ndarray) -> ndarray:
     return x.copy() if x._buffer is out._buffer else x
 
 
+@precompiled(FLOAT, "diff(a)")
 @replayable
 def diff(
     x: ArrayLike,

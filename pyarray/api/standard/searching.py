@@ -17,7 +17,7 @@ from ...kernels.reduce.arg_extreme import arg_extreme
 from ...kernels.reduce.reduce import COUNT, MAX, MIN, ReduceOp
 from ...kernels.scan import nonzero as scans
 from ...kernels.sort.binary_search import search
-from ..core.registry import method
+from ..core.registry import ALL, REAL, method, precompiled
 from ..core.ufunc import ARRAYS, as_array_like, as_operands, common_device, compute, device_of
 from .elementwise import not_equal
 from .statistical import as_operand, reduce_contiguous, reduction
@@ -30,6 +30,8 @@ __all__ = ["argmax", "argmin", "count_nonzero", "nonzero", "searchsorted", "wher
 _WHERE = MapOp("where", func(lambda c, x, y: x if c else y), raw=(0,))
 
 
+@precompiled(ALL, "where(mask, a, b)")
+@precompiled(REAL, "where(mask, a, one)")
 @overload
 def where(condition: ArrayLike, /) -> tuple[ndarray, ...]: ...
 @overload
@@ -62,6 +64,7 @@ def where(condition: ArrayLike, x1: ArrayLike | None = None, x2: ArrayLike | Non
 where.__pyarray_builtin__ = "where"  # type: ignore[attr-defined]  # in a kernel: a conditional expression
 
 
+@precompiled(REAL, "argmax(a)", "argmax(m, axis=1)")
 @method
 @replayable
 def argmax(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
@@ -77,6 +80,7 @@ def argmax(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) 
     return _arg_extreme("argmax", MAX, x, axis, keepdims)
 
 
+@precompiled(REAL, "argmin(a)")
 @method
 @replayable
 def argmin(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
@@ -110,6 +114,7 @@ def _arg_extreme(name: str, op: ReduceOp, x: Any, axis: int | None, keepdims: bo
     )
 
 
+@precompiled(REAL, "nonzero(a)")
 @method
 def nonzero(x: ArrayLike, /) -> tuple[ndarray, ...]:
     """Positions of the elements that are not zero, in C order: one 1-D int64 array per axis. Raises
@@ -122,6 +127,7 @@ def nonzero(x: ArrayLike, /) -> tuple[ndarray, ...]:
     return scans.nonzero(asarray(x))
 
 
+@precompiled(REAL, "searchsorted(sort(a), b)")
 @method
 @replayable
 def searchsorted(
@@ -175,6 +181,7 @@ def comparable(name: str, x1: ArrayLike, x2: ArrayLike) -> tuple[ndarray, ndarra
     return first.astype(kind, copy=False), second.astype(kind, copy=False)
 
 
+@precompiled((*REAL, "bool"), "count_nonzero(a)")
 @replayable
 def count_nonzero(x: ArrayLike, /, axis: AxisLike = None, *, keepdims: bool = False) -> ndarray:
     """Number of elements over `axis` (None: all, an int, or a tuple of ints) that are not zero, as int64.

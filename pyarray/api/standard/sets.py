@@ -14,6 +14,7 @@ from ...kernels.index.gather import take
 from ...kernels.scan.nonzero import nonzero
 from ...kernels.sort import binary_search as kernels
 from ...kernels.sort.unique import unique_sorted
+from ..core.registry import REAL, precompiled
 from .creation import arange
 from .elementwise import not_equal
 from .manipulation import concat
@@ -65,6 +66,7 @@ def unique_all(x: ArrayLike, /) -> UniqueAll:
     return UniqueAll(groups.values(), groups.first(), groups.inverse().reshape(x._shape), groups.counts())
 
 
+@precompiled(REAL, "unique_counts(a)")
 def unique_counts(x: ArrayLike, /) -> UniqueCounts:
     """The distinct elements of `x` in order, and how often each occurs (int64). Each NaN is distinct.
 
@@ -88,6 +90,7 @@ def unique_inverse(x: ArrayLike, /) -> UniqueInverse:
     return UniqueInverse(groups.values(), groups.inverse().reshape(x._shape))
 
 
+@precompiled(REAL, "unique_values(a)")
 def unique_values(x: ArrayLike, /) -> ndarray:
     """The distinct elements of `x` in order, as a 1-D array. Each NaN is distinct.
 
@@ -98,6 +101,7 @@ def unique_values(x: ArrayLike, /) -> ndarray:
     return _sorted_groups(as_operand("unique_values", x, "biufc"), False, False)[0]
 
 
+@precompiled(("float64", "int64"), "unique(m, axis=0)")
 def unique(
     x: ArrayLike,
     /,
@@ -186,6 +190,7 @@ class _Slices(_Groups):
         return found.transpose(order)
 
 
+@precompiled(REAL, "isin(a, b[:50])")
 @replayable
 def isin(
     x1: ArrayLike,

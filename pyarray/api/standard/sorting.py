@@ -14,7 +14,7 @@ from ...dtypes import complex64, complex128, int8, int64
 from ...jit.replay import replayable
 from ...kernels.sort import sort as kernels
 from ...kernels.workspace import unchecked_empty
-from ..core.registry import method
+from ..core.registry import MANY, REAL, method, precompiled
 from ..core.ufunc import as_array_like
 from .elementwise import add, imag, isnan, negative, real
 from .statistical import as_operand
@@ -28,6 +28,8 @@ __all__ = ["argpartition", "argsort", "lexsort", "partition", "sort", "sort_comp
 _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable")
 
 
+@precompiled(REAL, "sort(a)", size=MANY)
+@precompiled(REAL, "sort(a)", "sort(m, axis=0)")
 @replayable
 def sort(
     x: ArrayLike,
@@ -74,6 +76,8 @@ def sort_complex(a: ArrayLike, /) -> ndarray:
     return found.astype(kind, copy=False)
 
 
+@precompiled(REAL, "argsort(a)", size=MANY)
+@precompiled(REAL, "argsort(a)")
 @method
 @replayable
 def argsort(

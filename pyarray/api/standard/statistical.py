@@ -30,7 +30,7 @@ from ...kernels.reduce.reduce import (
     reduce_into,
 )
 from ...memory.buffer import Buffer
-from ..core.registry import method
+from ..core.registry import ALL, FLOAT, MANY, REAL, method, precompiled
 from ..core.ufunc import PYTHON, can_hold, compute, compute_out, operand
 from .elementwise import UFUNCS, not_equal
 from .manipulation import broadcast_to
@@ -225,6 +225,9 @@ def total_dtype(x: ndarray, dtype: Any) -> DType:
     return {"b": int64, "i": int64, "u": uint64}.get(x._dtype.kind, x._dtype)
 
 
+@precompiled(REAL, "sum(a)", size=MANY)
+@precompiled((*ALL, "uint8"), "sum(a)")
+@precompiled(REAL, "sum(m, axis=0)", "sum(m, axis=1)")
 @method
 @replayable
 def sum(
@@ -255,6 +258,7 @@ def sum(
     return reduction(SUM, x, axis, keepdims, total, None, out, plain, initial, where)
 
 
+@precompiled(REAL, "prod(a)")
 @method
 @replayable
 def prod(
@@ -284,6 +288,7 @@ def prod(
     return reduction(PROD, x, axis, keepdims, total_dtype(x, dtype), None, out, plain, initial, where)
 
 
+@precompiled(REAL, "max(a)", "max(m, axis=0)", "max(m, axis=1)")
 @method
 @replayable
 def max(
@@ -310,6 +315,7 @@ def max(
     return reduction(MAX, x, axis, keepdims, x._dtype, None, out, plain, initial, where)
 
 
+@precompiled(REAL, "min(a)", "min(m, axis=0)", "min(m, axis=1)")
 @method
 @replayable
 def min(
@@ -336,6 +342,9 @@ def min(
     return reduction(MIN, x, axis, keepdims, x._dtype, None, out, plain, initial, where)
 
 
+@precompiled((*REAL, "uint8"), "mean(m, axis=0)")
+@precompiled((*REAL, "bool"), "mean(a)")
+@precompiled(FLOAT, "mean(m, axis=1)")
 @method
 @replayable
 def mean(

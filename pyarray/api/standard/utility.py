@@ -8,7 +8,7 @@ from ...array import ndarray
 from ...dtypes import bool_
 from ...jit.replay import replayable
 from ...kernels.reduce.reduce import ALL, ANY
-from ..core.registry import method
+from ..core.registry import REAL, method, precompiled
 from .statistical import as_operand, reduce_contiguous, reduction
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["all", "any"]
 
 
+@precompiled(("bool",), "any(m, axis=0)", "any(m, axis=1)")
+@precompiled((*REAL, "bool"), "any(a)")
 @method
 def any(
     x: ArrayLike,
@@ -40,6 +42,8 @@ def any(
     return _along("any", x, axis, keepdims, out, plain, where)
 
 
+@precompiled(("bool",), "all(m, axis=0)", "all(m, axis=1)")
+@precompiled((*REAL, "bool"), "all(a)")
 @method
 def all(
     x: ArrayLike,
