@@ -108,9 +108,9 @@ def checked(function: Callable[..., Any], skip: int = 0) -> Callable[..., Any]:
     """The function, which refuses unknown keywords in our words; the same one for each call. One that takes
     `**unknown` refuses them by itself, and gets the signature of its other parameters; what is checked already, or
     another library's, stays as it is. The first `skip` parameters have no names for callers."""
-    if not isinstance(function, types.FunctionType) or not _within("pyarray", function):
+    if not isinstance(function, types.FunctionType) or CHECKED in function.__dict__:
         return function
-    if hasattr(function, CHECKED):
+    if not _within("pyarray", function):
         return function
     if function.__code__.co_flags & inspect.CO_VARKEYWORDS and _refuses_itself(function.__code__):
         return _declared(function)
@@ -167,11 +167,9 @@ def install(public: dict[str, Any] | type, names: Iterable[str] | None = None) -
     found: Any = vars(public) if is_class else public
     for name in names or found.get("__all__") or list(found):
         function = found[name]
-        if (
-            name[0] == "_"
-            or not isinstance(function, types.FunctionType)
-            or _within("pyarray.lang", function)
-        ):
+        if name[0] == "_" or not isinstance(function, types.FunctionType):
+            continue
+        if CHECKED in function.__dict__ or _within("pyarray.lang", function):
             continue
         made = checked(function, int(is_class)) if not is_class or _has_keywords(function) else function
         if made is function:
