@@ -94,7 +94,7 @@ for name in ("numpy", "pyarray"):
     counts.append(found)
 print(*counts)
 """
-SHARE = 0.68  # of the instructions of NumPy's import
+SHARE = 0.7  # of the instructions of NumPy's import
 
 
 def test_importing_stays_cheap():
