@@ -81,6 +81,7 @@ def rounded_dtype(node: Node, row: Pointwise, k: int) -> torch.dtype | None:
 def _promoted(node: Node) -> tuple[torch.dtype, torch.dtype]:
     """The dtype that the first two operands are computed in, and their common one."""
     operands = [x.meta["val"] if isinstance(x, Node) else x for x in node.args[:2]]
+    operands = [x for x in operands if not isinstance(x, torch.dtype)]  # of a cast
     return elementwise_dtypes(*operands, type_promotion_kind=ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT)
 
 

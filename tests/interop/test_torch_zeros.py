@@ -47,7 +47,10 @@ def check(functions, *operands):
 
     compiled = torch.compile(together, backend="pyarray", dynamic=False)
     for name, want, got in zip(functions, together(*operands), compiled(*operands), strict=True):
-        same = (want == got) & (torch.signbit(want) == torch.signbit(got))
+        # the last digit of a root is the library's that torch was built with
+        same = torch.isclose(want, got, rtol=4 * torch.finfo(want.dtype).eps, atol=0) & (
+            torch.signbit(want) == torch.signbit(got)
+        )
         wrong = (~(same | (torch.isnan(want) & torch.isnan(got)))).nonzero().flatten()
         assert not wrong.numel(), (name, [x[wrong] for x in operands], want[wrong], got[wrong])
 
