@@ -127,7 +127,7 @@ def test_out(device):
 
 
 def test_activations_that_are_kept_are_bounded(device, monkeypatch):
-    monkeypatch.setattr(fused_gemm, "_ways", BoundedCache(2))
+    monkeypatch.setattr(fused_gemm, "_replayed", BoundedCache(2))
     monkeypatch.setattr(gemm_epilogue, "_kernels", BoundedCache(2))
 
     def shift(n):
@@ -140,7 +140,7 @@ def test_activations_that_are_kept_are_bounded(device, monkeypatch):
     a = pa.ones((2, 2), device=device)
     for n in (1, 2, 3, 1):
         assert pa.gemm(a, a, activation=shift(n)).tolist() == [[2.0 + n] * 2] * 2
-    assert len(fused_gemm._ways) == 2
+    assert len(fused_gemm._replayed) == 2
     assert len(gemm_epilogue._kernels) in (0, 2)
 
 
