@@ -26,9 +26,9 @@ def _elementwise(w: KernelWriter) -> KernelText:
     for array, node in zip(w.outputs, w.realized, strict=True):
         found, _ = w.value(node, group.index[node])
         stores.append(f"{array.name}[<{array.name}>] = {found}")
-    w.locate()
+    w.compute_addresses()
     order = by_stride(list(group.digits.sizes), w.outputs[0].factors, w.fusion.hints)
-    w._settle([order])
+    w._collapse_axes([order])
     ndim = len(w.axes)
     tiled = ndim >= 2 and any(_is_transposed(a, ndim) for a in w.inputs)
     if tiled:

@@ -91,7 +91,7 @@ class KernelWriter:
     def __init__(self, fusion: Fusion, group: FusionGroup, realized: Sequence[Node], grid: bool):
         self.fusion, self.group, self.grid = fusion, group, grid
         self.realized = [n for n in group.nodes if n in realized]
-        self.full = [n for n in self.realized if n not in group.rows]
+        self.per_element = [n for n in self.realized if n not in group.rows]
         self.inputs: list[Array] = []
         self.numbers: list[sympy.Expr] = []
         self.parameter_index: dict[Any, int] = {}  # of numbers, by what they are
@@ -148,7 +148,7 @@ class KernelWriter:
         self.scope[f"{name}_t"] = BY_NAME[name]
         return f"{name}_t"
 
-    def _fresh(self) -> str:
+    def _new_variable(self) -> str:
         self.count += 1
         return f"t{self.count}"
 
@@ -207,7 +207,7 @@ class KernelWriter:
                 expression_text = self._computed(node, index)
             else:
                 expression_text = self._loaded(node, index)
-            name = self._fresh()
+            name = self._new_variable()
             section.lines.append(f"{name} = {expression_text}")
             section.known[key] = name
         return section.known[key], kind.name
@@ -300,12 +300,12 @@ class KernelWriter:
 
     # ---- loops
 
-    def locate(self) -> None:
+    def compute_addresses(self) -> None:
         """To be called when all values are written: no digit is split from here on."""
         for array in (*self.outputs, *self.inputs):
             self._compute_address(array)
 
-    def _settle(self, order: list[list[sympy.Symbol]]) -> list[list[Axis]]:
+    def _collapse_axes(self, order: list[list[sympy.Symbol]]) -> list[list[Axis]]:
         """Axes from the digits of each part of `order`; layouts of all arrays along them."""
         self.computed_indices = list(self.group.digits.current(self.computed_indices))
         for x in self.computed_indices:

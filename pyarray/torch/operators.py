@@ -267,13 +267,13 @@ def pointwise_text(node: Node) -> str | None:
 
 @dataclass(frozen=True)
 class Reduction:
-    """`update` of an accumulator `{0}` by an element `{1}`; `start` by type. `flag`: of truth values.
+    """`update` of an accumulator `{0}` by an element `{1}`; `identity` by type. `boolean`: of truth values.
     `mean`: divided by the count. `order_dependent`: in another order floats may give NaN in the place of a number,
     since one partial result overflows and another is 0."""
 
     update: str
-    start: Callable[[DType], str]
-    flag: bool = False
+    identity: Callable[[DType], str]
+    boolean: bool = False
     mean: bool = False
     order_dependent: bool = False
 
@@ -294,8 +294,8 @@ def _highest(dtype: DType) -> str:
 _SUM = Reduction("{0} + {1}", lambda _: "0")
 _MEAN = Reduction("{0} + {1}", lambda _: "0", mean=True)
 _MAX, _MIN = Reduction("max({0}, {1})", _lowest), Reduction("min({0}, {1})", _highest)
-_ANY = Reduction("max({0}, {1})", lambda _: "0", flag=True)
-_ALL = Reduction("min({0}, {1})", lambda _: "1", flag=True)
+_ANY = Reduction("max({0}, {1})", lambda _: "0", boolean=True)
+_ALL = Reduction("min({0}, {1})", lambda _: "1", boolean=True)
 _PROD = Reduction("{0} * {1}", lambda _: "1", order_dependent=True)
 REDUCTIONS: dict[Any, Reduction] = {
     **dict.fromkeys(_overloads("sum", "default", "dim_IntList"), _SUM),

@@ -84,7 +84,7 @@ def product_text(fusion: Fusion, product: ProductGroup) -> ProductText:
     first, end = product.nodes[0], product.nodes[-1]
     w = _EpilogueWriter(fusion, product, [end], False)
     result, _ = w.value(end, product.index[end])
-    w.locate()
+    w.compute_addresses()
     if w.numbers or w.computed_indices:
         raise NotAnEpilogue("it needs sizes or places")
     kind = w.outputs[0].kind

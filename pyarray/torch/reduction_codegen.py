@@ -36,9 +36,9 @@ def _cuts(w: KernelWriter) -> bool:
         return False
     if not w.grid:
         row = product(n for d, n in group.digits.sizes.items() if d in w.inner)
-        return not w.full and not (row.is_Integer and row <= SHORT)
+        return not w.per_element and not (row.is_Integer and row <= SHORT)
     count, row = row_extents(group, w.fusion.hints)
-    return (count < FEW or row > ROW_FITS) and not any(group.level[n] for n in w.full)
+    return (count < FEW or row > ROW_FITS) and not any(group.level[n] for n in w.per_element)
 
 
 def _accumulator(w: KernelWriter, node: Node) -> tuple[Reduction, str, str]:
@@ -46,16 +46,16 @@ def _accumulator(w: KernelWriter, node: Node) -> tuple[Reduction, str, str]:
     row = REDUCTIONS[node.target]
     kind = library_dtype(opmath_dtype(tensor(node).dtype))
     assert kind is not None
-    name = "int32" if row.flag else kind.name
-    start = row.start(kind)
+    name = "int32" if row.boolean else kind.name
+    start = row.identity(kind)
     return row, name, f"{w._type(name)}({start})"
 
 
-def _element(w: KernelWriter, node: Node, index: Index, kind: str, flag: bool) -> str:
+def _element(w: KernelWriter, node: Node, index: Index, kind: str, boolean: bool) -> str:
     source = node.args[0]
     assert isinstance(source, Node)
     found, own = w.value(source, index)
-    if flag:
+    if boolean:
         found = found if own == "bool" else f"({found} != {w._type(own)}(0))"
     return found if own == kind else f"{w._type(kind)}({found})"
 
@@ -65,7 +65,7 @@ def _finished(w: KernelWriter, node: Node, acc: str, count: sympy.Expr) -> str:
     out = library_dtype(tensor(node).dtype)
     assert out is not None
     row = REDUCTIONS[node.target]
-    if row.flag:
+    if row.boolean:
         return f"{acc} != 0" if out.name == "bool" else f"{w._type(out.name)}({acc} != 0)"
     if row.mean:
         kind = library_dtype(opmath_dtype(tensor(node).dtype))
@@ -77,7 +77,7 @@ def _finished(w: KernelWriter, node: Node, acc: str, count: sympy.Expr) -> str:
 def _orders(w: KernelWriter) -> tuple[list[sympy.Symbol], list[sympy.Symbol]]:
     """Outer and inner digits, in the order of the arrays that have most of them."""
     group = w.group
-    w.locate()
+    w.compute_addresses()
     inner = [d for d in group.digits.sizes if d in w.inner]
     outer = [d for d in group.digits.sizes if d not in w.inner]
     arrays = [a for a in (*w.outputs, *w.inputs) if a.flat is None]
@@ -107,12 +107,12 @@ def _rows(w: KernelWriter) -> KernelText:
         w.section = section
         for node in (r for r in group.reductions() if group.level[r] == level):
             row, kind, start = _accumulator(w, node)
-            element = _element(w, node, group.source[node], kind, row.flag)
+            element = _element(w, node, group.source[node], kind, row.boolean)
             acc = f"acc{accumulators}"
             accumulators += 1
             starts.append(f"{acc} = {start}")
             updates.append(f"{acc} = {row.update.format(acc, element)}")
-            name = w._fresh()
+            name = w._new_variable()
             ends.append(f"{name} = {_finished(w, node, acc, count)}")
             w.row.known[node] = name
         parts.append((w.row.lines + starts, section, updates))
@@ -127,7 +127,7 @@ def _rows(w: KernelWriter) -> KernelText:
         for before, block, updates in parts
         for line in (*before, *(("<inner>", *block.lines) if block is not None else ()), *updates)
     ]  # with marks: what stands in a loop of one form may stand before it in another
-    (outer, inner), _ = w.reuse_loop_nest(w._settle(list(_orders(w))), False, [*raw, "<row>", *more])
+    (outer, inner), _ = w.reuse_loop_nest(w._collapse_axes(list(_orders(w))), False, [*raw, "<row>", *more])
     variables = [f"i{k}" for k in range(len(outer))] + [f"j{k}" for k in range(len(inner))]
     js = variables[len(outer) :]
     sizes = [w.extent(k, axis.size) for k, axis in enumerate((*outer, *inner))]
@@ -165,7 +165,7 @@ def _stored_early(w: KernelWriter, parts: Sequence[Part], last: Section) -> tupl
     assert section is not None
     for node in section.known.keys() & last.known.keys() & set(w.group.nodes):
         for array, result in zip(w.outputs, w.realized, strict=True):
-            same = result in w.full and result is not node and array.kind == _kind(node)
+            same = result in w.per_element and result is not node and array.kind == _kind(node)
             if same and node.target in EXPENSIVE and _index(w, node) == _index(w, result):
                 updates.append(f"{array.name}[<{array.name}>] = {section.known[node]}")
                 return node, array
@@ -227,7 +227,7 @@ def _in_pieces(w: KernelWriter) -> KernelText:
     results: list[tuple[Node, str]] = []
     for k, node in enumerate(group.reductions()):
         row, kind, start = _accumulator(w, node)
-        element = _element(w, node, group.source[node], kind, row.flag)
+        element = _element(w, node, group.source[node], kind, row.boolean)
         partials.append(Array(f"part{k}", None, kind))
         starts.append(f"acc{k} = {start}")
         updates.append(f"acc{k} = {row.update.format(f'acc{k}', element)}")
@@ -240,7 +240,7 @@ def _in_pieces(w: KernelWriter) -> KernelText:
     before, w.row.lines = w.row.lines, []
     w.row.known.clear()
     for node, acc in results:
-        name = w._fresh()
+        name = w._new_variable()
         second.append(f"{name} = {_finished(w, node, acc, count)}")
         w.row.known[node] = name
     w.section = w.row
@@ -250,7 +250,7 @@ def _in_pieces(w: KernelWriter) -> KernelText:
     ]  # fmt: skip
     block = [*before, *section.lines, *along]
     raw = [*block, *updates, *second, *w.row.lines, *stores]
-    outer, inner = w._settle(list(_orders(w)))
+    outer, inner = w._collapse_axes(list(_orders(w)))
     if group.columns:
         w.arrange([*outer[:-1], *inner, *outer[-1:]])
         (first, inner, final), _ = w.reuse_loop_nest([outer[:-1], inner, outer[-1:]], True, raw)
@@ -263,11 +263,11 @@ def _in_pieces(w: KernelWriter) -> KernelText:
     variables = [f"i{k}" for k in range(len(outer))]
     sizes = [w.extent(k, axis.size) for k, axis in enumerate(outer)]
     lead, last = (variables[:-1], variables[-1:]) if group.columns else (variables, [])
-    place = ", ".join([*lead, "piece", *last])
+    partial_index = ", ".join([*lead, "piece", *last])
     pieces = f"part0.shape[{len(lead)}]"
     with out.block(_over(variables, sizes)):
         out.lines(starts)
-        _over_pieces(out, w, pieces, [x.replace("<part>", place) for x in combined], starts, updates)
+        _over_pieces(out, w, pieces, [x.replace("<part>", partial_index) for x in combined], starts, updates)
         named = [*lead, *[""] * len(inner), *last]
         out.lines(w._named([*second, *w.row.lines, *stores], named))
     return KernelText(
@@ -336,10 +336,10 @@ def _chunked(
     """Sums of short runs, which are then added up: a long one in few accumulators loses digits."""
     with out.block(f"for c in range({low}, {high}, {chunk})"):
         out.lines(s.replace("acc", "run") for s in starts)
-        reach = f"range(c, min(c + {chunk}, {high}))"
+        loop_range = f"range(c, min(c + {chunk}, {high}))"
         if chunk == CHUNK:  # several accumulators, which cost more than a few elements
-            reach = f"unordered({reach})"
-        with out.block(f"for {j} in {reach}"):
+            loop_range = f"unordered({loop_range})"
+        with out.block(f"for {j} in {loop_range}"):
             out.lines(line.replace("acc", "run") for line in lines)
         # acc = op(acc, element) with the run in the element's place
         out.lines(_join(update.partition(" = ")[0], update) for update in updates)
@@ -365,7 +365,7 @@ def _columns(
     step, bounds = _cut(w, outer, inner, len(lead))
     sizes = [f"part0.shape[{k}]" for k in range(len(outer) + 1)]
     lines = w._named([*block, *updates], [*lead, *js, last])
-    place = ", ".join([*lead, "piece", last])
+    partial_index = ", ".join([*lead, "piece", last])
     ranges = [("low", "high"), *(("0", w.extent(k, a.size)) for k, a in enumerate(inner[1:], len(outer) + 1))]
     headers = [f"for {j} in range({low}, {high})" for j, (low, high) in zip(js, ranges, strict=True)]
     out.line(step)
@@ -374,17 +374,17 @@ def _columns(
             out.lines([*bounds, *starts])
             with out.nest(headers):
                 out.lines(lines)
-            out.lines(f"part{k}[{place}] = acc{k}" for k in range(count))
+            out.lines(f"part{k}[{partial_index}] = acc{k}" for k in range(count))
         return
     blocks = f"({sizes[-1]} + {COLUMNS - 1}) // {COLUMNS}"
-    reach = f"for {last} in range(block * {COLUMNS}, min(block * {COLUMNS} + {COLUMNS}, {sizes[-1]}))"
+    loop_range = f"for {last} in range(block * {COLUMNS}, min(block * {COLUMNS} + {COLUMNS}, {sizes[-1]}))"
     with out.block(_over([*lead, "piece", "block"], [*sizes[:-1], blocks])):
         out.lines(bounds)
-        with out.block(reach):
-            out.lines(f"part{k}[{place}] = {s.partition(' = ')[2]}" for k, s in enumerate(starts))
-        with out.nest([*headers, reach]):
+        with out.block(loop_range):
+            out.lines(f"part{k}[{partial_index}] = {s.partition(' = ')[2]}" for k, s in enumerate(starts))
+        with out.nest([*headers, loop_range]):
             for line in lines:
                 for k in range(count):
                     if line.startswith(f"acc{k} = "):
-                        line = line.replace(f"acc{k}", f"part{k}[{place}]")
+                        line = line.replace(f"acc{k}", f"part{k}[{partial_index}]")
                 out.line(line)
