@@ -32,7 +32,8 @@ class Docstring(str):
 
     >>> def double(x: ArrayLike, /) -> ndarray:
     ...     "Twice `x`. Raises `TypeError` for text."
-    >>> print(Docstring(double.__doc__, double))
+    >>> _set(double, 0)
+    >>> print(double.__doc__)
     Twice `x`.
     <BLANKLINE>
     Parameters
@@ -54,13 +55,6 @@ class Docstring(str):
     _skip = 0
     _text: str | None = None
 
-    def __new__(cls, prose: str, function: Any, skip: int = 0) -> Docstring:
-        made = super().__new__(cls, prose)
-        made._function = function
-        if skip:
-            made._skip = skip
-        return made
-
     @property
     def text(self) -> str:
         """The prose and the sections."""
@@ -77,12 +71,13 @@ def install(namespace: dict[str, Any], names: Iterable[str] | None = None) -> No
     """Gives the public functions of a module, or those of these `names`, docstrings with sections, and so the
     methods of its classes."""
     for name in names or namespace.get("__all__") or list(namespace):
-        found = namespace[name]
-        if name[0] == "_" or not str(getattr(found, "__module__", "")).startswith("pyarray"):
+        if name[0] == "_":
             continue
-        if isinstance(found, types.FunctionType):
-            _set(found, 0)
-        elif isinstance(found, type):
+        found = namespace[name]
+        if type(found) is types.FunctionType:
+            if found.__module__.startswith("pyarray"):
+                _set(found, 0)
+        elif isinstance(found, type) and found.__module__.startswith("pyarray"):
             for attribute, method in vars(found).items():
                 inner = getattr(method, "__func__", method)
                 if isinstance(inner, types.FunctionType) and attribute[0] != "_":
@@ -93,7 +88,9 @@ def _set(function: Any, skip: int) -> None:
     doc = function.__doc__
     if type(doc) is not str:
         return
-    made, inner = Docstring(doc, function, skip), function
-    while inner is not None and inner.__doc__ is doc:  # what it wraps, too, which mkdocs reads
-        inner.__doc__ = made
-        inner = vars(inner).get("__wrapped__")
+    function.__doc__ = made = Docstring(doc)
+    made._function = function
+    if skip:
+        made._skip = skip
+    while (function := function.__dict__.get("__wrapped__")) and function.__doc__ is doc:
+        function.__doc__ = made  # what it wraps, too, which mkdocs reads
