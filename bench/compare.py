@@ -72,11 +72,7 @@ def changes(part: str, now: Sequence[Row], before: Sequence[Row], quick: bool = 
     """Of all cases that both runs have; `quick`: if one of them was."""
     known = {row.key: row for row in before}
     pairs = [(row, known[row.key]) for row in now if row.key in known]
-    return [
-        found
-        for row, old in pairs
-        if (found := change(part, row, old, QUICK if quick else FLOOR)) is not None
-    ]
+    return [found for row, old in pairs if (found := change(part, row, old, QUICK if quick else FLOOR)) is not None]
 
 
 def differences(now: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:

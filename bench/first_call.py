@@ -119,18 +119,14 @@ def _first_use(name: str, warmed: str, processes: int) -> list[dict[str, float]]
     found = []
     for _ in range(processes):
         with tempfile.TemporaryDirectory(prefix="bench-cache-") as cache:
-            said = _python(
-                "-m", "bench.first_call", "function", name, PYARRAY_CACHE_DIR=cache, PYARRAY_WARMED=warmed
-            )
+            said = _python("-m", "bench.first_call", "function", name, PYARRAY_CACHE_DIR=cache, PYARRAY_WARMED=warmed)
             found.append(json.loads(said.splitlines()[-1]))
     return found
 
 
 def _python(*arguments: str, **settings: str) -> str:
     command, environment = [sys.executable, *arguments], os.environ | settings
-    return subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
-    ).stdout
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
 
 
 def function(name: str) -> None:

@@ -183,9 +183,7 @@ def vectors(torch: Any, measure: Callable[[Callable[[], Any]], Times], quick: bo
             }
             rates = [f"{x.nbytes / t.median / 1e9:.0f}" for t in (own, other)]
             lines.append([f"{dtype} {case}", *rates, f"{other.median / own.median:.3f}"])
-            rows.append(
-                Row("a row or a column times a matrix", f"{dtype} {case}", times, None, 2.0 * 8192**2)
-            )
+            rows.append(Row("a row or a column times a matrix", f"{dtype} {case}", times, None, 2.0 * 8192**2))
     print(aligned(lines) + "\n", flush=True)
     return rows
 

@@ -43,9 +43,7 @@ def _arrays() -> list[Any]:
     return [pa.asarray(np.ones(2 * N, np.float32)) for _ in range(3)]
 
 
-def _calls(
-    k: Callable[..., Any] | None, arrays: Callable[[], list[Any]], f: Any = 2.0
-) -> dict[str, Callable[[], Any]]:
+def _calls(k: Callable[..., Any] | None, arrays: Callable[[], list[Any]], f: Any = 2.0) -> dict[str, Callable[[], Any]]:
     """Calls of `k` with no, one and three fresh views, by name."""
     if k is None:
         return {}
@@ -80,9 +78,7 @@ def cached(budget: float = 1.0) -> list[Row]:
         times = race({name: those.get(case) for name, those in calls.items()}, budget)
         own, empty = times["pyarray"], times["empty call"]
         facts = {"over the call itself": own.min - empty.min} if own and empty else {}
-        rows.append(
-            Row("launch", f"k(a, b, c, 2.0), {case}", times, 37 / 5, against=("quadrants",), facts=facts)
-        )
+        rows.append(Row("launch", f"k(a, b, c, 2.0), {case}", times, 37 / 5, against=("quadrants",), facts=facts))
     return rows
 
 
@@ -134,9 +130,7 @@ def first_calls(repeats: int = 3) -> list[Row]:
                     if facts is not None:
                         found[case].append(facts["launch"])
         for case, seconds in found.items():
-            rows[case][library] = (
-                Times(min(seconds), statistics.median(seconds), len(seconds), 1) if seconds else None
-            )
+            rows[case][library] = Times(min(seconds), statistics.median(seconds), len(seconds), 1) if seconds else None
     return [Row("first call", case, times, 1.0) for case, times in rows.items()]
 
 
@@ -163,19 +157,13 @@ def imports(repeats: int = 5) -> list[Row]:
         for name in names:
             if name in ("pyarray", "numpy") or turn < 2:
                 found[name].append(_import_time(name))
-    times: dict[str, Times | None] = {
-        n: Times(min(s), statistics.median(s), len(s), 1) for n, s in found.items()
-    }
+    times: dict[str, Times | None] = {n: Times(min(s), statistics.median(s), len(s), 1) for n, s in found.items()}
     return [Row("import", "import", times, against=())]
 
 
 def _import_time(name: str) -> float:
-    code = (
-        f"import time; t = time.perf_counter(); import {name}; t = time.perf_counter() - t; print(); print(t)"
-    )
-    out = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout
+    code = f"import time; t = time.perf_counter(); import {name}; t = time.perf_counter() - t; print(); print(t)"
+    out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return float(out.strip().splitlines()[-1])
 
 

@@ -34,9 +34,7 @@ def table(head: Sequence[str], lines: Iterable[Sequence[str]], kinds: Sequence[s
     for first, *rest in lines:
         cells = "".join(tag("td", cell, kind) for cell, kind in zip(rest, kinds[1:], strict=True))
         body.append(f'<tr><th scope="row">{first}</th>{cells}</tr>')
-    return (
-        f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{"".join(body)}</tbody></table></div>'
-    )
+    return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{"".join(body)}</tbody></table></div>'
 
 
 def ratio_text(ratio: float | None) -> str:
@@ -83,20 +81,14 @@ def compared(name: str, part: Part, rows: Sequence[Row], earlier: Part | None) -
 
 def said(parts: Mapping[str, Part], earlier: Mapping[str, Part]) -> str:
     """The changes, for a terminal."""
-    found = [
-        c
-        for name, part in parts.items()
-        for c in compared(name, part, compare.rows_of(part), earlier.get(name))
-    ]
+    found = [c for name, part in parts.items() for c in compared(name, part, compare.rows_of(part), earlier.get(name))]
     if not found:
         return "(no earlier run to compare with)"
     moved = sorted((c for c in found if c.moved), key=lambda c: c.factor)
     lines = [f"of {len(found)} cases {len(moved)} moved by more than the noise, in relation to their peers"]
     for c in moved:
         where = f"{c.part}: {c.row.case}, {c.row.group}"
-        lines.append(
-            f"  {c.before:7.2f} → {c.now:7.2f}  {percent(c.factor):>8}  (± {c.noise * 100:.0f} %)  {where}"
-        )
+        lines.append(f"  {c.before:7.2f} → {c.now:7.2f}  {percent(c.factor):>8}  (± {c.noise * 100:.0f} %)  {where}")
     return "\n".join(lines)
 
 
@@ -130,9 +122,7 @@ def when(part: Part) -> str:
     return ", ".join([text, *more])
 
 
-def summary(
-    parts: Mapping[str, Part], rows: Mapping[str, list[Row]], moves: Mapping[str, list[Change]]
-) -> str:
+def summary(parts: Mapping[str, Part], rows: Mapping[str, list[Row]], moves: Mapping[str, list[Change]]) -> str:
     """A line for each part."""
     means = {name: geometric_mean(found) for name, found in rows.items()}
     scale, lines = plots.bar_scale([m for m in means.values() if m]), []
@@ -173,14 +163,10 @@ def problems(parts: Mapping[str, Part], rows: Mapping[str, list[Row]]) -> str:
         for row in found:
             if why := row.why.get(SUBJECT):
                 lines.append(f"<b>pyarray</b> has no time for {escape(f'{name}, {row.case}')}: {escape(why)}")
-    return (
-        tag("h2", "What is missing") + tag("ul", "".join(tag("li", line) for line in lines)) if lines else ""
-    )
+    return tag("h2", "What is missing") + tag("ul", "".join(tag("li", line) for line in lines)) if lines else ""
 
 
-def comparison(
-    parts: Mapping[str, Part], earlier: Mapping[str, Part], moves: Mapping[str, list[Change]]
-) -> str:
+def comparison(parts: Mapping[str, Part], earlier: Mapping[str, Part], moves: Mapping[str, list[Change]]) -> str:
     """Cases that moved, the slowest first."""
     found = [c for part in moves.values() for c in part]
     title = tag("h2", "What moved", "")
@@ -194,12 +180,7 @@ def comparison(
         f"against the run of {then}. The noise is what the spread of the samples says, of ours and of the "
         "best peer in both runs, and what differs from process to process."
     )
-    notes = {
-        text: None
-        for name in moves
-        if moves[name]
-        for text in compare.differences(parts[name], earlier[name])
-    }
+    notes = {text: None for name in moves if moves[name] for text in compare.differences(parts[name], earlier[name])}
     note = tag("p", "Other than then: " + escape("; ".join(notes)) + ".", "warn") if notes else ""
     lines = [
         [
@@ -264,9 +245,7 @@ def group(title: str, rows: Sequence[Row], changed: Mapping[Any, Change]) -> str
     parts = [shares(row) for row in rows if row.against == () and row.times.get(SUBJECT)]
     if not raced:
         return "".join(parts)
-    scale = plots.bar_scale(
-        [x for r in raced for x in (r.ratio(), r.ratio("median"), r.target) if x is not None]
-    )
+    scale = plots.bar_scale([x for r in raced for x in (r.ratio(), r.ratio("median"), r.target) if x is not None])
     lines = [line(row, scale, changed.get(row.key)) for row in raced]
     mean = geometric_mean(raced)
     count, _, rest = title.partition(" ")
@@ -284,9 +263,7 @@ def line(row: Row, scale: plots.Scale, change: Change | None) -> list[str]:
     assert ratio is not None
     kind = "free" if row.target is None else "low" if row.missed else "good"
     facts = "".join(f"; {name}: {fact_text(value)}" for name, value in row.facts.items())
-    drawn = plots.bar(
-        ratio, typical, row.target, scale, kind, f"{row.case}: {ratio:.2f} times {best}'s speed{facts}"
-    )
+    drawn = plots.bar(ratio, typical, row.target, scale, kind, f"{row.case}: {ratio:.2f} times {best}'s speed{facts}")
     since = "" if change is None else tag("span", percent(change.factor), "dim")
     if change is not None and change.moved:
         since = tag("b", percent(change.factor), "up" if change.factor > 1 else "down")
@@ -328,14 +305,11 @@ def growth(rows: Sequence[Row]) -> str:
         return ""
     names = list(dict.fromkeys(peer for found in several.values() for row in found for peer in row.peers))
     colours = {name: k % 6 for k, name in enumerate(names)}
-    legend = "".join(
-        f'<span class="peer"><i class="c{k}"></i>{escape(name)}</span>' for name, k in colours.items()
-    )
+    legend = "".join(f'<span class="peer"><i class="c{k}"></i>{escape(name)}</span>' for name, k in colours.items())
     drawn = []
     for name, found in several.items():
         lines = {
-            peer: [(row.n or 1, r) for row in found if (r := row.ratio("min", {peer})) is not None]
-            for peer in names
+            peer: [(row.n or 1, r) for row in found if (r := row.ratio("min", {peer})) is not None] for peer in names
         }
         best = [(row.n or 1, row.ratio() or 1.0) for row in found]
         targets = [(row.n or 1, row.target) for row in found if row.target is not None]
@@ -353,8 +327,7 @@ def everything(groups: Mapping[str, Sequence[Row]]) -> str:
         names = list(dict.fromkeys(name for row in rows for name in row.times))
         lines = [[escape(row.case), *(times_text(row, name) for name in names)] for row in rows]
         parts.append(
-            tag("h4", escape(title))
-            + table(["case", *map(escape, names)], lines, ["", *["num"] * len(names)])
+            tag("h4", escape(title)) + table(["case", *map(escape, names)], lines, ["", *["num"] * len(names)])
         )
     if not parts:
         return ""

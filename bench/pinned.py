@@ -72,9 +72,7 @@ def flat(kernel: Any, size: int, offset: int) -> dict[str, Callable[[], Any]]:
         "pinned": artifact(kernel, out.mark_static(), v.mark_static(), 1.0),
     }
     if size % 8 == 0:
-        calls["multiple of 8"] = artifact(
-            kernel, out.assume(0, multiple_of=8), v.assume(0, multiple_of=8), 1.0
-        )
+        calls["multiple of 8"] = artifact(kernel, out.assume(0, multiple_of=8), v.assume(0, multiple_of=8), 1.0)
     return calls
 
 

@@ -77,9 +77,7 @@ def axis(scale: Scale) -> str:
     return _svg(WIDTH, 16, parts, "ratio to the best peer, logarithmic")
 
 
-def bar(
-    ratio: float, typical: float | None, target: float | None, scale: Scale, kind: str, title: str
-) -> str:
+def bar(ratio: float, typical: float | None, target: float | None, scale: Scale, kind: str, title: str) -> str:
     """From 1 to the ratio of minima; a dot at that of medians, an upright line at the target."""
     parts = [_line(scale.at(t), 0, scale.at(t), HEIGHT, "one" if t == 1 else "grid") for t in scale.ticks]
     left, right = sorted((scale.at(1.0), scale.at(ratio)))
@@ -106,9 +104,7 @@ def share(part: float, whole: float, title: str) -> str:
 Points = Sequence[tuple[int, float]]  # (size, ratio), by size
 
 
-def growth(
-    lines: Mapping[str, Points], best: Points, targets: Points, colours: Mapping[str, int], title: str
-) -> str:
+def growth(lines: Mapping[str, Points], best: Points, targets: Points, colours: Mapping[str, int], title: str) -> str:
     """Ratios over sizes, both logarithmic: a thin line for each peer, a thick one for the best of them."""
     (width, height), (left, right, top, bottom) = PANEL, INNER
     sizes = [n for n, _ in best]
@@ -131,9 +127,7 @@ def growth(
         y = scale.at(target)
         parts.append(_line(across(n) - 7, y, across(n) + 7, y, "target"))
     parts.append(_path([(across(n), scale.at(r)) for n, r in best], "line best"))
-    parts += [
-        f'<circle class="best" cx="{number(across(n))}" cy="{number(scale.at(r))}" r="2.5"/>' for n, r in best
-    ]
+    parts += [f'<circle class="best" cx="{number(across(n))}" cy="{number(scale.at(r))}" r="2.5"/>' for n, r in best]
     return _svg(width, height, parts, title)
 
 

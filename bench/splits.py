@@ -15,9 +15,7 @@ import pyarray as pa
 
 from .timing import Figure, Row, race, table
 
-ABOUT = (
-    """Reshaped views and divided loop variables in kernels, next to nested loops and next to divisions."""
-)
+ABOUT = """Reshaped views and divided loop variables in kernels, next to nested loops and next to divisions."""
 SIDE = 1000
 
 

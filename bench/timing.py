@@ -114,8 +114,7 @@ class Row:
         """What `as_dict` gave, perhaps by an earlier version of this file."""
         fields = {name: found[name] for name in cls.__dataclass_fields__ if name in found}
         fields["times"] = {
-            name: t and Times(**{k: t[k] for k in Times.__dataclass_fields__})
-            for name, t in found["times"].items()
+            name: t and Times(**{k: t[k] for k in Times.__dataclass_fields__}) for name, t in found["times"].items()
         }
         if found.get("against") is not None:
             fields["against"] = tuple(found["against"])
@@ -153,9 +152,7 @@ def geometric_mean(rows: Sequence[Row], figure: str = "min") -> float | None:
     return statistics.geometric_mean(ratios) if ratios else None
 
 
-def race(
-    candidates: Mapping[str, Callable[[], Any] | None], budget: float = 0.5, most: int = ROUNDS[1]
-) -> Race:
+def race(candidates: Mapping[str, Callable[[], Any] | None], budget: float = 0.5, most: int = ROUNDS[1]) -> Race:
     """Times of each candidate, taking turns for about `budget` seconds of calls each, `most` samples at most.
 
     A candidate that is None, or whose first call raises, has None; why is printed, and in the result.
@@ -258,11 +255,7 @@ def text_of(seconds: float | None) -> str:
         return "-"
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= scale:
-            return (
-                f"{seconds / scale:.3g} {unit}"
-                if seconds < 999.5 * scale
-                else f"{seconds / scale:.0f} {unit}"
-            )
+            return f"{seconds / scale:.3g} {unit}" if seconds < 999.5 * scale else f"{seconds / scale:.0f} {unit}"
     return f"{seconds * 1e9:.0f} ns"
 
 
@@ -293,8 +286,7 @@ def aligned(lines: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     shown = (
         "  ".join(
-            cell.ljust(w) if k == 0 else cell.rjust(w)
-            for k, (cell, w) in enumerate(zip(line, widths, strict=True))
+            cell.ljust(w) if k == 0 else cell.rjust(w) for k, (cell, w) in enumerate(zip(line, widths, strict=True))
         )
         for line in lines
     )

@@ -211,9 +211,7 @@ def main() -> None:
                     name,
                     backend,
                 ]
-                done = subprocess.run(
-                    command, env=os.environ | own, capture_output=True, text=True, check=False
-                )
+                done = subprocess.run(command, env=os.environ | own, capture_output=True, text=True, check=False)
             if done.returncode:
                 print(f"{name} {backend}: {done.stderr.strip().splitlines()[-1]}", flush=True)
                 continue

@@ -91,12 +91,8 @@ def main() -> None:
         if given.only and given.only not in name:
             continue
         best = compare(name, tuple(given.sizes), given.rounds)
-        ratios.append(
-            statistics.geometric_mean(best["inductor"][n] / best["pyarray"][n] for n in given.sizes)
-        )
-        each = "  ".join(
-            f"{n}: {1e6 * best['pyarray'][n]:.0f}/{1e6 * best['inductor'][n]:.0f}" for n in given.sizes
-        )
+        ratios.append(statistics.geometric_mean(best["inductor"][n] / best["pyarray"][n] for n in given.sizes))
+        each = "  ".join(f"{n}: {1e6 * best['pyarray'][n]:.0f}/{1e6 * best['inductor'][n]:.0f}" for n in given.sizes)
         print(f"{name:16} inductor / pyarray {ratios[-1]:.3f}   µs, ours/theirs by size: {each}", flush=True)
     if ratios:
         print(f"geometric mean {statistics.geometric_mean(ratios):.3f} with {given.threads} threads")

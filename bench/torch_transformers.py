@@ -260,9 +260,7 @@ def run(name: str, backend: str, given: argparse.Namespace) -> dict[str, Any]:
 def show(name: str, backend: str, row: dict[str, Any], nodes: bool) -> None:
     """A line for one model under one backend."""
     line = f"{name:8} {backend:8} first pass {row['first']:7.2f} s  later {1e3 * row['steady']:8.2f} ms  "
-    line += (
-        f"eager {1e3 * row['eager']:8.2f} ms ({row['eager'] / row['steady']:.2f})  off {row['off'][0]:.1e}"
-    )
+    line += f"eager {1e3 * row['eager']:8.2f} ms ({row['eager'] / row['steady']:.2f})  off {row['off'][0]:.1e}"
     line += f", gradients {row['off'][1]:.1e}" if row["trained"] else ""
     if backend == "pyarray":
         stay = sum(count for _, count in row["stay"])

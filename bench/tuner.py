@@ -31,9 +31,7 @@ WITHIN = 0.97  # of the best candidate's speed
 SIZES = {"sums": (300, 4000), "smooth": (10**5, 10**6), "product": (64, 200)}
 
 
-@pa.autotune(
-    configs=[pa.Config(rows=r, step=s) for r in (1, 4, 16, 64, 256) for s in (1, 2, 4, 8)], key=["out"]
-)
+@pa.autotune(configs=[pa.Config(rows=r, step=s) for r in (1, 4, 16, 64, 256) for s in (1, 2, 4, 8)], key=["out"])
 @pa.kernel
 def sums(out, a, rows: pa.constexpr, step: pa.constexpr):
     for block in range((out.size + rows - 1) // rows):
@@ -111,9 +109,7 @@ def quality(name: str, n: int, budget: float) -> Row:
     calls = {r.config: bound(tuned.kernel, args, r.config) for r in tuned.results(*args) if r.reason is None}
     times = race({str(config): call for config, call in calls.items()}, budget)
     best = min(calls, key=lambda config: times[str(config)].median)
-    final = race(
-        {"pyarray": calls[chosen], "best of all": bound(tuned.kernel, args, best)}, 10 * budget, most=300
-    )
+    final = race({"pyarray": calls[chosen], "best of all": bound(tuned.kernel, args, best)}, 10 * budget, most=300)
     facts = {"chosen": str(chosen), "best": str(best)}
     return Row("choice of 20", f"{name}, n = {n}", final, WITHIN, against=("best of all",), facts=facts)
 
@@ -176,9 +172,7 @@ def run(quick: bool = False) -> Iterator[Row | Figure]:
         os.environ["PYARRAY_CACHE_DIR"] = cache
         try:
             called = hits(0.2 if quick else 1.0)
-            chosen = [
-                quality(name, n, 0.05 if quick else 0.3) for name, sizes in SIZES.items() for n in sizes
-            ]
+            chosen = [quality(name, n, 0.05 if quick else 0.3) for name, sizes in SIZES.items() for n in sizes]
         finally:
             os.environ.pop("PYARRAY_CACHE_DIR")
             if kept is not None:

@@ -438,9 +438,7 @@ def _wrapped(page: str) -> str:
 
 
 def _filled(line: str) -> str:
-    return (
-        textwrap.fill(line, 120, break_long_words=False, break_on_hyphens=False) if len(line) > 120 else line
-    )
+    return textwrap.fill(line, 120, break_long_words=False, break_on_hyphens=False) if len(line) > 120 else line
 
 
 def stale() -> list[Path]:

@@ -202,9 +202,7 @@ for _public in (linalg, fft, special, lib, lib.stride_tricks):
     _absent.list_public(_public)
 _numpy_names.install(special, lib.stride_tricks, linalg=linalg, fft=fft)
 _operations.update(assign=_map.assign, astype=_map.astype, contiguous=_map.contiguous)
-_operations.update(
-    cuda_interface=_cuda_interface.interface, from_cuda_interface=_cuda_interface.from_interface
-)
+_operations.update(cuda_interface=_cuda_interface.interface, from_cuda_interface=_cuda_interface.from_interface)
 _registrations.install()
 if _os.environ.get("PYARRAY_DUMP_ARGS"):
     _importlib.import_module(".debug.dump", __name__)  # the dump begins with the first launch

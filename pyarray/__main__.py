@@ -47,9 +47,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _add_tune(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
-    of_tune = commands.add_parser(
-        "tune", help="search for the constants of tuned kernels, or show what is known"
-    )
+    of_tune = commands.add_parser("tune", help="search for the constants of tuned kernels, or show what is known")
     of_tune.add_argument("--out", help="folder for artifacts to ship with the application")
     of_tune.add_argument("--fresh", action="store_true", help="search again for what is known")
     of_tune.add_argument("--plot", type=Path, help="with show: a picture of the times (needs matplotlib)")

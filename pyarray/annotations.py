@@ -37,9 +37,7 @@ def view_annotation(item: Any) -> ArrayAnnotation:
     BufferView[float32]
     """
     if isinstance(item, tuple):
-        raise TypeError(
-            f"BufferView[...] takes one dtype, got {len(item)} items; else write ndarray[dtype, ndim]"
-        )
+        raise TypeError(f"BufferView[...] takes one dtype, got {len(item)} items; else write ndarray[dtype, ndim]")
     return ArrayAnnotation(True, asdtype(item), 1)
 
 
@@ -53,9 +51,7 @@ def array_annotation(item: Any) -> ArrayAnnotation:
     """
     dtype, *rest = item if isinstance(item, tuple) else (item,)
     if len(rest) > 1:
-        raise TypeError(
-            f"ndarray[...] takes a dtype and a rank, got {len(rest) + 1} items; write ndarray[float32, 2]"
-        )
+        raise TypeError(f"ndarray[...] takes a dtype and a rank, got {len(rest) + 1} items; write ndarray[float32, 2]")
     ndim = operator.index(rest[0]) if rest else None
     if ndim is not None and ndim < 0:
         raise ValueError(f"ndarray[dtype, ndim] takes a rank of 0 or more, got {ndim}")

@@ -293,9 +293,7 @@ class ndarray(Operators):
         if not self._writeable:
             if why := array_views.repetition(self):
                 raise ValueError(f"assignment destination is read-only: {why}; assign to a.copy()")
-            raise ValueError(
-                "assignment destination is read-only; assign to a.copy(), or set a.flags.writeable = True"
-            )
+            raise ValueError("assignment destination is read-only; assign to a.copy(), or set a.flags.writeable = True")
 
     def _view(
         self,
@@ -428,9 +426,7 @@ class ndarray(Operators):
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
         """The `pyarray` module. Raises `ValueError` for a version of the standard that is not known."""
         if api_version is not None and api_version not in _VERSIONS:
-            raise ValueError(
-                f"array API version {api_version!r} is unknown; there are {', '.join(_VERSIONS)}"
-            )
+            raise ValueError(f"array API version {api_version!r} is unknown; there are {', '.join(_VERSIONS)}")
         return sys.modules[__name__.partition(".")[0]]
 
     def __dlpack__(

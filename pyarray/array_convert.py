@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from pyarray.typing import ArrayLike, DeviceLike, DTypeLike
 
 
-def array(
-    obj: ArrayLike, dtype: DTypeLike = None, copy: bool | None = True, device: DeviceLike = None
-) -> ndarray:
+def array(obj: ArrayLike, dtype: DTypeLike = None, copy: bool | None = True, device: DeviceLike = None) -> ndarray:
     """`asarray` that copies unless told otherwise: `copy=None` copies where it must, `copy=False` raises
     `ValueError` there.
 
@@ -31,9 +29,7 @@ def array(
     return asarray(obj, dtype=dtype, copy=copy, device=device)
 
 
-def asarray(
-    obj: ArrayLike, dtype: DTypeLike = None, copy: bool | None = None, device: DeviceLike = None
-) -> ndarray:
+def asarray(obj: ArrayLike, dtype: DTypeLike = None, copy: bool | None = None, device: DeviceLike = None) -> ndarray:
     """`obj` as an array: an array, a NumPy array, anything with `__dlpack__`, `__cuda_array_interface__` or a
     buffer, a scalar or nested sequences of them.
 
@@ -113,9 +109,7 @@ def to_device(a: ndarray, device: DeviceLike, stream: Any = None) -> ndarray:
 def _converted(a: ndarray, kind: DType | None, copy: bool | None, device: Any) -> ndarray:
     same = (kind is None or kind is a._dtype) and device == a.device
     if copy is False and not same:
-        raise ValueError(
-            f"turning {a._dtype} on {a.device} into {kind or a._dtype} on {device} copies; pass copy=None"
-        )
+        raise ValueError(f"turning {a._dtype} on {a.device} into {kind or a._dtype} on {device} copies; pass copy=None")
     moved = to_device(a, device)
     if kind is not None and kind is not a._dtype:
         return moved.astype(kind)
@@ -243,13 +237,9 @@ def array_on_memory(
     if not contiguous or len(shape) > MAX_NDIM:
         writeable = writeable and not shapes.repeats(shape, strides)
         low, high = shapes.byte_bounds(shape, strides, dtype.itemsize)
-        return array_at(
-            Buffer.wrap(device, ptr + low, high - low, owner), ptr, shape, strides, dtype, writeable
-        )
+        return array_at(Buffer.wrap(device, ptr + low, high - low, owner), ptr, shape, strides, dtype, writeable)
     buffer = Buffer.wrap(device, ptr, size * dtype.itemsize, owner)
-    a = unchecked_array(
-        buffer, shape, strides, size, dtype, type_key(dtype, len(shape), False, writeable, device)
-    )
+    a = unchecked_array(buffer, shape, strides, size, dtype, type_key(dtype, len(shape), False, writeable, device))
     a._writeable = writeable
     return a
 

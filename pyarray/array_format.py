@@ -40,9 +40,7 @@ def _elements(a: Any, prefix: str, separator: str) -> str:
     if a._dtype is bfloat16:
         values = values.astype(np.float32)  # NumPy's printer knows the types it was born with
     shown = 0 if summarize else threshold
-    return np.array2string(
-        values, separator=separator, prefix=prefix, suffix=",", threshold=shown, edgeitems=edge
-    )
+    return np.array2string(values, separator=separator, prefix=prefix, suffix=",", threshold=shown, edgeitems=edge)
 
 
 def _corners(a: Any, edge: int) -> np.ndarray[Any, Any]:
@@ -99,9 +97,7 @@ class Flags:
         try:
             return getattr(
                 self,
-                {"C": "c_contiguous", "F": "f_contiguous", "O": "owndata", "W": "writeable"}.get(
-                    name, name.lower()
-                ),
+                {"C": "c_contiguous", "F": "f_contiguous", "O": "owndata", "W": "writeable"}.get(name, name.lower()),
             )
         except AttributeError:
             raise KeyError(

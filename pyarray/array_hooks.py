@@ -74,9 +74,7 @@ def operation(name: str) -> Callable[..., Any]:
     try:
         return operations[name]
     except KeyError:
-        raise RuntimeError(
-            f"operation {name!r} is provided by pyarray as a whole; import pyarray first"
-        ) from None
+        raise RuntimeError(f"operation {name!r} is provided by pyarray as a whole; import pyarray first") from None
 
 
 def is_foreign(x: Any) -> bool:
@@ -93,9 +91,7 @@ def on_several_devices(name: str, arguments: Iterable[tuple[str, Any]]) -> Value
     first = {a.device: (what, a) for what, a in reversed(arguments)}
     shown = arguments if len(arguments) <= 8 else reversed(first.values())
     where = ", ".join(f"{what} on {a.device}" for what, a in shown)
-    return ValueError(
-        f"{name}(): all arrays must be on one device, got {where}; move them with .to_device(...)"
-    )
+    return ValueError(f"{name}(): all arrays must be on one device, got {where}; move them with .to_device(...)")
 
 
 def call_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -178,9 +174,7 @@ def _roots(kind: type) -> tuple[type, ...]:
 
 
 def _on_device(self: Any, item: Any) -> Any:
-    return (
-        operation("asarray")(item, device=self.device) if isinstance(item, (np.ndarray, np.generic)) else item
-    )
+    return operation("asarray")(item, device=self.device) if isinstance(item, (np.ndarray, np.generic)) else item
 
 
 def _store_out(out: Any, result: Any, where: Any = True) -> Any:

@@ -144,11 +144,7 @@ READERS: dict[str, Any] = {
     "bool": ctypes.c_bool,
     "float32": ctypes.c_float,
     "float64": ctypes.c_double,
-    **{
-        f"{kind}{bits}": getattr(ctypes, f"c_{kind}{bits}")
-        for kind in ("int", "uint")
-        for bits in (8, 16, 32, 64)
-    },
+    **{f"{kind}{bits}": getattr(ctypes, f"c_{kind}{bits}") for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
 }
 
 _ELEMENT_MASK = _DEVICE_MASK | 0xFF  # of a key: device and dtype
@@ -211,9 +207,7 @@ def to_whole(a: Any, rounded: Callable[[Any], int]) -> int:
     complex numbers."""
     name = rounded.__name__
     if a._shape != ():
-        raise TypeError(
-            f"math.{name}() takes a 0-d array, got shape {a._shape}; pyarray.{name}(a) takes every element"
-        )
+        raise TypeError(f"math.{name}() takes a 0-d array, got shape {a._shape}; pyarray.{name}(a) takes every element")
     return rounded(_number(a, "biuf", name))
 
 
@@ -238,9 +232,7 @@ def truth(a: Any) -> bool:
     """`bool(a)`. Raises `ValueError` unless `a` has one element."""
     if a._size != 1:
         what = "no elements" if a._size == 0 else "more than one element"
-        raise ValueError(
-            f"the truth value of an array with {what} is ambiguous; use any(a), all(a) or a.size > 0"
-        )
+        raise ValueError(f"the truth value of an array with {what} is ambiguous; use any(a), all(a) or a.size > 0")
     return bool(_only(a))
 
 

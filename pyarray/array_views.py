@@ -27,9 +27,7 @@ def matrix_transpose(a: ndarray) -> ndarray:
 def transpose(a: ndarray, *axes: AxisLike) -> ndarray:
     """View with the axes in the given order, reversed without one. Raises `ValueError` unless each axis
     comes once."""
-    order: Any = (
-        axes[0] if len(axes) == 1 and (axes[0] is None or hasattr(axes[0], "__iter__")) else axes or None
-    )
+    order: Any = axes[0] if len(axes) == 1 and (axes[0] is None or hasattr(axes[0], "__iter__")) else axes or None
     shape, strides = shapes.permute(order, a._shape, a._strides)
     return a._view(0, shape, strides)
 
@@ -76,9 +74,7 @@ def reshape(a: ndarray, *shape: ShapeLike, order: str = "C", copy: bool | None =
     if strides is not None:
         return a._view(0, target, strides)
     if copy is False:
-        raise ValueError(
-            f"reshaping {a._shape} with strides {a._strides} to {target} needs a copy; pass copy=None"
-        )
+        raise ValueError(f"reshaping {a._shape} with strides {a._strides} to {target} needs a copy; pass copy=None")
     return a.copy().reshape(target)
 
 
@@ -103,9 +99,7 @@ def flatten(a: ndarray, order: str = "C") -> ndarray:
 
 def ordered(a: ndarray, order: str) -> Any:
     """The view of `a` whose elements in C order are those of `a` in the memory order "C", "F", "A" or "K"."""
-    return (
-        a if order == "C" else a.transpose(shapes.axis_order(a._shape, a._strides, a._dtype.itemsize, order))
-    )
+    return a if order == "C" else a.transpose(shapes.axis_order(a._shape, a._strides, a._dtype.itemsize, order))
 
 
 def lay_out(a: ndarray, order: str, like: Any = None) -> Any:

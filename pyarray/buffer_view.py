@@ -27,9 +27,7 @@ class BufferView(ndarray):
 
     def __new__(cls, array: ndarray, offset: SupportsIndex, size: SupportsIndex) -> BufferView:
         if not isinstance(array, ndarray):
-            raise TypeError(
-                f"BufferView takes a pyarray array, got {type(array).__name__}; use pyarray.asarray"
-            )
+            raise TypeError(f"BufferView takes a pyarray array, got {type(array).__name__}; use pyarray.asarray")
         if array._key & _NDIM_STRIDED != _CONTIGUOUS_1D:
             raise _no_run(array)
         first, count = _integer("offset", offset), _integer("size", size)
@@ -62,9 +60,7 @@ def _integer(name: str, value: Any) -> int:
 
 def _no_run(array: ndarray) -> TypeError:
     if array.ndim != 1:
-        return TypeError(
-            f"a BufferView is a view of a 1D array, got shape {array.shape}; index a row, or ravel() it"
-        )
+        return TypeError(f"a BufferView is a view of a 1D array, got shape {array.shape}; index a row, or ravel() it")
     return TypeError(
         f"a BufferView is a contiguous run, got a 1D array with a stride of {array.strides[0]} bytes "
         f"for {array._dtype}; slice it (any step gives a view), or use array.copy()"

@@ -140,9 +140,7 @@ PATH = Kind("path", "a path, for example /tmp/pyarray", _path)
 DIRECTORY = Kind("path, or 0", "a directory, or 0 for none", _path_or_none)
 DEVICE = Kind("text", "the name of a device, for example cpu or cuda:0", _device)
 WORDS = Kind("text", "words as in a shell, with all quotes closed, for example -O2 -g", _words)
-COMMAND = Kind(
-    "text", "a command as in a shell, with all quotes closed, for example gcc or ccache gcc", _command
-)
+COMMAND = Kind("text", "a command as in a shell, with all quotes closed, for example gcc or ccache gcc", _command)
 
 
 class Setting(NamedTuple):
@@ -244,9 +242,7 @@ SETTINGS = {
             False,
             "tuned kernels: search for what is not known, use (never search), force (search anew), off",
         ),
-        Setting(
-            "PYARRAY_AUTOTUNE_CONFIG_DIR", PATH, None, False, "where tuned choices are that were shipped"
-        ),
+        Setting("PYARRAY_AUTOTUNE_CONFIG_DIR", PATH, None, False, "where tuned choices are that were shipped"),
         Setting("PYARRAY_AUTOTUNE_BUDGET", SECONDS, 30.0, False, "most seconds of one search"),
         Setting("PYARRAY_AUTOTUNE_VERBOSE", FLAG, False, False, "say on stderr what a search does"),
         Setting(

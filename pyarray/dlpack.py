@@ -31,9 +31,7 @@ VERSION = (1, 1)
 READ_ONLY, IS_COPIED = 1, 2
 
 _KIND_CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
-_CODES = {
-    row: (4 if row is dtypes.bfloat16 else _KIND_CODES[row.kind], 8 * row.itemsize) for row in dtypes.ALL
-}
+_CODES = {row: (4 if row is dtypes.bfloat16 else _KIND_CODES[row.kind], 8 * row.itemsize) for row in dtypes.ALL}
 _DTYPES = {code: row for row, code in _CODES.items()}
 
 
@@ -102,9 +100,7 @@ def _on_asked_device(a: ndarray, dl_device: Any, copy: bool | None) -> ndarray:
     if dl_device is None or tuple(map(int, dl_device)) == dlpack_device(a):
         return a
     if tuple(map(int, dl_device)) != (1, 0):
-        raise BufferError(
-            f"{a.device} exports to itself and to the CPU, (1, 0), not to DLPack device {dl_device}"
-        )
+        raise BufferError(f"{a.device} exports to itself and to the CPU, (1, 0), not to DLPack device {dl_device}")
     if copy is False:
         raise BufferError(f"an array on {a.device} goes to the CPU by a copy; pass copy=None or copy=True")
     return a.to_device("cpu")
@@ -133,9 +129,7 @@ def _element_strides(a: ndarray) -> tuple[int, ...] | None:
             f"strides {a._strides} hold a negative one, which not every consumer survives; pass copy=True"
         )
     if any(step % itemsize for step in steps):
-        raise BufferError(
-            f"strides {a._strides} are no multiples of {a._dtype}'s {itemsize} bytes; pass copy=True"
-        )
+        raise BufferError(f"strides {a._strides} are no multiples of {a._dtype}'s {itemsize} bytes; pass copy=True")
     return tuple([step // itemsize for step in steps])
 
 
@@ -167,9 +161,7 @@ def from_dlpack(x: SupportsDLPack, /, *, device: DeviceLike = None, copy: bool |
         result = _import(capsule)
     if target is not None and result.device is not target:
         if copy is False:
-            raise BufferError(
-                f"memory on {result.device} goes to {target} by a copy; pass copy=None or copy=True"
-            )
+            raise BufferError(f"memory on {result.device} goes to {target} by a copy; pass copy=None or copy=True")
         return result.to_device(target)
     return result.copy() if copy and not copied else result
 
@@ -203,19 +195,14 @@ def _in_order(x: Any) -> bool:
     if x.is_cpu:
         return True
     producer_stream = gpu_stream(x)
-    return (
-        producer_stream is not None
-        and _device(*producer_stream[0]).driver.current_stream() == producer_stream[1]
-    )
+    return producer_stream is not None and _device(*producer_stream[0]).driver.current_stream() == producer_stream[1]
 
 
 def _negotiate(x: Any, target: Device | None) -> tuple[Device, tuple[int, int] | None]:
     """The producer's device, and the device to ask it for: only the CPU, which all can reach, when it is
     elsewhere."""
     if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
-        raise TypeError(
-            f"from_dlpack takes an object with __dlpack__, got {type(x).__name__}; try pyarray.asarray"
-        )
+        raise TypeError(f"from_dlpack takes an object with __dlpack__, got {type(x).__name__}; try pyarray.asarray")
     if isinstance(x, np.ma.MaskedArray):
         as_base_class(x)  # says what to do instead
     code, index = x.__dlpack_device__()
@@ -231,9 +218,7 @@ def _device(code: int, index: int) -> Device:
     except KeyError:
         pass
     if code not in _KIND_OF:
-        raise BufferError(
-            f"DLPack device type {int(code)} is none of {', '.join(_DEVICES)}; copy to the CPU first"
-        )
+        raise BufferError(f"DLPack device type {int(code)} is none of {', '.join(_DEVICES)}; copy to the CPU first")
     kind = _KIND_OF[code]
     device = _places[int(code), index] = get_device(kind if kind == "cpu" else f"{kind}:{index}")
     return device
@@ -368,16 +353,12 @@ def _layout(fields: Any) -> _Layout:
 
 def _dtype(code: int, bits: int, lanes: int) -> dtypes.DType:
     if lanes != 1:
-        raise BufferError(
-            f"dtypes of {lanes} lanes are not supported; a vector's elements are a trailing axis"
-        )
+        raise BufferError(f"dtypes of {lanes} lanes are not supported; a vector's elements are a trailing axis")
     try:
         return _DTYPES[code, bits]
     except KeyError:
         names = ", ".join(map(str, _CODES))
-        raise BufferError(
-            f"DLPack dtype code {code} of {bits} bits is not supported; there are {names}"
-        ) from None
+        raise BufferError(f"DLPack dtype code {code} of {bits} bits is not supported; there are {names}") from None
 
 
 def _aligned(a: ndarray) -> ndarray:
@@ -386,6 +367,4 @@ def _aligned(a: ndarray) -> ndarray:
     return operations["array"](np.array(array_host.numpy_view(a)), device=a.device)
 
 
-operations.update(
-    dlpack=to_capsule, dlpack_device=dlpack_device, from_dlpack=from_dlpack, shared_numpy=shared_numpy
-)
+operations.update(dlpack=to_capsule, dlpack_device=dlpack_device, from_dlpack=from_dlpack, shared_numpy=shared_numpy)

@@ -70,8 +70,7 @@ _ROWS = (  # name, kind, suffix, C type, NumPy type
     ("complex128", "c", "c128", "pa_c128", np.complex128),
 )
 ALL = tuple(
-    DType(name, code, kind, suffix, ctype, numpy)
-    for code, (name, kind, suffix, ctype, numpy) in enumerate(_ROWS)
+    DType(name, code, kind, suffix, ctype, numpy) for code, (name, kind, suffix, ctype, numpy) in enumerate(_ROWS)
 )
 BY_NAME = {row.name: row for row in ALL}
 # A dtype and its class of scalars are equal in NumPy, but their hashes differ: each is a key of its own.
@@ -158,9 +157,7 @@ def named_dtype(value: Any) -> DType | None:
     >>> named_dtype(np.float32), named_dtype(np.dtype("int8")), named_dtype("int8"), named_dtype(float)
     (float32, int8, None, None)
     """
-    if not isinstance(value, (np.dtype, DType)) and not (
-        isinstance(value, type) and issubclass(value, np.generic)
-    ):
+    if not isinstance(value, (np.dtype, DType)) and not (isinstance(value, type) and issubclass(value, np.generic)):
         return None
     try:
         return asdtype(value)

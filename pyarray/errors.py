@@ -21,9 +21,7 @@ class CompileError(Exception):
     `path`, `line` and `column` (1-based) say the same to programs; they are None when there is no source.
     """
 
-    def __init__(
-        self, message: str, path: str | None = None, line: int | None = None, column: int | None = None
-    ):
+    def __init__(self, message: str, path: str | None = None, line: int | None = None, column: int | None = None):
         super().__init__(message)
         self.path, self.line, self.column = path, line, column
 

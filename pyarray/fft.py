@@ -128,9 +128,7 @@ def ihfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, norm: str = "ba
     return _computed("ihfft", x, complex_of, norm, n=n, axis=axis)
 
 
-def fftn(
-    x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = None, norm: str = "backward"
-) -> ndarray:
+def fftn(x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = None, norm: str = "backward") -> ndarray:
     """Transform over several axes (None: all, or the last ones that `s` has sizes of).
 
     Raises `AxisError` for an axis, `ValueError` for no points, numbers of sizes and axes that differ, or
@@ -143,9 +141,7 @@ def fftn(
     return _over_axes("fftn", x, complex_of, s, axes, norm)
 
 
-def fft2(
-    x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = (-2, -1), norm: str = "backward"
-) -> ndarray:
+def fft2(x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = (-2, -1), norm: str = "backward") -> ndarray:
     """`fftn` over two axes, the last ones unless given.
 
     >>> import pyarray as pa
@@ -155,9 +151,7 @@ def fft2(
     return fftn(x, s=s, axes=axes, norm=norm)
 
 
-def ifftn(
-    x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = None, norm: str = "backward"
-) -> ndarray:
+def ifftn(x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = None, norm: str = "backward") -> ndarray:
     """Inverse of `fftn`.
 
     Raises `AxisError` for an axis, `ValueError` for no points, numbers of sizes and axes that differ, or
@@ -170,9 +164,7 @@ def ifftn(
     return _over_axes("ifftn", x, complex_of, s, axes, norm)
 
 
-def ifft2(
-    x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = (-2, -1), norm: str = "backward"
-) -> ndarray:
+def ifft2(x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = (-2, -1), norm: str = "backward") -> ndarray:
     """`ifftn` over two axes, the last ones unless given.
 
     >>> import pyarray as pa
@@ -182,9 +174,7 @@ def ifft2(
     return ifftn(x, s=s, axes=axes, norm=norm)
 
 
-def rfftn(
-    x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = None, norm: str = "backward"
-) -> ndarray:
+def rfftn(x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = None, norm: str = "backward") -> ndarray:
     """Transform of real numbers over several axes: `rfft` along the last of them, `fft` along the others.
 
     Raises `AxisError` for an axis, `ValueError` for no points, numbers of sizes and axes that differ, or
@@ -197,9 +187,7 @@ def rfftn(
     return _over_axes("rfftn", x, complex_of, s, axes, norm)
 
 
-def rfft2(
-    x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = (-2, -1), norm: str = "backward"
-) -> ndarray:
+def rfft2(x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = (-2, -1), norm: str = "backward") -> ndarray:
     """`rfftn` over two axes, the last ones unless given.
 
     >>> import pyarray as pa
@@ -209,9 +197,7 @@ def rfft2(
     return rfftn(x, s=s, axes=axes, norm=norm)
 
 
-def irfftn(
-    x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = None, norm: str = "backward"
-) -> ndarray:
+def irfftn(x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = None, norm: str = "backward") -> ndarray:
     """Inverse of `rfftn`, with real results; `s` are the sizes of the result.
 
     Raises `AxisError` for an axis, `ValueError` for no points, numbers of sizes and axes that differ, or
@@ -224,9 +210,7 @@ def irfftn(
     return _over_axes("irfftn", x, real_of, s, axes, norm)
 
 
-def irfft2(
-    x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = (-2, -1), norm: str = "backward"
-) -> ndarray:
+def irfft2(x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = (-2, -1), norm: str = "backward") -> ndarray:
     """`irfftn` over two axes, the last ones unless given.
 
     >>> import pyarray as pa

@@ -50,9 +50,7 @@ def resolve_shape(shape: Any, total: int | None = None) -> Ints:
     fits = product != 0 and total % product == 0 if unknown else product == total
     if not fits:
         verb = "divide" if unknown else "be"
-        raise ValueError(
-            f"cannot reshape {total} elements into shape {sizes}; the sizes' product must {verb} {total}"
-        )
+        raise ValueError(f"cannot reshape {total} elements into shape {sizes}; the sizes' product must {verb} {total}")
     return tuple(total // product if n == -1 else n for n in sizes) if unknown else sizes
 
 
@@ -79,9 +77,7 @@ def normalize_axes(axes: Any, ndim: int) -> Ints:
     """
     if axes is None:
         return tuple(range(ndim))
-    found = tuple(
-        normalize_axis(axis, ndim) for axis in (axes if isinstance(axes, (tuple, list)) else (axes,))
-    )
+    found = tuple(normalize_axis(axis, ndim) for axis in (axes if isinstance(axes, (tuple, list)) else (axes,)))
     if len(set(found)) != len(found):
         raise ValueError(f"an axis comes twice in {axes!r} for an array of {ndim} dimensions; name each once")
     return found
@@ -197,12 +193,8 @@ def broadcast_strides(shape: Sequence[int], strides: Sequence[int], target: Sequ
     """
     lead = len(target) - len(shape)
     if lead < 0 or any(n not in (1, m) for n, m in zip(shape, target[lead:], strict=True)):
-        raise ValueError(
-            f"shape {tuple(shape)} doesn't broadcast to {tuple(target)}: sizes must be equal or 1"
-        )
-    strides_of_axes = (
-        0 if n == 1 != m else stride for n, m, stride in zip(shape, target[lead:], strides, strict=True)
-    )
+        raise ValueError(f"shape {tuple(shape)} doesn't broadcast to {tuple(target)}: sizes must be equal or 1")
+    strides_of_axes = (0 if n == 1 != m else stride for n, m, stride in zip(shape, target[lead:], strides, strict=True))
     return (0,) * lead + tuple(strides_of_axes)
 
 

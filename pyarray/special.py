@@ -192,9 +192,7 @@ def _shifted(name: str, a: Any, axis: Any) -> tuple[ndarray, ndarray]:
 
 
 @replayable
-def logsumexp(
-    a: ArrayLike, /, axis: AxisLike = None, b: ArrayLike | None = None, keepdims: bool = False
-) -> ndarray:
+def logsumexp(a: ArrayLike, /, axis: AxisLike = None, b: ArrayLike | None = None, keepdims: bool = False) -> ndarray:
     """log(sum(b * exp(a))) over `axis` (None: all axes) without overflow; `b` is 1 unless given.
 
     >>> import pyarray as pa

@@ -40,9 +40,7 @@ class SupportsCudaArrayInterface(Protocol):
 
 
 # an array of any library, a number, nested sequences of numbers, or a buffer of bytes
-ArrayLike: TypeAlias = (
-    SupportsDLPack | SupportsCudaArrayInterface | np.generic | complex | Sequence[Any] | memoryview
-)
+ArrayLike: TypeAlias = SupportsDLPack | SupportsCudaArrayInterface | np.generic | complex | Sequence[Any] | memoryview
 # `pa.float32`, "float32", NumPy's dtypes and scalar types, Python's types of numbers; None where there is a default
 DTypeLike: TypeAlias = str | type[Any] | np.dtype[Any] | DType | None
 # a size, or one for each axis

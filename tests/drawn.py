@@ -73,9 +73,7 @@ def _reports(check: Callable[[Any], Any], parts: Sequence[Any], processes: int) 
         return
     os.environ.update(dict.fromkeys(_THREADS, "1"))  # this process computes nothing
     # Not by fork: that copies a process in which torch has threads, or a GPU. One that crashes says where.
-    pool = ProcessPoolExecutor(
-        processes, multiprocessing.get_context("spawn"), initializer=faulthandler.enable
-    )
+    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), initializer=faulthandler.enable)
     try:
         yield (done.result() for done in as_completed([pool.submit(check, x) for x in parts]))
     finally:

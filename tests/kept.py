@@ -34,9 +34,7 @@ def compiled(command, text, output):
     words = [*command, "-x", "c", "-", "-o", str(output), "-lm"]
     done = subprocess.run(words, input=text.encode(), capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
-    cache.publish(
-        key, output.read_bytes(), {"kernel": "a program of the tests", "target": shutil.which(command[0])}
-    )
+    cache.publish(key, output.read_bytes(), {"kernel": "a program of the tests", "target": shutil.which(command[0])})
     return str(output)
 
 

@@ -38,9 +38,7 @@ def basic_keys(shape: tuple[int, ...]) -> st.SearchStrategy:
 def as_view(x: np.ndarray, key: object) -> np.ndarray:
     """`x[key]` as an array even where NumPy would return a scalar."""
     result = x[key]
-    return (
-        result if isinstance(result, np.ndarray) else x[(*key, ...) if isinstance(key, tuple) else (key, ...)]
-    )
+    return result if isinstance(result, np.ndarray) else x[(*key, ...) if isinstance(key, tuple) else (key, ...)]
 
 
 @st.composite

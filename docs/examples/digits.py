@@ -24,9 +24,7 @@ def softmax_term(row, j, top):
 
 
 @pa.kernel
-def cross_entropy(
-    logits: pa.ndarray[pa.float32, 2], labels: pa.BufferView[pa.int64], loss: pa.BufferView[pa.float32]
-):
+def cross_entropy(logits: pa.ndarray[pa.float32, 2], labels: pa.BufferView[pa.int64], loss: pa.BufferView[pa.float32]):
     """Replace each row of logits by the gradient of its loss, and write the loss."""
     for i in range(logits.shape[0]):
         row = logits[i]  # a view, inside the kernel
@@ -106,9 +104,7 @@ def train(x, labels, test_x, test_labels, rng):
             step += 1
             adam(net.flat, grad.flat, mean, square, 0.003, step)
             total += float(pa.sum(loss))
-        right = float(
-            pa.mean(pa.astype(pa.argmax(net.forward(test_x)[1], axis=1) == test_labels, pa.float64))
-        )
+        right = float(pa.mean(pa.astype(pa.argmax(net.forward(test_x)[1], axis=1) == test_labels, pa.float64)))
         curve.append((total / x.shape[0], right))
         seconds = time.perf_counter() - began
         print(f"epoch {epoch:2d}  loss {curve[-1][0]:.4f}  held-out {100 * right:.1f} %  {seconds:.2f} s")

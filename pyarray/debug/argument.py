@@ -31,11 +31,7 @@ class DumpedArgument:
         self.contiguous: bool | None = row.get("contiguous")
 
     def __repr__(self) -> str:
-        kind = (
-            f"{self.dtype}{list(self.shape)}"
-            if self.kind == "array"
-            else f"{self.kind} {self.facts.get('value')}"
-        )
+        kind = f"{self.dtype}{list(self.shape)}" if self.kind == "array" else f"{self.kind} {self.facts.get('value')}"
         return f"<{self.direction} {self.name}: {kind}, {' and '.join(self.stages)}>"
 
     @property

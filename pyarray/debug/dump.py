@@ -202,9 +202,7 @@ class Dump:
     def _begin(self, launch: Launch, number: int, rows: Sequence[Row]) -> None:
         writer, records, elements = self._open, [], []
         for g, row in rows:
-            if isinstance(g.type, ArrayType) and (
-                self.level == METADATA or g.direction not in ("IN", "INOUT")
-            ):
+            if isinstance(g.type, ArrayType) and (self.level == METADATA or g.direction not in ("IN", "INOUT")):
                 records.append(row | {"stage": "metadata"})
                 continue
             records.append(row | {"stage": "before"})

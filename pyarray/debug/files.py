@@ -191,9 +191,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ValueError(f"{path} is no manifest of a pyarray dump")
     if manifest["schema"] != SCHEMA:
-        raise ValueError(
-            f"{path} has schema {manifest['schema']}, this pyarray reads {SCHEMA}; load it there"
-        )
+        raise ValueError(f"{path} has schema {manifest['schema']}, this pyarray reads {SCHEMA}; load it there")
     if not manifest["complete"]:
         try:
             manifest |= {section: list(rows(section, directory / LINES)) for section in SECTIONS}

@@ -21,9 +21,7 @@ from .argument import DumpedArgument, Elements
 from .record import PAGE, storage_dtype
 from .signature import elements_digest
 
-UNSIGNED = (
-    "a replay runs what is in the dump; if you trust all who could write it: launch.replay(trusted=True)"
-)
+UNSIGNED = "a replay runs what is in the dump; if you trust all who could write it: launch.replay(trusted=True)"
 log = logging.getLogger("pyarray")
 
 
@@ -84,11 +82,7 @@ class _Memory:
                 self._addresses[number] = buffer, buffer.ptr + (a.facts["block_page"] - buffer.ptr) % PAGE
                 self._blocks[number] = np.zeros(size, np.uint8)
             elements = a.stored("before")
-            if (
-                elements is not None
-                and not trusted
-                and elements_digest(elements) != a.stages["before"]["sha256"]
-            ):
+            if elements is not None and not trusted and elements_digest(elements) != a.stages["before"]["sha256"]:
                 raise ValueError(f"the elements of {a.name!r} aren't those that were recorded: {UNSIGNED}")
             if elements is not None and elements.size:
                 window = self._window(a, elements.shape)

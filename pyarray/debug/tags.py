@@ -58,8 +58,7 @@ def tagged(a: ndarray) -> bool:
     """Whether `a` shares bytes with marked memory. Gaps between strided elements count as covered."""
     memory = memory_range(a)
     return any(
-        t.device is a.device and shapes.may_overlap((t.low, t.high), memory) and t.owner() is not None
-        for t in _tags
+        t.device is a.device and shapes.may_overlap((t.low, t.high), memory) and t.owner() is not None for t in _tags
     )
 
 

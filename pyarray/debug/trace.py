@@ -153,9 +153,7 @@ class Trace:
             {"name": "process_name", "ph": "M", "pid": process, "tid": 0, "args": {"name": "pyarray"}}
         ]
         for thread_id, name in {row.thread_id: row.thread for row in self.launches}.items():
-            events.append(
-                {"name": "thread_name", "ph": "M", "pid": process, "tid": thread_id, "args": {"name": name}}
-            )
+            events.append({"name": "thread_name", "ph": "M", "pid": process, "tid": thread_id, "args": {"name": name}})
         for row in sorted(self.launches, key=lambda row: row.start):
             head = {
                 "number": row.number, "key": row.key, "device": row.device, "bytes_read": row.bytes_read,
@@ -190,7 +188,5 @@ class Trace:
             operations = f"{'' if cost.exact else '~'}{cost.operations}"
             lines.append([name, str(len(records)), *(f"{x:.3f}" for x in numbers), operations])
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        text = [
-            "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in lines
-        ]
+        text = ["  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in lines]
         return "\n".join(text)

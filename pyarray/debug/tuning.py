@@ -101,9 +101,7 @@ def _shipped(decided: Sequence[tuple[dict[str, Any], Any, float | None]], out: P
     for identity, chosen, median in decided:
         named = f"{identity['name']} {shipped.shown_sizes(identity['key'])}".rstrip()
         if median is None:
-            over = (
-                "the budget was over, or memory was short; give more: PYARRAY_AUTOTUNE_BUDGET is in seconds"
-            )
+            over = "the budget was over, or memory was short; give more: PYARRAY_AUTOTUNE_BUDGET is in seconds"
             barred = "PYARRAY_RUN_ONLY forbids the search; unset it"
             why = barred if config.get("PYARRAY_RUN_ONLY") else over
             yield f"{named}: no candidate was timed, so none is chosen: {why}"
@@ -274,8 +272,7 @@ def table(kernel: str, entry: store.Entry) -> list[str]:
     arrays = ", ".join(f"{n} {a.get('dtype')}[{a.get('steps')}]" for n, a in group.get("arrays", {}).items())
     lines = [
         _named(kernel, entry),
-        f"  {device.get('model', '?')}, {device.get('threads', '?')} threads"
-        + (f"; {arrays}" if arrays else ""),
+        f"  {device.get('model', '?')}, {device.get('threads', '?')} threads" + (f"; {arrays}" if arrays else ""),
     ]
     rows = entry["timings"]
     timed = sorted((r for r in rows.values() if "median" in r), key=lambda r: r["median"])

@@ -422,9 +422,7 @@ def _open(text: str) -> Device:
     key = _parse(text)
     if key is None:
         legal = ", ".join(repr(f"{row.name}:0" if row.numbered else row.name) for row in KINDS.values())
-        raise ValueError(
-            f"unknown device {text!r}: expected one of {legal} (the number is the device's index)"
-        )
+        raise ValueError(f"unknown device {text!r}: expected one of {legal} (the number is the device's index)")
     name, index = key
     count = _driver_class(KINDS[name]).count()
     if index >= count:

@@ -102,9 +102,7 @@ class Toolchain:
                 raise DeviceError(f"{what}: is it a C compiler? Name one in PYARRAY_CC. It said: {errors}")
             return binary
 
-    def _run(
-        self, text: str, extra_flags: tuple[str, ...], output: Path
-    ) -> subprocess.CompletedProcess[bytes]:
+    def _run(self, text: str, extra_flags: tuple[str, ...], output: Path) -> subprocess.CompletedProcess[bytes]:
         native = _native.get(self.command, NATIVE[0])
         result = self._call(native, extra_flags, text, output)
         # Probed only after a complaint: asking first would cost every process a compiler run.

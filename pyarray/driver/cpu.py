@@ -141,9 +141,7 @@ class CpuDriver(Driver):
         entry = self.symbol(module, f"pa_grid_{name}")
         run, pool = lib.pa_grid_run, self._pool
 
-        def launch(
-            grid: tuple[int, int, int], block: tuple[int, int, int], shared: int, slots: bytes
-        ) -> None:
+        def launch(grid: tuple[int, int, int], block: tuple[int, int, int], shared: int, slots: bytes) -> None:
             error = run(entry, grid, block, shared, slots, len(slots), pool)
             if error:
                 raise DeviceError(f"cpu: a launch of {name} failed: {ffi.string(error).decode()}")

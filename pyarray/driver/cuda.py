@@ -160,9 +160,7 @@ class CudaDriver(GpuDriver):
         return int(number) if int(code) == SUCCESS else 0
 
     def name(self) -> str:
-        return str(
-            self._call_without_context("cuDeviceGetName", 256, self._device).partition(b"\0")[0].decode()
-        )
+        return str(self._call_without_context("cuDeviceGetName", 256, self._device).partition(b"\0")[0].decode())
 
     def _attribute(self, name: str) -> int:
         attribute = getattr(self._cu.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")

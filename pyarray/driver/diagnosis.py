@@ -147,17 +147,11 @@ def _driver(needs: Needs, works: bool) -> Part:
     if works:
         return Part("driver", found)
     if not os.path.exists(needs.node):
-        return Part(
-            "driver", f"{found}, but no {needs.node}", needs.container if _in_container() else needs.module
-        )
+        return Part("driver", f"{found}, but no {needs.node}", needs.container if _in_container() else needs.module)
     if not os.access(needs.node, os.R_OK | os.W_OK):
         return Part("driver", f"{found}, but {needs.node} is not for this user", needs.access)
     code = _call(library, needs.start, ctypes.c_uint(0))
-    return (
-        Part("driver", f"{found}, whose {needs.start} answers error {code}", fix)
-        if code
-        else Part("driver", found)
-    )
+    return Part("driver", f"{found}, whose {needs.start} answers error {code}", fix) if code else Part("driver", found)
 
 
 def _in_container() -> bool:

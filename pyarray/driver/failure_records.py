@@ -50,8 +50,7 @@ class FailureRecords:
         if not gate:
             where = f"{driver.kind}:{driver.index}"
             raise DeviceError(
-                f"{where} has no 64 bytes for a launch with bounds checks; free arrays there, "
-                "or leave debug mode"
+                f"{where} has no 64 bytes for a launch with bounds checks; free arrays there, or leave debug mode"
             )
         driver.fill(gate, 0, 64)
         driver.fill(gate, 0xFF, 8)

@@ -256,9 +256,7 @@ class GpuDriver(GpuCalls):
         number = self._register(module, None, 0, name)
         run, gpu = lib.pa_gpu_launch_grid, self._gpu
 
-        def launch(
-            grid: tuple[int, int, int], block: tuple[int, int, int], shared: int, slots: bytes
-        ) -> None:
+        def launch(grid: tuple[int, int, int], block: tuple[int, int, int], shared: int, slots: bytes) -> None:
             code = run(gpu, kernel, grid, block, shared, slots, len(slots), number)
             if code:
                 self.fail(f"a launch of {name} with grid {grid} and block {block}", code)

@@ -81,9 +81,7 @@ class GpuCalls(Driver):
                 f"{self.kind}:{self.index} can't be used in a process forked from one that used it; start "
                 "processes with multiprocessing.get_context('spawn'), or touch the device after the fork only"
             )
-        raise DeviceError(
-            f"{self.kind}:{self.index}: {what} failed: {self._error(code)}{self._suspected_launches()}"
-        )
+        raise DeviceError(f"{self.kind}:{self.index}: {what} failed: {self._error(code)}{self._suspected_launches()}")
 
     def _suspected_launches(self) -> str:
         """The part of a message that lists launches whose outcome isn't known yet."""

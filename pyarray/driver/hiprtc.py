@@ -45,9 +45,7 @@ class Hiprtc:
         """The code object of `text`. Raises `CompileError` with the compiler's words, `DeviceError` without
         hiprtc or for what is no target."""
         if not TARGET.fullmatch(self.target):
-            raise DeviceError(
-                f"hiprtc has no target {self.target!r}: expected one like 'gfx90a' or 'gfx1100'"
-            )
+            raise DeviceError(f"hiprtc has no target {self.target!r}: expected one like 'gfx90a' or 'gfx1100'")
         version()  # says what is missing, if anything is
         options = [f"--offload-arch={self.target}", *FLAGS, *extra_flags]
         options += [f"-I{folder}" for folder in include_dirs()]

@@ -84,9 +84,7 @@ def _parse(text: str) -> KernelStep:
         rest, _, per_thread = rest.partition("x")
         sizes, team, row = rest.partition("b")
         row_slot, _, elements = row.partition(":")
-        size_slots = (
-            None if sizes == "*" else tuple(int(slot) for slot in sizes.split(",") if slot not in ("", "."))
-        )
+        size_slots = None if sizes == "*" else tuple(int(slot) for slot in sizes.split(",") if slot not in ("", "."))
         slot = int(row_slot) if row_slot else None
         numbers = int(per_thread or 1), bool(team), slot, int(elements or 0), int(shared or 0)
         row_bytes, *conditions = guards.split("&")

@@ -119,9 +119,7 @@ class NullDriver(Driver):
         return launch
 
     def grid_launcher(self, module: int, name: str) -> GridLauncher:
-        def launch(
-            grid: tuple[int, int, int], block: tuple[int, int, int], shared: int, slots: bytes
-        ) -> None:
+        def launch(grid: tuple[int, int, int], block: tuple[int, int, int], shared: int, slots: bytes) -> None:
             self._record("launch", name, grid, block, shared, slots)
 
         return launch

@@ -15,9 +15,7 @@ def call(library: Any, name: str, *args: Any) -> Any:
     return values[0] if len(values) == 1 else tuple(values)
 
 
-def compile_program(
-    library: Any, vendor: str, program: Any, options: list[str], target: str, kind: str
-) -> bytes:
+def compile_program(library: Any, vendor: str, program: Any, options: list[str], target: str, kind: str) -> bytes:
     """The binary of `program` for `target`; the functions' names start with `vendor`, and `kind` is their name for
     a binary ("CUBIN", "Code"). Raises `CompileError` with the compiler's words."""
     words = [option.encode() for option in options]

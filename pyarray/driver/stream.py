@@ -118,9 +118,7 @@ class Event:
         """It happens when what `stream`, by default the current one, got so far is done. Raises `ValueError`
         for a stream of another device."""
         if stream is not None and stream.device is not self.device:
-            raise ValueError(
-                f"an event of {self.device} is recorded on its own streams, got one of {stream.device}"
-            )
+            raise ValueError(f"an event of {self.device} is recorded on its own streams, got one of {stream.device}")
         driver = self.device.driver
         driver.event_record(self.handle, driver.current_stream() if stream is None else stream.handle)
 

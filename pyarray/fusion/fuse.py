@@ -55,9 +55,7 @@ class Fused(Generic[R]):
                 raise ValueError(f"fuse(): {self.__name__}() has no parameter {name!r}; it has {known}")
         names = list(self._signature.parameters)
         self._names = names
-        self._has_out = "out" in names or any(
-            p.kind is p.VAR_KEYWORD for p in self._signature.parameters.values()
-        )
+        self._has_out = "out" in names or any(p.kind is p.VAR_KEYWORD for p in self._signature.parameters.values())
         self._static = frozenset([*static, *(names.index(name) for name in static)])
         # By types: a plan has no sizes. The other two by mode, type keys, shapes, strides, types of numbers,
         # and other values by `static_key`: addresses and numbers are passed at each launch, whose results are
@@ -153,9 +151,7 @@ class Fused(Generic[R]):
             self.__wrapped__(*call.args, **call.options)  # what it refuses it refuses in its own words
             raise explained from None
         is_tuple = type(answer) in (tuple, list)
-        outputs = [
-            x._as_array() if isinstance(x, NumberTracer) else x for x in (answer if is_tuple else (answer,))
-        ]
+        outputs = [x._as_array() if isinstance(x, NumberTracer) else x for x in (answer if is_tuple else (answer,))]
         for x in outputs:
             if not isinstance(x, ArrayTracer):
                 trace.fail(
@@ -211,9 +207,7 @@ class _Call:
 
     __slots__ = ("_names", "_order", "_values", "args", "arrays", "layout", "numbers", "options", "types")
 
-    def __init__(
-        self, fused: Fused, args: tuple[Any, ...], arguments: list[tuple[Any, Any]], names: tuple[str, ...]
-    ):
+    def __init__(self, fused: Fused, args: tuple[Any, ...], arguments: list[tuple[Any, Any]], names: tuple[str, ...]):
         self.arrays: list[ndarray] = []
         self.numbers: list[Any] = []
         self._values: list[Any] = []
@@ -274,9 +268,7 @@ def _stored(name: str, out: Any, found: Any) -> Any:
     is_tuple = isinstance(found, (tuple, list))
     targets, results = (out, found) if is_tuple else ((out,), (found,))
     if not isinstance(targets, (tuple, list)) or len(targets) != len(results):
-        raise ValueError(
-            f"{name}(): out= is a tuple of {len(results)} arrays, one for each result; got {out!r}"
-        )
+        raise ValueError(f"{name}(): out= is a tuple of {len(results)} arrays, one for each result; got {out!r}")
     for target, result in zip(targets, results, strict=True):
         compute_out(name, target, result._shape, result._dtype, result.device)[...] = result
     return out
@@ -287,9 +279,7 @@ def _value_key(fused: Fused, position: Any, x: Any) -> Any:
         hash(x)
     except TypeError:
         what = f"argument {position!r} is a {type(x).__name__}, neither array nor number, and can't be hashed"
-        raise TypeError(
-            f"{fused.__name__}(): {what}; pass arrays one by one, other values as tuples"
-        ) from None
+        raise TypeError(f"{fused.__name__}(): {what}; pass arrays one by one, other values as tuples") from None
     return type(x), static_key(x)
 
 

@@ -69,8 +69,7 @@ def gemm(
     """
     if activation is not None and not isinstance(activation, Func):
         raise TypeError(
-            f"gemm(): activation is a function of the kernel language, got {activation!r}; "
-            "make it one with @pa.func"
+            f"gemm(): activation is a function of the kernel language, got {activation!r}; make it one with @pa.func"
         )
     key = activation, () if activation is None else _captured(activation)
     product = _replayed.get(key) or _replayed.add(key, _replayable_gemm(*key))
@@ -80,9 +79,7 @@ def gemm(
 
 
 # By the activation and what its captured values are: all else is an argument of the replayable call.
-_replayed: BoundedCache[tuple[Func | None, tuple[Any, ...]], Callable[..., ndarray]] = BoundedCache(
-    MAX_VARIANTS
-)
+_replayed: BoundedCache[tuple[Func | None, tuple[Any, ...]], Callable[..., ndarray]] = BoundedCache(MAX_VARIANTS)
 # By the function. Each value is compared at each call; a changed one, which may be a function, makes it anew.
 _captures: BoundedCache[Func, tuple[Capture | Contents, ...]] = BoundedCache(MAX_VARIANTS)
 
@@ -127,13 +124,10 @@ def _gemm(
     out: Any,
 ) -> ndarray:
     left, right, *more = (
-        as_operand("gemm", x, "iufc")
-        for x in as_arrays("gemm", *(x for x in (a, b, c, bias) if x is not None))
+        as_operand("gemm", x, "iufc") for x in as_arrays("gemm", *(x for x in (a, b, c, bias) if x is not None))
     )
     if left.ndim < 2 or right.ndim < 2 or left._shape[-1] != right._shape[-2]:
-        raise ValueError(
-            f"gemm(): expected shapes (..., M, K) and (..., K, N), got {left._shape} and {right._shape}"
-        )
+        raise ValueError(f"gemm(): expected shapes (..., M, K) and (..., K, N), got {left._shape} and {right._shape}")
     kind = dtypes.result_type(left, right) if dtype is None else asdtype(dtype)
     if kind.kind not in "iufc":
         raise TypeError(f"gemm(): expected a numeric dtype, got {kind}")

@@ -57,9 +57,7 @@ class Launch:
     sizes: tuple[int, ...]
     finish: Callable[[list[ndarray]], list[ndarray]] | None = None
 
-    def run(
-        self, operands: Sequence[ndarray], numbers: Sequence[Any], into: ndarray | None = None
-    ) -> list[ndarray]:
+    def run(self, operands: Sequence[ndarray], numbers: Sequence[Any], into: ndarray | None = None) -> list[ndarray]:
         """The results for these operands; `into` has the layout of the only result, which is written there. With
         bounds checks and observers, where they are on."""
         outputs = [result.allocate(self.device) for result in self.results] if into is None else [into]
@@ -69,9 +67,7 @@ class Launch:
     def _windows(self, outputs: Sequence[ndarray], operands: Sequence[ndarray]) -> list[ndarray]:
         arrays = [*outputs, *operands]
         offsets = [*(0 for _ in outputs), *self.offsets]
-        return [
-            x._view(offset, *window) for x, offset, window in zip(arrays, offsets, self.windows, strict=True)
-        ]
+        return [x._view(offset, *window) for x, offset, window in zip(arrays, offsets, self.windows, strict=True)]
 
     def prepared(self, operands: Sequence[ndarray], numbers: Sequence[Any]) -> Callable[..., list[ndarray]]:
         """`run` without looking anything up, where nothing observes it."""
@@ -81,9 +77,7 @@ class Launch:
             self.kernel.variant((*windows, *self.sizes, *numbers))
             return self.run
         layouts = [*self.windows, *(None for _ in (*self.sizes, *numbers))]
-        bound_launch = make_bound_launch(
-            self.kernel.variant((*windows, *self.sizes, *numbers), checked=False), layouts
-        )
+        bound_launch = make_bound_launch(self.kernel.variant((*windows, *self.sizes, *numbers), checked=False), layouts)
         scope: dict[str, Any] = {"bound_launch": bound_launch, "device": self.device}
         scope["allocate"] = Buffer.allocate
         text, scope["unchecked_array"] = _RUN, unchecked_array
@@ -116,17 +110,12 @@ def split_axes(shape: Sequence[int], operands: Sequence[SplitLayout]) -> SplitAx
     layouts = [axis_split.broadcast(x, shape) for x in operands]
     digits: list[tuple[int, ...]] = []
     for k, n in enumerate(shape):
-        sizes = axis_split.common_refinement(
-            [[n] if n != 1 else [], *([m for m, _ in x.axes[k]] for x in layouts)]
-        )
+        sizes = axis_split.common_refinement([[n] if n != 1 else [], *([m for m, _ in x.axes[k]] for x in layouts)])
         if sizes is None:
             return None
         digits.append(sizes)
     strides = tuple(
-        tuple(
-            tuple(s for _, s in axis_split.refine(axis, sizes))
-            for axis, sizes in zip(x.axes, digits, strict=True)
-        )
+        tuple(tuple(s for _, s in axis_split.refine(axis, sizes)) for axis, sizes in zip(x.axes, digits, strict=True))
         for x in layouts
     )
     return SplitAxes(tuple(digits), strides)
@@ -142,8 +131,7 @@ def _strides_along(
     """Strides of an array along the digits of its axes."""
     layout = axis_split.split_layout(shape, strides)
     return [
-        tuple(s for _, s in axis_split.refine(axis, sizes))
-        for axis, sizes in zip(layout.axes, digits, strict=True)
+        tuple(s for _, s in axis_split.refine(axis, sizes)) for axis, sizes in zip(layout.axes, digits, strict=True)
     ]
 
 
@@ -175,9 +163,7 @@ def divides_cheaply(operands: Sequence[SplitLayout], grid: bool) -> bool:
     return grid or ends * MIN_ROW <= 1
 
 
-def divides_rarely(
-    shape: Sequence[int], axes: Sequence[int], operands: Sequence[SplitLayout], grid: bool
-) -> bool:
+def divides_rarely(shape: Sequence[int], axes: Sequence[int], operands: Sequence[SplitLayout], grid: bool) -> bool:
     """The same for a reduction over `axes`: the innermost loop's axis is not split."""
     if not axes:
         return False
@@ -186,9 +172,7 @@ def divides_rarely(
     return grid or all(len(axis_split.broadcast(x, shape).axes[last]) < 2 for x in operands)
 
 
-def divided_launch(
-    element: Element, results: Sequence[Result], operands: Sequence[SplitLayout], device: Any
-) -> Launch:
+def divided_launch(element: Element, results: Sequence[Result], operands: Sequence[SplitLayout], device: Any) -> Launch:
     """Of an elementwise kernel whose operands cut an axis in ways that don't fit: each axis has one loop, and
     an operand's digits of it are quotients and remainders of the loop's variable."""
     shape = results[0].shape
@@ -285,8 +269,7 @@ def _order(
     reduced = [k for k in axes if shape[k] != 1] or list(axes[:1])
     operand_axes = [axis_split.broadcast(x, shape).axes for x in operands]
     outer, inner = (
-        _smallest_stride([[x[k][-1][1] for k in part if x[k]] for x in operand_axes])
-        for part in (kept, reduced)
+        _smallest_stride([[x[k][-1][1] for k in part if x[k]] for x in operand_axes]) for part in (kept, reduced)
     )
     return kept, reduced, bool(kept) and outer < inner
 
@@ -345,9 +328,7 @@ class _Reduction:
         offsets: tuple[int, ...],
     ) -> Launch:
         patterns, windows = tuple(axes for axes, _ in operands), [window for _, window in operands]
-        kernel, missing = self.element.reduce_kernel(
-            self.op, keep, len(self.inner), form, patterns, self.kind
-        )
+        kernel, missing = self.element.reduce_kernel(self.op, keep, len(self.inner), form, patterns, self.kind)
         sizes = tuple(shape[k] for k in missing)
         if partial is None:
             return Launch(kernel, self.device, (self.result,), (target, *windows), offsets, sizes)

@@ -217,8 +217,7 @@ class Run:
             arrays += step(environment, out if step is self.steps[-1] else None)
         views = self.views_of_reductions
         return [
-            environment.copied(*views[k]) if k in views else arrays[position]
-            for k, position in enumerate(self.order)
+            environment.copied(*views[k]) if k in views else arrays[position] for k, position in enumerate(self.order)
         ]
 
 
@@ -326,8 +325,7 @@ class Plan:
                 _copy(short, layouts, lowering, environment)
                 split = fused_launch.split_axes(shape, layouts)
         positions = [
-            None if k in copied | short else self._position(leaf)
-            for k, (leaf, _) in enumerate(lowering.operands)
+            None if k in copied | short else self._position(leaf) for k, (leaf, _) in enumerate(lowering.operands)
         ]
         offsets = [x.offset for x in layouts]
         sizes = [leaf.dtype.itemsize for leaf, _ in lowering.operands]
@@ -358,13 +356,9 @@ def _copy(which: Iterable[int], layouts: list[Any], lowering: Lowering, environm
         layouts[k] = axis_split.split_layout(array._shape, array._strides)
 
 
-def _layout(
-    shape: tuple[int, ...], node: Node, lowering: Lowering, environment: Environment
-) -> tuple[tuple[int, ...]]:
+def _layout(shape: tuple[int, ...], node: Node, lowering: Lowering, environment: Environment) -> tuple[tuple[int, ...]]:
     """Strides of an output: as the operands of its shape are laid out where all of them agree."""
-    arrays = [
-        environment.arrays[environment.position_of(leaf)] for leaf, chain in lowering.operands if not chain
-    ]
+    arrays = [environment.arrays[environment.position_of(leaf)] for leaf, chain in lowering.operands if not chain]
     alike = [a for a in arrays if a._shape == shape]
     like = tuple(a._strides for a in alike) if all(a._key & STRIDED for a in alike) else ()
     return (result_layout(shape, node.dtype.itemsize, like)[0],)

@@ -176,9 +176,7 @@ class NumberTracer(ScalarTracer):
         kind = result_type(self._weak_type(1))
         return ArrayTracer(self._trace, Apply(kind, 0, COPY, kind, (self,)))
 
-    def _compute(
-        self, op: MapOp, domain: DType, dtype: DType, operands: Sequence[Any], out: Any
-    ) -> ArrayTracer:
+    def _compute(self, op: MapOp, domain: DType, dtype: DType, operands: Sequence[Any], out: Any) -> ArrayTracer:
         return apply(self._trace, op, domain, dtype, operands, out)
 
     def __neg__(self) -> NumberTracer:
@@ -253,14 +251,10 @@ class ArrayTracer(Tracer):
 
     # what functions of the namespace ask for
 
-    def _compute(
-        self, op: MapOp, domain: DType, dtype: DType, operands: Sequence[Any], out: Any
-    ) -> ArrayTracer:
+    def _compute(self, op: MapOp, domain: DType, dtype: DType, operands: Sequence[Any], out: Any) -> ArrayTracer:
         return apply(self._trace, op, domain, dtype, operands, out)
 
-    def _reduce(
-        self, op: ReduceOp, axis: Any, keepdims: bool, dtype: DType, kind: DType, out: Any
-    ) -> ArrayTracer:
+    def _reduce(self, op: ReduceOp, axis: Any, keepdims: bool, dtype: DType, kind: DType, out: Any) -> ArrayTracer:
         no_out(self._trace, out)
         axes = shapes.normalize_axes(axis, self.ndim)
         node = Reduce(dtype, self.ndim - len(axes), self._node, op, axes, kind)
@@ -425,9 +419,7 @@ def _sizes(shape: Any) -> tuple[Any, ...]:
     return tuple(n if isinstance(n, NumberTracer) else operator.index(n) for n in sizes)
 
 
-def apply(
-    trace: Trace, op: MapOp, domain: DType, dtype: DType, operands: Sequence[Any], out: Any
-) -> ArrayTracer:
+def apply(trace: Trace, op: MapOp, domain: DType, dtype: DType, operands: Sequence[Any], out: Any) -> ArrayTracer:
     """The node of an elementwise operation, as `ufunc.compute` was asked for it."""
     no_out(trace, out)
     nodes: list[Any] = []

@@ -49,9 +49,7 @@ def count(x: ndarray, axis: Any = None, keepdims: bool = False, dtype: Any = np.
     """How many elements of `x` each element of a reduction over `axis` is made of."""
     axes = shapes.normalize_axes(axis, x.ndim)
     reduced_shape, whole = shapes.reduced(x.shape, axes)
-    return full(
-        whole if keepdims else reduced_shape, math.prod(x.shape[k] for k in axes), dtype, device=x.device
-    )
+    return full(whole if keepdims else reduced_shape, math.prod(x.shape[k] for k in axes), dtype, device=x.device)
 
 
 def count_numbers(x: ndarray, **options: Any) -> ndarray:

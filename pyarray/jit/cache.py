@@ -166,9 +166,7 @@ def publish(key: str, binary: bytes, facts: dict[str, str]) -> None:
         replace_file(root / f"{key}.kernel", head.encode() + b"\n" + binary)
         _make_room(root, len(head) + 1 + len(binary), cap)
     except OSError as error:
-        _warn_once(
-            f"the kernel cache {root} can't be written to ({error}); new kernels are compiled in each process"
-        )
+        _warn_once(f"the kernel cache {root} can't be written to ({error}); new kernels are compiled in each process")
 
 
 # ---- size

@@ -69,8 +69,7 @@ def checked_flags(what: str, flags: Any) -> tuple[str, ...]:
     sequence: tuple[Any, ...] = tuple(flags) if listed else (flags,)
     if not all(isinstance(flag, str) for flag in sequence):
         raise TypeError(
-            f"the flags of {what} are texts for the compiler, got {flags!r}; "
-            'write for example flags=("-O1", "-g")'
+            f'the flags of {what} are texts for the compiler, got {flags!r}; write for example flags=("-O1", "-g")'
         )
     return sequence
 
@@ -103,9 +102,7 @@ def load(
     with lock:
         found = _loaded.get(key_on_device)
         if found is None:
-            found = _from_disk(device, steps, key, counts) or _compiled(
-                name, text, steps, device, flags, counts, key
-            )
+            found = _from_disk(device, steps, key, counts) or _compiled(name, text, steps, device, flags, counts, key)
             _loaded[key_on_device] = found
     with _guard:
         _recent[key_on_device] = found
@@ -115,9 +112,7 @@ def load(
     return found
 
 
-def _from_disk(
-    device: Device, steps: Sequence[KernelStep], key: str, counts: Counter[str]
-) -> Artifact | None:
+def _from_disk(device: Device, steps: Sequence[KernelStep], key: str, counts: Counter[str]) -> Artifact | None:
     """What is in the cache; None, with a warning, where that can't be loaded: it is compiled again, and what
     comes of that takes its key_on_device, if it can be loaded."""
     binary = cache.find(key)

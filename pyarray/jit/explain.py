@@ -59,9 +59,7 @@ class CacheKey(Mapping[str, Hashable]):
 
     def differences(self, other: CacheKey) -> list[str]:
         """Axes in which they differ, in words."""
-        axes = [
-            axis for axis in dict.fromkeys((*self, *other)) if self.get(axis, _NONE) != other.get(axis, _NONE)
-        ]
+        axes = [axis for axis in dict.fromkeys((*self, *other)) if self.get(axis, _NONE) != other.get(axis, _NONE)]
         axes_shown = [axis for axis in axes if axis != "artifact"] or axes
         return [f"{axis}: {self.get(axis, _NONE)}, there {other.get(axis, _NONE)}" for axis in axes_shown]
 
@@ -116,9 +114,7 @@ def _captured_axes(program: Program) -> Iterator[tuple[str, Hashable]]:
         yield name if count[name] == 1 else f"{name} ({count[name]})", _comparable_value(capture.value)
 
 
-def _other_axes(
-    kernel: Any, program: Program, device: Device, checked: bool
-) -> Iterator[tuple[str, Hashable]]:
+def _other_axes(kernel: Any, program: Program, device: Device, checked: bool) -> Iterator[tuple[str, Hashable]]:
     yield "debug", checked
     yield "wraparound", kernel.wraparound
     yield "device", device.kind
@@ -153,9 +149,7 @@ def explain_miss(kernel: Any, args: tuple[Any, ...]) -> str | None:
     compiled = [v.key for v in kernel._variants]
     rows = min((wanted.differences(key) for key in compiled), key=len)
     count = f"{len(compiled)} variant{'s' if len(compiled) > 1 else ''}"
-    head = (
-        f"kernel {kernel.__name__!r} has no variant for these arguments; against the nearest of its {count}:"
-    )
+    head = f"kernel {kernel.__name__!r} has no variant for these arguments; against the nearest of its {count}:"
     return "\n  ".join((head, *(rows or ["nothing differs: a captured value was replaced by an equal one"])))
 
 

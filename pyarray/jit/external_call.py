@@ -28,9 +28,7 @@ class LibraryVariant:
     checked: bool = False
 
 
-def call_library(
-    name: str, version: str, device: Device, args: Mapping[str, Any], run: Callable[[], Any]
-) -> Any:
+def call_library(name: str, version: str, device: Device, args: Mapping[str, Any], run: Callable[[], Any]) -> Any:
     """`run()`, an array or a tuple of them, which observers see as a launch of `name`: it reads the arrays in
     `args` and makes its results."""
     if not observed():

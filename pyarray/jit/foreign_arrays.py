@@ -150,9 +150,7 @@ def _imported(kernel: str, p: Parameter, value: Any) -> Any:
         return from_foreign(value)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(
-            f"{kernel}(): {p.name!r} is a {type(value).__name__} that can't be used: {error}"
-        ) from error
+        raise kind(f"{kernel}(): {p.name!r} is a {type(value).__name__} that can't be used: {error}") from error
 
 
 def _to_device(kernel: str, name: str, value: Any, device: Device, copied: dict[Any, DeviceCopy]) -> ndarray:
@@ -174,16 +172,12 @@ def _to_device(kernel: str, name: str, value: Any, device: Device, copied: dict[
         frozen = not host.flags.writeable or shapes.repeats(host.shape, host.strides)
         if frozen or (isinstance(value, ndarray) and not value.flags.writeable):
             array.setflags(write=False)
-        before_write = (
-            value._buffer.before_write if isinstance(value, ndarray) and value._key & WATCHED else None
-        )
+        before_write = value._buffer.before_write if isinstance(value, ndarray) and value._key & WATCHED else None
         copied[key] = DeviceCopy(name, host, array, before_write)
     return copied[key].array
 
 
-def upload(
-    kernel: str, copied: Sequence[DeviceCopy], named: Mapping[str, Any], directions: Mapping[str, str]
-) -> None:
+def upload(kernel: str, copied: Sequence[DeviceCopy], named: Mapping[str, Any], directions: Mapping[str, str]) -> None:
     """Copy what the kernel reads. Raises `ValueError` where two host arrays overlap and one is written: on
     the device they don't."""
     for c in copied:

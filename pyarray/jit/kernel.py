@@ -126,9 +126,7 @@ class Kernel(Importable):
         made: Callable[..., Any] | None = None
         # the newest is looked at first
         for pytree in (Pytree(self.parameters), *pytrees[-_DISPATCHED:]):
-            made = make_dispatcher(
-                self.__name__, self.parameters, pytree, self.debug, self._captures, scope, made
-            )
+            made = make_dispatcher(self.__name__, self.parameters, pytree, self.debug, self._captures, scope, made)
         assert made is not None
         self._dispatch = made
 
@@ -230,9 +228,7 @@ class Kernel(Importable):
         run = start(artifact.function, operands(program.params, program.directions, checked))
         names = tuple(p.name for p in bound.pytree.leaves)
         watched = bound.watched(written_by(program))
-        launch = make_launcher(
-            program.params, names, run, checked, self.__name__, watched, extents=program.extents
-        )
+        launch = make_launcher(program.params, names, run, checked, self.__name__, watched, extents=program.extents)
         vars(launch)["sites"] = program.sites  # for reports: the variant may be dropped while it runs
         key = explain.key_of(self, bound, program, device, checked)
         pytree, types = bound.pytree, bound.leaf_types()
@@ -360,9 +356,7 @@ class Kernel(Importable):
         process, without this source. Raises what `manifest` does."""
         saved.save(self, path)
 
-    def source(
-        self, device: Any = None, *, args: tuple[Any, ...] | None = None, debug: bool | None = None
-    ) -> str:
+    def source(self, device: Any = None, *, args: tuple[Any, ...] | None = None, debug: bool | None = None) -> str:
         """Text that is compiled for a device.
 
         Parameters

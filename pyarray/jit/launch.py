@@ -50,9 +50,7 @@ def slot_format(kind: Any, debug: bool) -> str:
     return text.upper().replace("X", "x") if letter == "u" else text
 
 
-def operands(
-    params: Sequence[tuple[str, Any]], directions: Mapping[str, str], debug: bool
-) -> tuple[Operand, ...]:
+def operands(params: Sequence[tuple[str, Any]], directions: Mapping[str, str], debug: bool) -> tuple[Operand, ...]:
     """The slots of the arrays that a launch uses."""
     found, slot = list[Operand](), 0
     for name, kind in params:
@@ -159,9 +157,7 @@ def make_launcher(
     return compile_function(text, p, scope, "launch")
 
 
-def _refuse_extents(
-    kernel: str, extents: Sequence[LoopExtents], number: int, sizes: tuple[int, ...]
-) -> NoReturn:
+def _refuse_extents(kernel: str, extents: Sequence[LoopExtents], number: int, sizes: tuple[int, ...]) -> NoReturn:
     """Refuses loop `number` of `extents`, of these sizes."""
     loc, product = extents[number].loc, " * ".join(map(str, sizes))
     where = f"{os.path.basename(loc.path)}:{loc.line}"

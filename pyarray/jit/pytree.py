@@ -132,14 +132,11 @@ class _Flattener:
         annotations = {str(k): field_annotation(a) for k, a in enumerate(inner)} if inner else {}
         return self.struct(path, value, annotations or _annotations(kind), reads)
 
-    def struct(
-        self, path: str, value: Any, annotations: dict[str, Any], reads: Callable[[], Attributes]
-    ) -> Struct:
+    def struct(self, path: str, value: Any, annotations: dict[str, Any], reads: Callable[[], Attributes]) -> Struct:
         kind = type(value)
         if kind is tuple:
             items = tuple(
-                self.part(f"{path}[{k}]", annotations.get(str(k)), item, reads)
-                for k, item in enumerate(value)
+                self.part(f"{path}[{k}]", annotations.get(str(k)), item, reads) for k, item in enumerate(value)
             )
             return Struct(path, kind, (), items, True)
         is_aggregate = is_structure(kind)
@@ -155,9 +152,7 @@ class _Flattener:
             parts.append(self.part(f"{path}.{name}", annotations.get(name), part, inner))
         return Struct(path, kind, named, tuple(parts), is_aggregate)
 
-    def part(
-        self, path: str, annotation: Any, value: Any, reads: Callable[[], Attributes]
-    ) -> Struct | Parameter:
+    def part(self, path: str, annotation: Any, value: Any, reads: Callable[[], Attributes]) -> Struct | Parameter:
         if annotation is not None:
             p = Parameter(path, annotation)
             if p.structure:
@@ -220,9 +215,7 @@ def _annotations(kind: type) -> dict[str, Any]:
     cached = _field_annotations.get(kind)
     if cached is None:
         annotations = field_annotations(kind).items()
-        cached = _field_annotations[kind] = {
-            n: None if a is None else field_annotation(a) for n, a in annotations
-        }
+        cached = _field_annotations[kind] = {n: None if a is None else field_annotation(a) for n, a in annotations}
     return cached
 
 

@@ -124,9 +124,7 @@ def _leaf_row(kernel: str, v: Variant, p: Parameter, kind: Any) -> dict[str, Any
     if isinstance(kind, (ArrayType, ScalarType)):
         row |= type_to_json(kind)
         if p.scalar:
-            row["annotation"] = (
-                p.annotation.name if isinstance(p.annotation, DType) else p.annotation.__name__
-            )
+            row["annotation"] = p.annotation.name if isinstance(p.annotation, DType) else p.annotation.__name__
     elif isinstance(p.annotation, Unread):
         row |= {"kind": "unread"}
     else:
@@ -200,13 +198,9 @@ def load_kernel(path: str | os.PathLike[str]) -> SavedKernel:
         raise ValueError(f"{os.fspath(path)} is no saved kernel; Kernel.save writes them")
     schema, _, digest = first.removeprefix(MAGIC).decode(errors="replace").partition(" ")
     if schema != str(SCHEMA):
-        raise ValueError(
-            f"{os.fspath(path)} has schema {schema!r}, this pyarray reads {SCHEMA}; save it anew"
-        )
+        raise ValueError(f"{os.fspath(path)} has schema {schema!r}, this pyarray reads {SCHEMA}; save it anew")
     if hashlib.sha256(body).hexdigest() != digest:
-        raise ValueError(
-            f"the saved kernel {os.fspath(path)} is damaged: its digest doesn't match; save it anew"
-        )
+        raise ValueError(f"the saved kernel {os.fspath(path)} is damaged: its digest doesn't match; save it anew")
     head, _, blobs = body.partition(b"\n")
     return SavedKernel(json.loads(head), blobs)
 
@@ -357,9 +351,7 @@ class _SavedVariant:
         launch = make_launcher(
             params, names, run, self.checked, self.kernel, maybe_watched=maybe_watched, extents=extents
         )
-        return Variant(
-            self.program, artifact, launch, device, flags, self.checked, None, self.pytree, self.types
-        )
+        return Variant(self.program, artifact, launch, device, flags, self.checked, None, self.pytree, self.types)
 
     def _compiled(self, device: Device, flags: tuple[str, ...]) -> compiler.Artifact:
         row, driver = self.row, device.driver

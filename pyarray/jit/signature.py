@@ -124,9 +124,7 @@ def _resolve(annotation: Any) -> Any:
     if annotation is ndarray or annotation is BufferView:
         return ArrayAnnotation(annotation is BufferView, None, 1 if annotation is BufferView else None)
     is_type = (
-        isinstance(annotation, (ArrayAnnotation, DType))
-        or annotation is constexpr
-        or _is_python_number(annotation)
+        isinstance(annotation, (ArrayAnnotation, DType)) or annotation is constexpr or _is_python_number(annotation)
     )
     if (
         is_type
@@ -202,8 +200,7 @@ def bind_type(kernel: str, parameter: Parameter, argument: Any) -> Any:
 def _bind_array(kernel: str, name: str, annotation: ArrayAnnotation, argument: Any) -> ArrayType:
     if not isinstance(argument, ndarray):
         raise TypeError(
-            f"{kernel}(): {name!r} must be {_expected(annotation)}, "
-            f"got {type(argument).__name__}{_advice(argument)}"
+            f"{kernel}(): {name!r} must be {_expected(annotation)}, got {type(argument).__name__}{_advice(argument)}"
         )
     kind = array_type(argument._key)
     if annotation.dtype is not None and kind.dtype is not annotation.dtype:
@@ -213,8 +210,7 @@ def _bind_array(kernel: str, name: str, annotation: ArrayAnnotation, argument: A
         )
     if annotation.ndim is not None and kind.ndim != annotation.ndim:
         raise TypeError(
-            f"{kernel}(): {name!r} must be {_expected(annotation)}, "
-            f"got a {kind.ndim}-D array of shape {argument.shape}"
+            f"{kernel}(): {name!r} must be {_expected(annotation)}, got a {kind.ndim}-D array of shape {argument.shape}"
         )
     if annotation.view and kind.strided:
         raise TypeError(
@@ -229,34 +225,22 @@ def _advice(argument: Any) -> str:
 
 
 def _expected(annotation: ArrayAnnotation) -> str:
-    rank = (
-        "a 1-D contiguous"
-        if annotation.view
-        else f"a {annotation.ndim}-D"
-        if annotation.ndim is not None
-        else "an"
-    )
+    rank = "a 1-D contiguous" if annotation.view else f"a {annotation.ndim}-D" if annotation.ndim is not None else "an"
     return f"{rank} array" + (f" of {annotation.dtype}" if annotation.dtype is not None else "")
 
 
 def check_number(kernel: str, name: str, annotation: Any, dtype: DType, value: Any) -> None:
     """Raises `TypeError` or `OverflowError` unless `value` is a number that a parameter of `dtype` can
     hold."""
-    legal = {"b": (bool, np.bool_), "f": (float, np.floating), "c": (complex, np.complexfloating)}.get(
-        dtype.kind, ()
-    )
+    legal = {"b": (bool, np.bool_), "f": (float, np.floating), "c": (complex, np.complexfloating)}.get(dtype.kind, ())
     order = "biufc"
     kind = dtype_of(value).kind if isinstance(value, (np.generic, ndarray)) else PYTHON_KIND.get(type(value))
     if isinstance(value, ndarray) and value.size != 1:
         kind = None
-    wrong = kind is None or (
-        order.index(kind) > order.index(dtype.kind) and not (kind in "iu" and dtype.kind in "iu")
-    )
+    wrong = kind is None or (order.index(kind) > order.index(dtype.kind) and not (kind in "iu" and dtype.kind in "iu"))
     if wrong and not isinstance(value, legal):
         came = (
-            f"an array of shape {value.shape}"
-            if isinstance(value, ndarray)
-            else f"{type(value).__name__} ({value!r})"
+            f"an array of shape {value.shape}" if isinstance(value, ndarray) else f"{type(value).__name__} ({value!r})"
         )
         shown = annotation if isinstance(annotation, DType) else annotation.__name__
         raise TypeError(f"{kernel}(): {name!r} must be a number of type {shown}, got {came}")

@@ -33,9 +33,7 @@ def contiguous_operands(program: lang.pipeline.Program, arrays: Sequence[ndarray
         if kind.strided or not found[k]._key & STRIDED:
             continue
         if program.directions[name] != "IN":
-            raise ValueError(
-                f"{program.name}(): {name!r} must be contiguous, got strides {found[k]._strides}"
-            )
+            raise ValueError(f"{program.name}(): {name!r} must be contiguous, got strides {found[k]._strides}")
         found[k] = operation("contiguous")(found[k])
     return found
 

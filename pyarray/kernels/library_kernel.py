@@ -13,6 +13,4 @@ from ..lang.parse import source_of
 def library_kernel(function: Callable[..., Any]) -> Callable[[], jit.kernel.Kernel]:
     """Called, it gives the function as a kernel, which the first call makes: an import must not. What the function
     captures is compiled in for good."""
-    return functools.cache(
-        lambda: jit.kernel.Kernel(source_of(function), None, False, (), on_global_change=None)
-    )
+    return functools.cache(lambda: jit.kernel.Kernel(source_of(function), None, False, (), on_global_change=None))

@@ -63,9 +63,7 @@ def insert_checks(tree: Tree) -> tuple[Tree, tuple[Site, ...]]:
     return _drop_proven(numbered, sites, proven_sites(numbered))
 
 
-def _drop_proven(
-    tree: Tree, sites: list[Site], proven_sites: frozenset[int]
-) -> tuple[Tree, tuple[Site, ...]]:
+def _drop_proven(tree: Tree, sites: list[Site], proven_sites: frozenset[int]) -> tuple[Tree, tuple[Site, ...]]:
     """The tree without the proven sites, the others numbered anew."""
     remaining: list[Site] = []
 

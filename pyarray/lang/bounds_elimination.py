@@ -76,9 +76,7 @@ class SymbolicDomain:
 
     def extent(self, bounds: Bounds, at_most: Bounds = None) -> Bounds:
         """A known size, or a new symbol of one: a size is 0 or more."""
-        plain = (
-            bounds is not None and bounds.low == bounds.high and _exact(bounds.low) and bounds.low.natural()
-        )
+        plain = bounds is not None and bounds.low == bounds.high and _exact(bounds.low) and bounds.low.natural()
         if plain:
             return bounds
         size = self.new_size()
@@ -127,15 +125,11 @@ class SymbolicDomain:
 
     def loop(self, start: Interval, stop: Interval, step: Interval) -> Bounds:
         upwards = step.low == step.high and not step.low.terms and step.low.number > 0
-        ends = (
-            _exact(start.low) and _exact(start.high) and _exact(stop.low, _PAST) and _exact(stop.high, _PAST)
-        )
+        ends = _exact(start.low) and _exact(start.high) and _exact(stop.low, _PAST) and _exact(stop.high, _PAST)
         return Interval(start.low, stop.high.plus(Affine(-1))) if upwards and ends else None
 
     def slice_length(self, part: tuple[Bounds, Bounds, Bounds], present: str, extent: Bounds) -> Bounds:
-        start, stop = (
-            None if x is None or x.low.terms or x.low != x.high else x.low.number for x in part[:2]
-        )
+        start, stop = (None if x is None or x.low.terms or x.low != x.high else x.low.number for x in part[:2])
         start = start if "a" in present else 0
         if start is None or stop is None or start < 0 <= stop or stop < 0 <= start or "s" in present:
             return None
@@ -143,9 +137,7 @@ class SymbolicDomain:
 
     def satisfy(self, test: Test) -> bool:
         if isinstance(test, InRange):
-            return (
-                test.index is not None and test.extent is not None and self._in_range(test.index, test.extent)
-            )
+            return test.index is not None and test.extent is not None and self._in_range(test.index, test.extent)
         if isinstance(test, NonZero):
             step = test.step
             return step is not None and step.low == step.high and not step.low.terms and step.low.number != 0
@@ -191,9 +183,7 @@ class _ConstantIndexCheck(IntervalAnalysis):
     def test(self, node: Any, tests: list[Test]) -> bool:
         parts = [p for p in node.parts if not isinstance(p, Range)] if isinstance(node, Slice) else None
         inside = [t for t in tests if isinstance(t, InRange)]
-        for index, test in zip(
-            parts if parts is not None else getattr(node, "index", ()), inside, strict=True
-        ):
+        for index, test in zip(parts if parts is not None else getattr(node, "index", ()), inside, strict=True):
             if self.violation is None and not self.depth and _constant(index) and test.index and test.extent:
                 low, high = test.index.low, self.symbolic.upper_bound(test.index)
                 at_most = self.symbolic.upper_bound(test.extent)

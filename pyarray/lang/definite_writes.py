@@ -39,9 +39,7 @@ from .ir import (
 )
 
 ALL = "*"
-Index = tuple[
-    Any, ...
-]  # per axis of a parameter: ALL, the name of a variable, a number, or an `Axis` of a view
+Index = tuple[Any, ...]  # per axis of a parameter: ALL, the name of a variable, a number, or an `Axis` of a view
 State = set[tuple[str, Index]]  # what is written: (parameter, index)
 
 
@@ -76,9 +74,7 @@ def definite_writes(
 
 
 class _Analysis:
-    def __init__(
-        self, function: Function, callees: dict[str, DefiniteWrites], bases: Callable[[Any], Iterable[str]]
-    ):
+    def __init__(self, function: Function, callees: dict[str, DefiniteWrites], bases: Callable[[Any], Iterable[str]]):
         self.callees, self.bases = callees, bases
         self.read_early: set[str] = set()
         self.returns: list[State] = []
@@ -131,11 +127,7 @@ class _Analysis:
         if not isinstance(stop, Size) or not zero or not one:
             return set()
         found = self.base_index(stop.array)
-        return (
-            set()
-            if found is None
-            else {(found[0], k) for k, i in enumerate(found[1]) if i == Axis(stop.axis)}
-        )
+        return set() if found is None else {(found[0], k) for k, i in enumerate(found[1]) if i == Axis(stop.axis)}
 
     # ---- expressions
 

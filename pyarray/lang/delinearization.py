@@ -220,9 +220,7 @@ def has_cheap_divisions(loop: For, blocks: bool) -> bool:
 
 def _is_masked(points: tuple[Product, ...]) -> bool:
     """Whether all of them are powers of two, which are shifts and masks: short rows would be slower."""
-    return points[1].number < _SHORTEST_ROW and all(
-        not p.symbols and not p.number & (p.number - 1) for p in points
-    )
+    return points[1].number < _SHORTEST_ROW and all(not p.symbols and not p.number & (p.number - 1) for p in points)
 
 
 def unit_step(range_: Range) -> bool:

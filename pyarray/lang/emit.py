@@ -168,11 +168,7 @@ def _entry(
     if arrays := noalias_params(code, kernel):
         out.lines(noalias_test(arrays, code.written))
     if code.debug:
-        outside = [
-            part
-            for s in kernel.body
-            for part in (s.ranges if isinstance(s, For) and is_parallel(s) else (s,))
-        ]
+        outside = [part for s in kernel.body for part in (s.ranges if isinstance(s, For) and is_parallel(s) else (s,))]
         out.lines([*debug_state(code, "rt", 0, -1), "(void)at; (void)up;", *frames(code, outside, "0")])
     out.lines(declarations(outer))
     changed: set[str] = set()

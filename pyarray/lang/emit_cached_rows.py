@@ -189,9 +189,7 @@ def _in_order(node: Any, loops: list[For]) -> Iterator[Any]:
         yield from (n for n in walk(node) if isinstance(n, (Load, Invoke)))
         return
     if isinstance(node, Store):
-        yield from (
-            n for part in (node.value, *node.index) for n in walk(part) if isinstance(n, (Load, Invoke))
-        )
+        yield from (n for part in (node.value, *node.index) for n in walk(part) if isinstance(n, (Load, Invoke)))
         yield node
         return
     if isinstance(node, (Load, Invoke)):
@@ -337,11 +335,7 @@ def only_forwards(row: CachedRow, s: For) -> bool:
     """Whether a loop over the cached row stores registers at most."""
     k = next((k for k, x in enumerate(row.loops) if x is s), None)
     stores = sum(isinstance(n, Store) for st in s.body for n in walk(st))
-    return (
-        k is not None
-        and stores == len(row.stores[k])
-        and not any(_is_stored(row, p, k) for p in row.stores[k])
-    )
+    return k is not None and stores == len(row.stores[k]) and not any(_is_stored(row, p, k) for p in row.stores[k])
 
 
 def _is_stored(row: CachedRow, ref: Ref, k: int) -> bool:

@@ -62,9 +62,7 @@ def cname(name: str) -> str:
         return f"t_{name[1:]}"
     if name.isascii() and name.isidentifier():
         return f"v_{name}"
-    return "u_" + "".join(
-        c if c.isascii() and c.isalnum() else "__" if c == "_" else f"_{ord(c):x}_" for c in name
-    )
+    return "u_" + "".join(c if c.isascii() and c.isalnum() else "__" if c == "_" else f"_{ord(c):x}_" for c in name)
 
 
 def ctype(kind: Any) -> str:
@@ -101,9 +99,7 @@ def literal(value: Any, dtype: DType) -> str:
 def _float_literal(value: float, suffix: str) -> str:
     if suffix == "f32":
         with np.errstate(over="ignore"):
-            value = float(
-                np.float32(value)
-            )  # rounded once: the decimal text of the double would be rounded again
+            value = float(np.float32(value))  # rounded once: the decimal text of the double would be rounded again
     if math.isnan(value):
         return f"PA_NAN_{suffix.upper()}"
     if math.isinf(value):
@@ -236,9 +232,7 @@ class ExprEmitter:
             whole = {"isnan": "false", "isinf": "false", "isfinite": "true", "imag": "0"}.get(e.name)
             if whole is not None:
                 return whole if isinstance(e.args[0], (Local, Const)) else f"((void){args[0]}, {whole})"
-            if e.name in ("floor", "ceil", "trunc", "round", "conj", "real") or (
-                e.name == "abs" and dtype.kind != "i"
-            ):
+            if e.name in ("floor", "ceil", "trunc", "round", "conj", "real") or (e.name == "abs" and dtype.kind != "i"):
                 return args[0]
             if e.name == "square":
                 return self.square(args[0], dtype)
@@ -270,9 +264,7 @@ class ExprEmitter:
         """The element as an lvalue, checked if it has a site."""
         kind, index = node.array.type, [self.expr(i) for i in node.index]
         if self.registers and isinstance(node, Load) and isinstance(node.array, Local):
-            register = self.registers.get(
-                (node.array.name, tuple(getattr(i, "name", "") for i in node.index))
-            )
+            register = self.registers.get((node.array.name, tuple(getattr(i, "name", "") for i in node.index)))
             if register is not None:
                 return register
         self.declare(kind)
@@ -342,16 +334,12 @@ class ExprEmitter:
         self.declare(e.type)
         self.declare(e.array.type)
         checked = e.site is not None
-        function = views.slicer(
-            e.array.type, e.type, e.parts, self.dialect.function, self.debug, checked, e.transposed
-        )
+        function = views.slicer(e.array.type, e.type, e.parts, self.dialect.function, self.debug, checked, e.transposed)
         name = self.helper(function)
         args = [*self.check_args(e.site), self.expr(e.array)]
         for p in e.parts:
             args += [
-                self.expr(x)
-                for x in ((p.start, p.stop, p.step) if isinstance(p, Range) else (p,))
-                if x is not None
+                self.expr(x) for x in ((p.start, p.stop, p.step) if isinstance(p, Range) else (p,)) if x is not None
             ]
         return f"{name}({', '.join(args)})"
 

@@ -108,9 +108,7 @@ class _GridProgram:
         self.outer = outer_variables(kernel)
         self.steps: list[KernelStep] = []
         outside: list[Any] = [
-            part
-            for s in kernel.body
-            for part in (s.ranges if isinstance(s, For) and is_parallel(s) else (s,))
+            part for s in kernel.body for part in (s.ranges if isinstance(s, For) and is_parallel(s) else (s,))
         ]
         self.uses_frame = not all(_is_recomputable(part) for part in outside)
 
@@ -302,9 +300,7 @@ class _GridProgram:
         row = self.code.cached_row
         range_ = row.loops[0].ranges[0] if row is not None else None
         slot = self.slot(range_.stop) if range_ is not None and range_.start is None else None
-        return (
-            {} if row is None or slot is None else {"row_slot": slot, "row_elements": _THREADS * row.elements}
-        )
+        return {} if row is None or slot is None else {"row_slot": slot, "row_elements": _THREADS * row.elements}
 
     def thread_loop(self, loop: For) -> None:
         """An iteration for each thread, and more where there are more."""
@@ -345,9 +341,7 @@ class _GridProgram:
         """Slots whose product is the number of iterations, None where it isn't that simple."""
         found = []
         for range_ in loop.ranges:  # a start above 0 or a step leave iterations out
-            if not all(
-                x is None or (isinstance(x, Const) and x.value >= 0) for x in (range_.start, range_.step)
-            ):
+            if not all(x is None or (isinstance(x, Const) and x.value >= 0) for x in (range_.start, range_.step)):
                 return None
             slot = self.slot(range_.stop)
             if slot is None:

@@ -73,11 +73,7 @@ def bound_text(code: Emitter, loop: For, field: str, x: Range | Any) -> str:
 
 def trip_count(code: Emitter, range_: Range, start: str | None = None, step: str | None = None) -> str:
     """Number of iterations; `start` and `step` where they have been evaluated already."""
-    if (
-        range_.start is None
-        and range_.step is None
-        and (isinstance(range_.stop, Size) or _is_natural(range_.stop))
-    ):
+    if range_.start is None and range_.step is None and (isinstance(range_.stop, Size) or _is_natural(range_.stop)):
         return code.expr(range_.stop)  # type: ignore[arg-type]
     first = start or (code.expr(range_.start) if range_.start is not None else "0")
     by = step or (code.expr(range_.step) if range_.step is not None else "1")
@@ -175,9 +171,7 @@ def parallel_loop(
         else:
             plain = calls("body", whole) if factor > 1 else []
             condition = "inside && " if last is not None else ""
-            _nontemporal_loop(
-                out, kernel, *target, symbol, calls("body", "&local, from, to"), plain, condition
-            )
+            _nontemporal_loop(out, kernel, *target, symbol, calls("body", "&local, from, to"), plain, condition)
 
 
 def _body(code: Emitter, kernel: Function, loop: For, head: str, outer: tuple[tuple[str, Any], ...]) -> None:
@@ -242,9 +236,7 @@ def _nontemporal_loop(
     out.line(f"{symbol}_env local = *env;")
     with out.block("for (int64_t from = begin, to; from < end; from = to)"):
         out.line("/* blocks end where a line of the cache does */")
-        out.line(
-            f"const int64_t skew = large ? ((int64_t)((uint64_t)({array}.data + from) & 63)) / size : 0;"
-        )
+        out.line(f"const int64_t skew = large ? ((int64_t)((uint64_t)({array}.data + from) & 63)) / size : 0;")
         out.line("to = end - from < step - skew ? end : from + step - skew;")
         data = f"({element} *)((uint64_t)block - (uint64_t)(from * size))"
         out.line(f"if (large) local.{cname(name)}.data = {data};")
@@ -253,9 +245,7 @@ def _nontemporal_loop(
     out.line("if (large) PA_STREAM_END();")
 
 
-def _arguments(
-    code: Emitter, kernel: Function, loop: For, outer: tuple[tuple[str, Any], ...]
-) -> Iterator[str]:
+def _arguments(code: Emitter, kernel: Function, loop: For, outer: tuple[tuple[str, Any], ...]) -> Iterator[str]:
     """What the body uses of the environment, and its own variables."""
     used = {n.name for s in loop.body for n in walk(s) if isinstance(n, Local)}
     inner = assigned(*loop.body)

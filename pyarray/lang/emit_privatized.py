@@ -35,9 +35,7 @@ def privatized_arrays(code: Emitter, kernel: Function, loop: For) -> Arrays:
     every = Counter(n.name for n in nodes if isinstance(n, Local))
     names = {n.array.name for n in sums if known[n.array.name] == every[n.array.name]}
     return [
-        (n, k)
-        for n, k in kernel.params
-        if n in names - assigned(*loop.body) and not k.strided and k.dtype.kind in "iu"
+        (n, k) for n, k in kernel.params if n in names - assigned(*loop.body) and not k.strided and k.dtype.kind in "iu"
     ]
 
 

@@ -69,7 +69,5 @@ def _strides(kind: ArrayType, result: ArrayType) -> list[str]:
     else:
         fits = "fits && v.fits" if kind.reshape_of else "fits"
         lines += [f"r.fits = {fits};", "r.of = v;", "r.at = 0;"]
-        lines.append(
-            f"for (int64_t k = {count} - 1, step = 1; !r.fits && k >= 0; step *= m[k--]) t[k] = step;"
-        )
+        lines.append(f"for (int64_t k = {count} - 1, step = 1; !r.fits && k >= 0; step *= m[k--]) t[k] = step;")
     return [*lines, *(f"r.s{k} = t[{k}];" for k in range(count))]

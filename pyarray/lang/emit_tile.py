@@ -71,9 +71,7 @@ class _TileAccess:
         return f"*({self.kind.dtype.ctype} *)(at{self.number} + k * step{self.number})"
 
 
-def tile_loop(
-    code: Emitter, kernel: Function, loop: For, store: Store, write_plain: Callable[[For], None]
-) -> None:
+def tile_loop(code: Emitter, kernel: Function, loop: For, store: Store, write_plain: Callable[[For], None]) -> None:
     """Prints the loop; `write_plain` prints its loop of threads."""
     fields, out = [field for field, _ in bound_fields(loop)], code.out
     names = [cname(v) for v in loop.variables]

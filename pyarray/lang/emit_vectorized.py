@@ -53,8 +53,7 @@ def elementwise_store(code: Emitter, kernel: Function, loop: For, pure: set[str]
     if ref is None or sorted(ref) != sorted(loop.variables):
         return None
     loads = sum(
-        isinstance(n, Load) and _array_name(n.array) == array.name and _index_variables(n.index) == ref
-        for n in nodes
+        isinstance(n, Load) and _array_name(n.array) == array.name and _index_variables(n.index) == ref for n in nodes
     )
     sizes = sum(isinstance(n, Size) and _array_name(n.array) == array.name for n in nodes)
     mentions = sum(_array_name(n) == array.name for n in nodes)
@@ -83,12 +82,7 @@ def unconditional_loads(code: Emitter, kernel: Function, loop: For) -> dict[tupl
     loop's variables."""
     kinds, found = dict(kernel.params), {}
     for n in (n for s in loop.body for n in always_evaluated(s)):
-        if (
-            isinstance(n, Load)
-            and isinstance(n.array, Local)
-            and n.array.name in kinds
-            and _in_bounds(code, n.site)
-        ):
+        if isinstance(n, Load) and isinstance(n.array, Local) and n.array.name in kinds and _in_bounds(code, n.site):
             ref = _index_variables(n.index)
             if ref and len(set(ref)) == len(ref) and set(ref) <= set(loop.variables):
                 found[n.array.name, ref] = kinds[n.array.name]
@@ -165,9 +159,7 @@ def _vector_part(
             out.line(f"*({kinds[name]} *)({cname(name)}.data + t) = result;")
 
 
-def write_body(
-    code: Emitter, kernel: Function, loop: For, variable: str | None, registers: dict[Any, str]
-) -> None:
+def write_body(code: Emitter, kernel: Function, loop: For, variable: str | None, registers: dict[Any, str]) -> None:
     """One iteration into `value[k]`; `variable` is that of a loop that has one."""
     last, out, inner = loop.body[-1], code.out, assigned(*loop.body)
     assert isinstance(last, Store)

@@ -42,9 +42,7 @@ def _row_tests(vector: dict[Any, Any], last: str, width: int) -> list[str]:
     for (name, ref), kind in vector.items():
         size, array = kind.dtype.itemsize, cname(name)
         steps = {v: f"({views.stride(kind, array, n)})" for n, v in enumerate(ref)}
-        parts = " | ".join(
-            [f"(uint64_t){array}.data", *(f"(uint64_t){s}" for v, s in steps.items() if v != last)]
-        )
+        parts = " | ".join([f"(uint64_t){array}.data", *(f"(uint64_t){s}" for v, s in steps.items() if v != last)])
         tests += [f"{steps[last]} == {size}", f"(({parts}) & {min(size * width, 16) - 1}) == 0"]
     return tests
 

@@ -211,9 +211,7 @@ def _slice_range(p: Range, axis: int, n: str, s: str, params: list[str], checked
             else f"pa_slice_start_none({n}, {step})"
         )
         last = (
-            f"pa_slice_stop_step(stop{axis}, {n}, {step})"
-            if p.stop is not None
-            else f"pa_slice_stop_none({n}, {step})"
+            f"pa_slice_stop_step(stop{axis}, {n}, {step})" if p.stop is not None else f"pa_slice_stop_none({n}, {step})"
         )
     lines.append(f"const int64_t first{axis} = {first};")
     lines.append(f"const int64_t count{axis} = pa_slice_len(first{axis}, {last}, {step});")

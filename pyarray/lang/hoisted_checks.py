@@ -38,9 +38,7 @@ class CTextDomain:
     def __init__(self) -> None:
         self.lines: dict[str, str] = {}
         self.tests: dict[str, None] = {}
-        self.dependencies: dict[
-            str, list[str]
-        ] = {}  # name → others that it follows from, beside those in its text
+        self.dependencies: dict[str, list[str]] = {}  # name → others that it follows from, beside those in its text
 
     def statements(self) -> list[str]:
         """C that sets `inside`, without lines that no test follows from."""
@@ -59,9 +57,7 @@ class CTextDomain:
     def name(self, text: str) -> str:
         return self.lines.setdefault(text, f"q{len(self.lines)}")
 
-    def call(
-        self, name: str, fold: Callable[[int, int], int], a: Bound, b: Bound, fits: bool = True
-    ) -> Bound:
+    def call(self, name: str, fold: Callable[[int, int], int], a: Bound, b: Bound, fits: bool = True) -> Bound:
         if isinstance(a, int) and isinstance(b, int):
             value = fold(a, b)
             if INT64_MIN <= value <= INT64_MAX:
@@ -151,9 +147,7 @@ class CTextDomain:
             a = Interval(self.maximum(a.low, self.add(b.low, int(op == "gt"))), a.high)
         if op == "ne" and b.low == b.high and INT64_MIN not in _bounds(a) and INT64_MAX not in _bounds(a):
             low, high, at = _c_text(a.low), _c_text(a.high), _c_text(b.low)
-            a = Interval(
-                self.name(f"pa_bound_past({low}, {at}, 1)"), self.name(f"pa_bound_past({high}, {at}, -1)")
-            )
+            a = Interval(self.name(f"pa_bound_past({low}, {at}, 1)"), self.name(f"pa_bound_past({high}, {at}, -1)"))
         return a
 
     def loop(self, start: Interval, stop: Interval, step: Interval) -> Bounds:
@@ -256,9 +250,7 @@ class Hoisting:
             analysis.block(function.body)
             self.hoistable[function.symbol] = frozenset(analysis.satisfied)
 
-    def _walk(
-        self, text: CTextDomain, env: dict[str, Any], wanted: frozenset[int] | None = None
-    ) -> IntervalAnalysis:
+    def _walk(self, text: CTextDomain, env: dict[str, Any], wanted: frozenset[int] | None = None) -> IntervalAnalysis:
         return IntervalAnalysis(text, env, lambda call, args: self._call(text, call, args), wanted)
 
     def _call(self, text: CTextDomain, call: Invoke, args: list[Any]) -> tuple[bool, Any]:
@@ -286,9 +278,7 @@ class Hoisting:
         for name, kind in known.items():
             shape = isinstance(kind, ArrayType)
             variable = f"env->{cname(name)}"
-            env[name] = (
-                tuple(_point(f"{variable}.n{k}") for k in range(kind.ndim)) if shape else _point(variable)
-            )
+            env[name] = tuple(_point(f"{variable}.n{k}") for k in range(kind.ndim)) if shape else _point(variable)
         ranges = self._block(text, loop)
         env.update(zip(loop.variables, ranges, strict=True))
         analysis = self._walk(text, env)

@@ -121,8 +121,7 @@ def index_parts(scope: Scope, node: ast.Subscript, array: Expr) -> tuple[Any, ..
 def _slice_range(scope: Scope, item: ast.Slice) -> Range:
     bounds = (item.lower, item.upper, item.step)
     start, stop, step = (
-        None if n is None else scope.integer(n, scope.infer(n), "a slice bound", saturating=True)
-        for n in bounds
+        None if n is None else scope.integer(n, scope.infer(n), "a slice bound", saturating=True) for n in bounds
     )
     if isinstance(step, Const) and step.value == 0:
         scope.fail(item, "slice step must not be 0")
@@ -165,8 +164,7 @@ def atomic(scope: Scope, node: ast.Call, op: str, args: list[Any]) -> Expr:
 
     def update(array: Expr) -> Expr:
         parts = tuple(
-            _wrap_index(scope, node, scope.integer(node, i, "an index"), array, k)
-            for k, i in enumerate(index)
+            _wrap_index(scope, node, scope.integer(node, i, "an index"), array, k) for k, i in enumerate(index)
         )
         return Atomic(scope.loc(node), ScalarType(dtype), op, array, parts, values[0], desired=desired)
 

@@ -77,8 +77,7 @@ def _check_assignable(scope: Scope, where: ast.AST, name: str) -> None:
     if scope.before_parallel is not None and name in scope.before_parallel:
         scope.fail(
             where,
-            f"{name!r} is assigned before the parallel loop and again in it: "
-            "its iterations run at the same time",
+            f"{name!r} is assigned before the parallel loop and again in it: its iterations run at the same time",
             "use another name inside the loop, or collect with pa.atomic_add(array, index, value)",
         )
     if name in scope.params and not isinstance(scope.params[name], ScalarType):

@@ -139,9 +139,7 @@ def _return_value(scope: Scope, node: ast.AST, value: Any) -> list[Stmt]:
 @rule(ast.If)
 def _if(scope: Scope, node: ast.If) -> list[Stmt]:
     condition = scope.truth(node.test, scope.infer(node.test))
-    if isinstance(
-        condition, Const
-    ):  # a branch that isn't taken may have type errors: specializations by constexpr
+    if isinstance(condition, Const):  # a branch that isn't taken may have type errors: specializations by constexpr
         return list(_infer_block(scope, node.body if condition.value else node.orelse))
     entry = set(scope.assigned)
     scope.branch_depth += 1
@@ -239,9 +237,7 @@ def _loop_variables(
     return tuple(names), prefix
 
 
-def _reductions(
-    scope: Scope, node: ast.For, body: tuple[Stmt, ...], outer: set[str]
-) -> tuple[tuple[str, str], ...]:
+def _reductions(scope: Scope, node: ast.For, body: tuple[Stmt, ...], outer: set[str]) -> tuple[tuple[str, str], ...]:
     """Variables of an unordered loop that carry a value from one iteration to the next, with the operator
     that combines them. If the body is another unordered loop, those of that loop."""
     found: dict[str, str] = {}
@@ -382,8 +378,7 @@ def _ends_in_jump(block: tuple[Stmt, ...]) -> bool:
 def _has_break(body: tuple[Stmt, ...]) -> bool:
     """Whether a `break` in the body leaves this loop, not an inner one."""
     return any(
-        isinstance(s, Break) or (isinstance(s, If) and (_has_break(s.then) or _has_break(s.orelse)))
-        for s in body
+        isinstance(s, Break) or (isinstance(s, If) and (_has_break(s.then) or _has_break(s.orelse))) for s in body
     )
 
 

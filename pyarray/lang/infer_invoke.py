@@ -19,9 +19,7 @@ from .parse import FunctionSource
 _KINDS = "bifc"  # each kind holds the values of those before it
 
 
-def invoke(
-    scope: Scope, node: ast.AST, source: FunctionSource, args: list[Any], keywords: dict[str, Any]
-) -> Expr:
+def invoke(scope: Scope, node: ast.AST, source: FunctionSource, args: list[Any], keywords: dict[str, Any]) -> Expr:
     if any(active is source for active in scope.instances.active):
         scope.fail(node, f"{source.name!r} calls itself", "write a loop: GPUs have no stack for recursion")
     try:
@@ -54,9 +52,7 @@ def _arguments_in_call_order(
 ) -> dict[str, Any]:
     """The arguments, evaluated in the order of the call: positional ones first."""
     called = {name: value for name, value in bound.items() if name not in keywords}
-    return evaluate_in_order(
-        scope, {**called, **{name: bound[name] for name in keywords}}, signature.parameters
-    )
+    return evaluate_in_order(scope, {**called, **{name: bound[name] for name in keywords}}, signature.parameters)
 
 
 def _default_of(scope: Scope, node: ast.AST, source: FunctionSource, name: str) -> Any:
@@ -68,9 +64,7 @@ def _default_of(scope: Scope, node: ast.AST, source: FunctionSource, name: str) 
     return scope.from_python(node, inspect.signature(function).parameters[name].default)
 
 
-def construct(
-    scope: Scope, node: ast.Call, kind: type, args: list[Any], keywords: dict[str, Any]
-) -> Aggregate:
+def construct(scope: Scope, node: ast.Call, kind: type, args: list[Any], keywords: dict[str, Any]) -> Aggregate:
     """A named tuple or dataclass from its fields."""
     names = field_names(kind)
     if hasattr(kind, "__post_init__") or not is_plain(kind):
@@ -89,9 +83,7 @@ def construct(
             what = f"{name!r} of {kind.__name__} is made by Python, which a kernel can't run"
             scope.fail(node, what, f"give it a value: {name}=...")
         value = values[name] if name in values else scope.from_python(node, defaults[name].default)
-        items.append(
-            _coerce_to_annotation(scope, node, annotations.get(name), f"{name!r} of {kind.__name__}", value)
-        )
+        items.append(_coerce_to_annotation(scope, node, annotations.get(name), f"{name!r} of {kind.__name__}", value))
     return Aggregate(kind, names, tuple(items))
 
 
@@ -113,11 +105,7 @@ def _coerce_to_annotation(scope: Scope, node: ast.AST, annotation: Any, what: st
         return value
     if isinstance(annotation, ArrayAnnotation):
         kind = value.type
-        fits = (
-            is_array(value)
-            and annotation.ndim in (None, kind.ndim)
-            and annotation.dtype in (None, kind.dtype)
-        )
+        fits = is_array(value) and annotation.ndim in (None, kind.ndim) and annotation.dtype in (None, kind.dtype)
         if not fits or (annotation.view and kind.strided):
             scope.fail(node, f"{what} is annotated {annotation!r}, got {describe(value)}")
         return value

@@ -133,9 +133,7 @@ def _if_exp(scope: Scope, node: ast.IfExp) -> Any:
 def select(scope: Scope, node: ast.AST, condition: Expr, then: Any, orelse: Any) -> Expr:
     if is_array(then) and is_array(orelse):
         kind: Any = scope.apply(node, join_types, then.type, orelse.type)
-        return Select(
-            scope.loc(node), kind, condition, *(scope.coerce(node, x, kind) for x in (then, orelse))
-        )
+        return Select(scope.loc(node), kind, condition, *(scope.coerce(node, x, kind) for x in (then, orelse)))
     a, b = scope.number(node, then), scope.number(node, orelse)
     kind = scope.apply(node, join, a.type, b.type)
     return Select(scope.loc(node), kind, condition, scope.coerce(node, a, kind), scope.coerce(node, b, kind))

@@ -76,9 +76,7 @@ def evaluate_in_order(scope: Scope, called: dict[str, Any], names: Iterable[str]
     replaced: dict[int, Expr] = {**temporaries}
     lets = [(temporaries[id(x)].name, x) for x in evaluated]
     replaced[id(first[0])] = _nest_lets(temporaries[id(first[0])], lets)
-    return {
-        name: transform(name, value, lambda _, x: replaced.get(id(x), x)) for name, value in called.items()
-    }
+    return {name: transform(name, value, lambda _, x: replaced.get(id(x), x)) for name, value in called.items()}
 
 
 def select_part(scope: Scope, loc: Loc, aggregate: Any, chosen: Any) -> Any:

@@ -302,9 +302,7 @@ class IntervalAnalysis:
             if not isinstance(part, Range):
                 tests.append(InRange(self.value(part), extent))
                 continue
-            start, stop, step = (
-                None if x is None else self.value(x) for x in (part.start, part.stop, part.step)
-            )
+            start, stop, step = (None if x is None else self.value(x) for x in (part.start, part.stop, part.step))
             present = "".join(c for c, x in zip("abs", (part.start, part.stop, part.step), strict=True) if x)
             if part.step is not None:
                 tests.append(NonZero(step))
@@ -366,11 +364,7 @@ def _offset_variable(operand: Any) -> tuple[str, int] | None:
     while isinstance(operand, (Cast, Binary)):
         if isinstance(operand, Binary):
             by: Any = operand.b
-            if (
-                operand.op not in ("add", "sub")
-                or not isinstance(by, Const)
-                or operand.type.dtype.name != "int64"
-            ):
+            if operand.op not in ("add", "sub") or not isinstance(by, Const) or operand.type.dtype.name != "int64":
                 return None
             shift += by.value if operand.op == "add" else -by.value
         elif not _keeps_value(operand):
@@ -396,9 +390,7 @@ def _keeps_value(e: Cast) -> bool:
     return target.name == "int64" or source is target
 
 
-def unknown_variables(
-    function: Function, number: Callable[[str], Bounds], extent: Callable[[str, int], Bounds]
-) -> Any:
+def unknown_variables(function: Function, number: Callable[[str], Bounds], extent: Callable[[str, int], Bounds]) -> Any:
     """An environment in which nothing is known of a function's variables."""
     env: dict[str, Any] = {}
     for name, kind in (*function.params, *function.variables):

@@ -19,9 +19,7 @@ def cost(node: Any, functions: dict[str, Function], trips: Callable[[For], str |
     return " + ".join([str(constant), *parts])
 
 
-def _sum(
-    node: Any, functions: dict[str, Function], trips: Callable[[For], str | None]
-) -> tuple[int, list[str]]:
+def _sum(node: Any, functions: dict[str, Function], trips: Callable[[For], str | None]) -> tuple[int, list[str]]:
     """The constant part and the terms of the inner loops."""
     constant, parts = _node_cost(node), []
     below = [*children(node)]

@@ -50,9 +50,7 @@ def _same_element(store: Store, load: Load, variable: str, changing: set[str]) -
     """Whether an iteration reads what it stores itself, or what no iteration stores."""
     if structural_key(store.array) != structural_key(load.array):
         return False
-    pairs = [
-        (a, structural_key(a) == structural_key(b)) for a, b in zip(store.index, load.index, strict=True)
-    ]
+    pairs = [(a, structural_key(a) == structural_key(b)) for a, b in zip(store.index, load.index, strict=True)]
     return all(same for _, same in pairs) or any(same and _varies(a, variable, changing) for a, same in pairs)
 
 

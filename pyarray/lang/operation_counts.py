@@ -145,9 +145,7 @@ class _Counter:
         """The loop's variable, and the weight inside."""
         start, step, trips = run
         if inner.repeats is not None:  # an outer variable of the same statement has been unrolled
-            start, step, trips = (
-                x[inner.repeats] if isinstance(x, np.ndarray) else x for x in (start, step, trips)
-            )
+            start, step, trips = (x[inner.repeats] if isinstance(x, np.ndarray) else x for x in (start, step, trips))
         self.env[name] = None
         total_points = int(np.sum(trips)) if isinstance(trips, np.ndarray) else int(trips) * self.points
         if name not in self.control_variables or start is None or step is None or not total_points:
@@ -305,9 +303,7 @@ class _Counter:
         b = self.value(node.b, freq.times(~known), counted)
         return None if a is None or b is None else np.where(known, a, b)
 
-    def access(
-        self, what: str, array: Any, index: Iterable[Any], freq: _Frequency, count_index: bool = True
-    ) -> None:
+    def access(self, what: str, array: Any, index: Iterable[Any], freq: _Frequency, count_index: bool = True) -> None:
         if count_index:
             for x in index:
                 self.value(x, freq, counted=False)

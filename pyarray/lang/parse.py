@@ -113,9 +113,7 @@ def source_of(function: Callable[..., Any], scope: Mapping[str, Any] | None = No
     """
     if isinstance(function, (staticmethod, classmethod)):
         what = f"got a {type(function).__name__}"
-        raise TypeError(
-            f"expected a Python function, {what}; put @{type(function).__name__} above this decorator"
-        )
+        raise TypeError(f"expected a Python function, {what}; put @{type(function).__name__} above this decorator")
     if not isinstance(function, types.FunctionType):
         raise TypeError(
             f"expected a Python function, got {type(function).__name__}; write def f(...): and decorate that"
@@ -131,9 +129,7 @@ def source_of(function: Callable[..., Any], scope: Mapping[str, Any] | None = No
     if scope and scope is not function.__globals__:
         texts = [text for text in function.__annotations__.values() if isinstance(text, str)]
         names = {name: scope[name] for text in texts for name in _names(text) if name in scope}
-    return FunctionSource(
-        function.__name__, code.co_filename, tuple(lines), code.co_firstlineno, function, names
-    )
+    return FunctionSource(function.__name__, code.co_filename, tuple(lines), code.co_firstlineno, function, names)
 
 
 def _rebound_names(node: ast.AST) -> frozenset[str]:
@@ -194,9 +190,7 @@ def _find(source: FunctionSource) -> ast.FunctionDef | ast.Lambda:
         nodes = []
     if source.name == "<lambda>":
         spans = {(line, column) for line, _, column, _ in code.co_positions() if line is not None and column}
-        nodes = [
-            n for n in nodes if isinstance(n, ast.Lambda) and (n.body.lineno, n.body.col_offset) in spans
-        ]
+        nodes = [n for n in nodes if isinstance(n, ast.Lambda) and (n.body.lineno, n.body.col_offset) in spans]
     else:
         nodes = [n for n in nodes if isinstance(n, ast.FunctionDef) and n.name == source.name]
     if not nodes:

@@ -69,9 +69,7 @@ def cast(expr: Expr, dtype: DType, weak: bool = False) -> Expr:
             return Const(expr.loc, target, complex(value) if weak else _rounded(complex(value), dtype))
         if dtype.kind in "iu" and isinstance(value, int):
             return Const(expr.loc, target, _wrap(int(value), dtype))
-    inner = (
-        expr.a if isinstance(expr, Cast) and expr.type.dtype is dtype else expr
-    )  # only the weakness changes
+    inner = expr.a if isinstance(expr, Cast) and expr.type.dtype is dtype else expr  # only the weakness changes
     return Cast(expr.loc, target, inner)
 
 
@@ -183,9 +181,7 @@ def compare(loc: Loc, op: str, a: Expr, b: Expr) -> Expr:
     dtype = join(a.type, b.type).dtype
     if dtype.kind == "c" and op not in ("eq", "ne"):
         raise TypeError("complex numbers have no order; compare real parts or absolute values")
-    return through_float32(
-        ScalarType(dtype), lambda t: Compare(loc, BOOL, op, cast(a, t.dtype), cast(b, t.dtype))
-    )
+    return through_float32(ScalarType(dtype), lambda t: Compare(loc, BOOL, op, cast(a, t.dtype), cast(b, t.dtype)))
 
 
 def unary(loc: Loc, op: str, a: Expr) -> Expr:
@@ -232,9 +228,7 @@ def call(loc: Loc, name: str, args: list[Expr]) -> Expr:
         return through_float32(ScalarType(dtype), lambda t: _builtin(loc, name, t, args, BOOL))
     if dtype.kind != "c":
         return through_float32(ScalarType(dtype, kind.weak), lambda t: _builtin(loc, name, t, args, t))
-    return _builtin(
-        loc, name, ScalarType(dtype), args, ScalarType(float32 if dtype.itemsize == 8 else float64)
-    )
+    return _builtin(loc, name, ScalarType(dtype), args, ScalarType(float32 if dtype.itemsize == 8 else float64))
 
 
 def _builtin(loc: Loc, name: str, domain: ScalarType, args: list[Expr], result: ScalarType) -> Expr:

@@ -350,9 +350,7 @@ class RaceCheck:
         if varies and not decided:
             self.refuse(s, array, missing, update=False)
 
-    def refuse(
-        self, s: Store, array: Dependence, missing: Names, update: bool, compared: bool = False
-    ) -> NoReturn:
+    def refuse(self, s: Store, array: Dependence, missing: Names, update: bool, compared: bool = False) -> NoReturn:
         name = " or ".join(repr(n) for n in sorted(array.bases))
         names = sorted(n for n in missing if not n.startswith("."))
         which = repr(names[0]) if names else "the loop's variable"
@@ -360,9 +358,7 @@ class RaceCheck:
         kind = "parallel" if parallel else "unordered"
         if not update:
             what = f"iterations of the {kind} loop store different values into one element of {name}"
-            advice = (
-                f"which one stays is chance: let the index depend on {which}, or choose an iteration with =="
-            )
+            advice = f"which one stays is chance: let the index depend on {which}, or choose an iteration with =="
             source.fail(s.loc, f"{what}: its index doesn't depend on {which}", advice)
         what = f"iterations of the {kind} loop update one element of {name} at the same time"
         atomic, host = _suggested_atomic(s.value, compared)
@@ -383,11 +379,7 @@ def _operands(e: Any) -> list[Any]:
 
 
 def _bounds(part: Any) -> list[Any]:
-    return (
-        [x for x in (part.start, part.stop, part.step) if x is not None]
-        if isinstance(part, Range)
-        else [part]
-    )
+    return [x for x in (part.start, part.stop, part.step) if x is not None] if isinstance(part, Range) else [part]
 
 
 def _determined_by(e: Any, parts: list[Dependence]) -> Names:

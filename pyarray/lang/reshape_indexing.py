@@ -69,9 +69,7 @@ class _Rewriter:
         self.digits = {n.variables[-1] for n in loops if has_cheap_divisions(n, blocks)}
         self.digits -= {n.variables[-1] for n in loops if not has_cheap_divisions(n, blocks)}
         self.changing = {n for n, count in sets.items() if count > 1 or n in params} | self.loops
-        self.values = {
-            n.name: n.value for n in nodes if isinstance(n, (Assign, Let)) and n.name not in self.changing
-        }
+        self.values = {n.name: n.value for n in nodes if isinstance(n, (Assign, Let)) and n.name not in self.changing}
 
     def rewritten(self) -> Function:
         if not self.some:

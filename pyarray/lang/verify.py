@@ -59,9 +59,7 @@ RULES: dict[type, Any] = {
         and n.value.type.dtype is n.array.type.dtype
         and (n.desired.type == n.value.type if n.op == "cas" else n.desired is None)
     ),
-    Slice: lambda n: (
-        len(n.parts) == n.array.type.ndim and sum(isinstance(p, Range) for p in n.parts) == n.type.ndim
-    ),
+    Slice: lambda n: len(n.parts) == n.array.type.ndim and sum(isinstance(p, Range) for p in n.parts) == n.type.ndim,
     Reshape: lambda n: n.array.type.dtype is n.type.dtype and len(n.shape) == n.type.ndim,
     SubView: lambda n: n.array.type.ndim == 1 and n.type == n.array.type,
     Convert: lambda n: (

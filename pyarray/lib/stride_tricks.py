@@ -90,16 +90,12 @@ def sliding_window_view(
     given = axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = tuple(range(x.ndim)) if axis is None else tuple(shapes.normalize_axis(k, x.ndim) for k in given)
     if len(axes) != len(window):
-        raise ValueError(
-            f"sliding_window_view() takes a window's size for each axis, got {window} for axes {axes}"
-        )
+        raise ValueError(f"sliding_window_view() takes a window's size for each axis, got {window} for axes {axes}")
     window_counts = list(x._shape)
     for k, n in zip(axes, window, strict=True):
         window_counts[k] -= n - 1
         if window_counts[k] < 1:
-            raise ValueError(
-                f"sliding_window_view(): a window of {window} is larger than an array of shape {x._shape}"
-            )
+            raise ValueError(f"sliding_window_view(): a window of {window} is larger than an array of shape {x._shape}")
     steps = x._strides + tuple(x._strides[k] for k in axes)
     view = as_strided(x, (*window_counts, *window), steps, writeable=writeable)
     if writeable and not view._writeable:

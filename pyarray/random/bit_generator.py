@@ -62,13 +62,9 @@ class Philox4x3210:
     @state.setter
     def state(self, value: Any) -> None:
         if not isinstance(value, dict) or value.get("bit_generator") != "Philox4x32-10":
-            raise ValueError(
-                f"the state of a Philox4x3210 is what .state of another one gives, got {value!r}"
-            )
+            raise ValueError(f"the state of a Philox4x3210 is what .state of another one gives, got {value!r}")
         with self._lock:
-            self._state = rng.PhiloxState(
-                *(operator.index(value[name]) for name in ("key", "counter", "stream"))
-            )
+            self._state = rng.PhiloxState(*(operator.index(value[name]) for name in ("key", "counter", "stream")))
 
     def jumped(self, jumps: int = 1) -> Philox4x3210:
         """A new generator of the same key, `jumps` streams on: as if 2**96 blocks had been drawn each

@@ -60,9 +60,7 @@ def gumbel(
     return _drawn(self, "gumbel", size, device, loc=loc, scale_0=scale)
 
 
-def rayleigh(
-    self: Any, scale: ArrayLike = 1.0, size: ShapeLike | None = None, *, device: DeviceLike = None
-) -> ndarray:
+def rayleigh(self: Any, scale: ArrayLike = 1.0, size: ShapeLike | None = None, *, device: DeviceLike = None) -> ndarray:
     """Lengths of vectors of two normal variates of standard deviation `scale`."""
     return _drawn(self, "rayleigh", size, device, scale_0=scale)
 
@@ -96,8 +94,7 @@ def triangular(
     a, b, c = (np.asarray(asnumpy(x), dtype=np.float64) for x in (left, mode, right))
     if not ((a <= b) & (b <= c) & (a < c)).all():
         raise ValueError(
-            "triangular(): left <= mode <= right and left < right are needed, "
-            f"got {left!r}, {mode!r}, {right!r}"
+            f"triangular(): left <= mode <= right and left < right are needed, got {left!r}, {mode!r}, {right!r}"
         )
     return _drawn(self, "triangular", size, device, left=left, mode=mode, right=right)
 
@@ -107,9 +104,7 @@ def standard_cauchy(self: Any, size: ShapeLike | None = None, *, device: DeviceL
     return _drawn(self, "standard_cauchy", size, device)
 
 
-def standard_t(
-    self: Any, df: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None
-) -> ndarray:
+def standard_t(self: Any, df: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None) -> ndarray:
     """Student's t variates of `df` degrees of freedom, more than 0."""
     return _drawn(self, "standard_t", size, device, df_positive=df)
 
@@ -152,9 +147,7 @@ def vonmises(
     return _drawn(self, "vonmises", size, device, mu=mu, kappa_finite=kappa)
 
 
-def geometric(
-    self: Any, p: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None
-) -> ndarray:
+def geometric(self: Any, p: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None) -> ndarray:
     """How many trials there are up to the first success, each with probability `p`, more than 0; int64.
 
     >>> import pyarray as pa
@@ -171,15 +164,11 @@ def negative_binomial(
     int64."""
     trials, share = (np.asarray(asnumpy(x), dtype=np.float64) for x in (n, p))
     if ((trials > 0) & (share > 0) & ((1 - share) * (trials + 10 * np.sqrt(trials)) > 2.0**53 * share)).any():
-        raise ValueError(
-            "negative_binomial(): n * (1 - p) / p is at most 2**53; n is too large or p too small"
-        )
+        raise ValueError("negative_binomial(): n * (1 - p) / p is at most 2**53; n is too large or p too small")
     return _counted(self, "negative_binomial", size, device, n_positive=n, p_share=p)
 
 
-def logseries(
-    self: Any, p: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None
-) -> ndarray:
+def logseries(self: Any, p: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None) -> ndarray:
     """Whole numbers k from 1 on, as likely as p**k / k; `p` is from 0 up to, but without, 1."""
     return _counted(self, "logseries", size, device, p_part=p)
 
@@ -237,9 +226,7 @@ def multinomial(
     for k in range(odds.shape[-1] - 1):
         remaining_odds = 1 - odds[..., :k].sum(-1)
         share = np.clip(
-            np.divide(
-                odds[..., k], remaining_odds, out=np.zeros_like(remaining_odds), where=remaining_odds > 0
-            ),
+            np.divide(odds[..., k], remaining_odds, out=np.zeros_like(remaining_odds), where=remaining_odds > 0),
             0,
             1,
         )
@@ -263,8 +250,7 @@ def multivariate_hypergeometric(
     counts = [int(c) for c in np.asarray(asnumpy(colors)).reshape(-1)]
     if any(c < 0 for c in counts) or not 0 <= nsample <= sum(counts):
         raise ValueError(
-            "multivariate_hypergeometric(): nsample is from 0 to the sum of colors, "
-            f"got {nsample} of {counts}"
+            f"multivariate_hypergeometric(): nsample is from 0 to the sum of colors, got {nsample} of {counts}"
         )
     shape = () if size is None else shapes.resolve_shape(size)
     target = get_device(device)
@@ -278,9 +264,7 @@ def multivariate_hypergeometric(
     return out
 
 
-def dirichlet(
-    self: Any, alpha: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None
-) -> ndarray:
+def dirichlet(self: Any, alpha: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None) -> ndarray:
     """Vectors of numbers of 0 or more that add up to 1: gamma variates of the shapes `alpha`, more than 0,
     over their sum.
 

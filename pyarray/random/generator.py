@@ -172,9 +172,7 @@ class Generator:
         """
         return self._drawn("words", size, f"uint{width}", None, device, 0.0, 1.0)
 
-    def _drawn(
-        self, kind: str, size: Any, dtype: Any, out: Any, device: Any, shift: Any, scale: Any
-    ) -> ndarray:
+    def _drawn(self, kind: str, size: Any, dtype: Any, out: Any, device: Any, shift: Any, scale: Any) -> ndarray:
         row = asdtype(dtype)
         if kind != "words" and row not in (float32, float64):
             raise TypeError(f"{kind} variates are float32 or float64, got {row}; cast them with astype")
@@ -245,9 +243,7 @@ class Generator:
         """`gamma` of scale 1."""
         return self.gamma(shape, 1.0, size, dtype, device=device)
 
-    def chisquare(
-        self, df: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None
-    ) -> ndarray:
+    def chisquare(self, df: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None) -> ndarray:
         """Sums of the squares of `df` (more than 0) standard normal variates.
 
         >>> default_rng(1).chisquare(3, size=2).shape
@@ -256,9 +252,7 @@ class Generator:
         (degrees,) = parameters("chisquare", df_positive=df)
         return self.gamma(degrees * 0.5, 2.0, size, device=device)
 
-    def beta(
-        self, a: ArrayLike, b: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None
-    ) -> ndarray:
+    def beta(self, a: ArrayLike, b: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None) -> ndarray:
         """Beta variates, in [0, 1]; `a` and `b` are more than 0.
 
         >>> default_rng(1).beta(2.0, 3.0, size=(2, 2)).shape
@@ -279,9 +273,7 @@ class Generator:
         arguments = parameters("lognormal", mean=mean, sigma_0=sigma)
         return self._variates("lognormal", size, float64, device, arguments)
 
-    def poisson(
-        self, lam: ArrayLike = 1.0, size: ShapeLike | None = None, *, device: DeviceLike = None
-    ) -> ndarray:
+    def poisson(self, lam: ArrayLike = 1.0, size: ShapeLike | None = None, *, device: DeviceLike = None) -> ndarray:
         """How many events happen where `lam` (0 to 2**53) are expected, as int64.
 
         >>> default_rng(1).poisson(0.0, size=2).tolist()
@@ -418,8 +410,7 @@ class Generator:
         possible = count if odds is None else int(np.count_nonzero(odds))
         if not replace and wanted > possible:
             raise ValueError(
-                f"choice(): {wanted} elements can't be drawn without replacement from {possible}; "
-                "pass replace=True"
+                f"choice(): {wanted} elements can't be drawn without replacement from {possible}; pass replace=True"
             )
         if not replace:
             drawn = self._different(count, wanted, odds, device)

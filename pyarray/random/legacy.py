@@ -51,9 +51,7 @@ class RandomState(Generator):
         """Integers from `low` up to, but without, `high`: `Generator.integers`."""
         return self.integers(low, high, size, dtype)
 
-    def random_integers(
-        self, low: ArrayLike, high: ArrayLike | None = None, size: ShapeLike | None = None
-    ) -> ndarray:
+    def random_integers(self, low: ArrayLike, high: ArrayLike | None = None, size: ShapeLike | None = None) -> ndarray:
         """Integers from `low` up to and with `high`; from 1 up to `low` where only that is given."""
         first, last = (1, low) if high is None else (low, high)
         return self.integers(first, last, size, endpoint=True)
@@ -157,8 +155,6 @@ def shuffle(x: ArrayLike) -> None:
     _generator().shuffle(x)
 
 
-def choice(
-    a: ArrayLike, size: ShapeLike | None = None, replace: bool = True, p: ArrayLike | None = None
-) -> ndarray:
+def choice(a: ArrayLike, size: ShapeLike | None = None, replace: bool = True, p: ArrayLike | None = None) -> ndarray:
     """`Generator.choice`."""
     return _generator().choice(a, size, replace, p)

@@ -83,9 +83,7 @@ def common(name: str, size: Any, device: Any, operands: list[Any]) -> tuple[tupl
     """Shape and device of a result with these parameters. Raises `ValueError` where they don't fit."""
     arrays = [x for x in operands if isinstance(x, ndarray)]
     target = arrays[0].device if arrays else get_device(device)
-    if any(x.device is not target for x in arrays) or (
-        device is not None and get_device(device) is not target
-    ):
+    if any(x.device is not target for x in arrays) or (device is not None and get_device(device) is not target):
         raise ValueError(f"{name}(): all parameters must be on the device of the result; use .to_device(...)")
     together = shapes.broadcast_shapes(*(x.shape for x in arrays))
     if size is None:
@@ -202,9 +200,7 @@ def probabilities(p: ArrayLike, count: int) -> np.ndarray[Any, Any]:
     """`p` on the host. Raises `ValueError` unless they are `count` numbers of 0 or more that add up to 1."""
     odds = np.asarray(asnumpy(p), dtype=np.float64)
     if odds.shape != (count,):
-        raise ValueError(
-            f"choice(): p has a probability for each of {count} elements, got shape {odds.shape}"
-        )
+        raise ValueError(f"choice(): p has a probability for each of {count} elements, got shape {odds.shape}")
     if not (odds >= 0).all() or abs(odds.sum() - 1.0) > 1e-8:
         raise ValueError("choice(): p holds probabilities of 0 or more whose sum is 1; divide by p.sum()")
     return odds

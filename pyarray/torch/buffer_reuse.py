@@ -21,12 +21,7 @@ def mutated_inputs(graph: Graph, fusion: Fusion) -> dict[Node, Node]:
     for copy in (n for n in graph.nodes if n.target is _copy):
         into, value = copy.args[:2]
         group = fusion.of.get(value)
-        if (
-            into.op != "placeholder"
-            or group is None
-            or isinstance(group, ProductGroup)
-            or {into, value} & returned
-        ):
+        if into.op != "placeholder" or group is None or isinstance(group, ProductGroup) or {into, value} & returned:
             continue
         readers = [n for n in into.users if n is not copy]
         if value in found or any(fusion.of.get(n) is not group or n in fusion.inlined for n in readers):

@@ -280,10 +280,7 @@ class ProducerFusion:
                 return False
             top = views.shape_of(node.args[0] if node in group.source else node)  # type: ignore[arg-type]
             for x in node.all_input_nodes:
-                if (
-                    not isinstance(x.meta.get("val"), torch.Tensor)
-                    or fusion.of.get(fusion.base(x)) is not other
-                ):
+                if not isinstance(x.meta.get("val"), torch.Tensor) or fusion.of.get(fusion.base(x)) is not other:
                     continue
                 found = broadcast(group.digits.current(place), top, views.shape_of(x))
                 while views.is_view(x):

@@ -36,11 +36,6 @@ def operands_in_result(graph: Graph, fusion: Fusion) -> dict[Node, tuple[Node, s
 
 def _fits(fusion: Fusion, part: Node, node: Node) -> bool:
     part_value, value, group = part.meta["val"], node.meta["val"], fusion.of.get(part)
-    if (
-        group is None
-        or isinstance(group, ProductGroup)
-        or part in fusion.inlined
-        or set(part.users) != {node}
-    ):
+    if group is None or isinstance(group, ProductGroup) or part in fusion.inlined or set(part.users) != {node}:
         return False
     return value.device.type == "cpu" and part_value.dtype == value.dtype and part_value.dim() == value.dim()

@@ -100,9 +100,7 @@ def _affine(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | N
     return x + _wide(bias) if bias is not None else x
 
 
-def _layer_norm(
-    x: torch.Tensor, shape: Any, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float
-) -> Any:
+def _layer_norm(x: torch.Tensor, shape: Any, weight: torch.Tensor | None, bias: torch.Tensor | None, eps: float) -> Any:
     axes = list(range(x.dim() - len(shape), x.dim()))
     mean, squares, count = _moments(_wide(x), axes)
     scale = torch.rsqrt(squares / count + eps)

@@ -52,15 +52,12 @@ class Explanation:
     def __str__(self) -> str:
         lines = list[str]()
         for number, program in enumerate(self.programs, 1):
-            lines.append(
-                f"graph {number}: {len(program.kernels)} kernels, {len(program.eager)} operators of torch"
-            )
+            lines.append(f"graph {number}: {len(program.kernels)} kernels, {len(program.eager)} operators of torch")
             lines += [_kernel_line(program, name) for name in program.kernels]
             reasons = Counter((str(n.target), _reason(program, n)) for n in program.eager)
             lines += [f"  torch: {name} ({count}): {why}" for (name, why), count in reasons.items()]
         lines.append(
-            f"compiled in this process: {self.compiles}; "
-            f"operators that stay torch's: {self.eager_fraction:.0%}"
+            f"compiled in this process: {self.compiles}; operators that stay torch's: {self.eager_fraction:.0%}"
         )
         return "\n".join(lines)
 
@@ -75,18 +72,14 @@ def _kernel_line(program: Program, name: str) -> str:
         return f"{line}; {group.why}"
     splits = len(group.digits.replaced)
     line += f"; axes cut {splits} times" if splits else ""
-    return line + (
-        f"; {', '.join(divided)} read with // and %, since axes don't divide each other" if divided else ""
-    )
+    return line + (f"; {', '.join(divided)} read with // and %, since axes don't divide each other" if divided else "")
 
 
 def _reason(program: Program, node: Node) -> str:
     return program.fusion.eager.get(node, "it gives no tensor" if node.target is not None else "")
 
 
-def explain(
-    function: Callable[..., Any], *args: Any, dynamic: bool | None = True, **kwargs: Any
-) -> Explanation:
+def explain(function: Callable[..., Any], *args: Any, dynamic: bool | None = True, **kwargs: Any) -> Explanation:
     """Compile a function for these arguments, and say what it becomes.
 
     Parameters

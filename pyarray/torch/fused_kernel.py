@@ -31,9 +31,7 @@ from .threads import share_threads
 
 MAX_CACHED = 1024  # kernels and launches that are kept
 MIN_COLUMN = 16  # elements of a GPU's thread, in a column that is cut
-MIN_RUN = (
-    64  # elements of a column that a CPU adds one by one; more in a long one: rounding errors grow with them
-)
+MIN_RUN = 64  # elements of a column that a CPU adds one by one; more in a long one: rounding errors grow with them
 THREADS = 1 << 18  # as many as a large GPU runs at once
 Run = Callable[..., None]
 
@@ -183,9 +181,7 @@ class FusedKernel:
         buffer = Buffer.allocate(self.device, 1)  # only types are read
         windows = [self._window(k, s, t, buffer) for k, (s, t, _) in enumerate(layouts)]
         variant = self.kernel.variant((*windows, *numbers), checked=False)
-        bound_launch = make_bound_launch(
-            variant, [*((s, t) for s, t, _ in layouts), *(None for _ in numbers)]
-        )
+        bound_launch = make_bound_launch(variant, [*((s, t) for s, t, _ in layouts), *(None for _ in numbers)])
         return self._runner(bound_launch, layouts, numbers, nbytes)
 
     def _runner(
@@ -207,9 +203,7 @@ class FusedKernel:
             "empty": allocator(self.torch_device),
             "uint8": torch.uint8,
         }
-        lines = (
-            [f"block = empty(({nbytes},), (1,), uint8)", "workspace = block.data_ptr()"] if partials else []
-        )
+        lines = [f"block = empty(({nbytes},), (1,), uint8)", "workspace = block.data_ptr()"] if partials else []
         for k, x in enumerate(numbers):
             scope[f"n{k}"] = x
             arguments.append(f"n{k}")
@@ -230,9 +224,7 @@ class FusedKernel:
             remaining, workspace_offset, windows = iter(addresses), 0, list[ndarray]()
             block = torch.empty(nbytes, dtype=torch.uint8, device=self.torch_device) if partials else None
             for k, (shape, strides, offset) in enumerate(layouts):
-                extent = (
-                    sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + self._rows[k].itemsize
-                )
+                extent = sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + self._rows[k].itemsize
                 if outputs <= k < outputs + partials:
                     assert block is not None
                     start = block.data_ptr() + workspace_offset

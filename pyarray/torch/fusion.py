@@ -90,10 +90,7 @@ class Fusion:
                 self.tables.add(node)
             return node not in self.tables
         if node.target in CASTS and len(operands) == 1:
-            return (
-                self.base(operands[0]) not in self.of
-                and tensor(operands[0]).itemsize <= tensor(node).itemsize
-            )
+            return self.base(operands[0]) not in self.of and tensor(operands[0]).itemsize <= tensor(node).itemsize
         return False
 
     def _is_table(self, node: Node) -> bool:
@@ -101,9 +98,7 @@ class Fusion:
         of places, for all heads. On GPUs a kernel more takes longer."""
         if node.target not in EXPENSIVE or is_gpu(tensor(node).device):
             return False
-        return any(
-            self._size(u) >= BROADCAST * self._size(node) for u in users(node) if u not in self._created_nodes
-        )
+        return any(self._size(u) >= BROADCAST * self._size(node) for u in users(node) if u not in self._created_nodes)
 
     @functools.cached_property
     def _created_nodes(self) -> set[Node]:
@@ -148,9 +143,7 @@ class Fusion:
         shape = views.shape_of(node.args[0] if node.target in REDUCTIONS else node)  # type: ignore[arg-type]
         bases = self.read(node)
         for group in reversed(self.groups[-8:]):  # others that read the same
-            fits = (
-                group not in found and not isinstance(group, ProductGroup) and same_shape(group.shape, shape)
-            )
+            fits = group not in found and not isinstance(group, ProductGroup) and same_shape(group.shape, shape)
             if fits and any(bases & self.read(n) for n in group.nodes):
                 found.append(group)
         return found
@@ -221,11 +214,7 @@ class Fusion:
                 for x in n.all_input_nodes
                 if (g := self.of.get(self.base(x))) is not None and g is not group
             }.values():
-                if (
-                    other.inner is None
-                    and not isinstance(other, ProductGroup)
-                    and self._only_for(other, group)
-                ):
+                if other.inner is None and not isinstance(other, ProductGroup) and self._only_for(other, group):
                     self._absorb(group, other)
 
     def _only_for(self, other: FusionGroup, group: FusionGroup) -> bool:

@@ -83,9 +83,7 @@ def describe(module: GraphModule) -> GraphDescription:
         tensors = _tensors(value)
         memory.append(tuple(x.untyped_storage()._cdata for x in tensors))
         written.update(c for x, c in zip(tensors, memory[-1], strict=True) if x._version)
-        arguments = (
-            _argument((node.args, node.kwargs), values) if node.op != "placeholder" else _layout(value)
-        )
+        arguments = _argument((node.args, node.kwargs), values) if node.op != "placeholder" else _layout(value)
         rows.append((_meaning(value), arguments))  # shapes first: they say what symbols are
     return GraphDescription(tuple(kinds), rows, inputs, results, _aliasing(memory, written, inputs, results))
 
@@ -105,12 +103,7 @@ def _aliasing(
     first_and_written = {part: (first[part], part in written) for part in (*shared, *written)}
     return (
         tuple(first_and_written.get(part) for part in result_memory),
-        tuple(
-            (k, first_and_written[part])
-            for k, parts in enumerate(memory)
-            for part in parts
-            if part in written
-        ),
+        tuple((k, first_and_written[part]) for k, parts in enumerate(memory) for part in parts if part in written),
     )
 
 
@@ -126,11 +119,7 @@ def _number(value: Any) -> Any:
     """A number: whole ones are expressions, others where they aren't known."""
     if isinstance(value, (torch.SymFloat, torch.SymBool)):
         expression_of = value.node.expr
-        return (
-            float(expression_of)
-            if expression_of.is_number and isinstance(value, torch.SymFloat)
-            else expression_of
-        )
+        return float(expression_of) if expression_of.is_number and isinstance(value, torch.SymFloat) else expression_of
     is_int = isinstance(value, (int, torch.SymInt)) and not isinstance(value, bool)
     return expression(value) if is_int else value
 

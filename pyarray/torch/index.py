@@ -119,9 +119,7 @@ def _fitted(digits: Digits, terms: list[Term], target: Shape, inner: Sequence[sy
         if linear is None or linear[1] != 0:
             return None
         if len(linear[0]) == 1 and x in linear[0]:
-            cut = _cut(
-                factor, digits.sizes[x], target, inner
-            )  # of a slice, the loop is shorter than the axis
+            cut = _cut(factor, digits.sizes[x], target, inner)  # of a slice, the loop is shorter than the axis
             return None if cut is None else [x, cut]
         remaining += [(d, sympy.expand(factor * f), digits.sizes[d]) for d, f in linear[0].items()]
     return tuple(digits_of)
@@ -140,9 +138,7 @@ def _axis_of(
     return None
 
 
-def _cut(
-    factor: sympy.Expr, extent: sympy.Expr, target: Shape, inner: Sequence[sympy.Expr]
-) -> sympy.Expr | None:
+def _cut(factor: sympy.Expr, extent: sympy.Expr, target: Shape, inner: Sequence[sympy.Expr]) -> sympy.Expr | None:
     """Where a digit crosses from one axis into the next."""
     for low in inner:
         cut = quotient(low, factor)
@@ -158,6 +154,5 @@ def broadcast(index: Index, shape: Shape, source: Shape) -> Index:
     """Into an array of shape `source` that is broadcast to `shape`."""
     lead = len(shape) - len(source)
     return tuple(
-        ZERO if n == 1 and not equal(m, ONE) else i
-        for i, m, n in zip(index[lead:], shape[lead:], source, strict=True)
+        ZERO if n == 1 and not equal(m, ONE) else i for i, m, n in zip(index[lead:], shape[lead:], source, strict=True)
     )

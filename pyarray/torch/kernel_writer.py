@@ -176,14 +176,8 @@ class KernelWriter:
 
     def _symbolic(self, x: sympy.Expr) -> str:
         """An index as text: digits are loop variables, size symbols numbers."""
-        text = {
-            d: sympy.Symbol(f"<{d.name}>", integer=True, nonnegative=True) for d in self.group.digits.sizes
-        }
-        sizes = {
-            s: sympy.Symbol(self._number(s), integer=True, positive=True)
-            for s in x.free_symbols
-            if s not in text
-        }
+        text = {d: sympy.Symbol(f"<{d.name}>", integer=True, nonnegative=True) for d in self.group.digits.sizes}
+        sizes = {s: sympy.Symbol(self._number(s), integer=True, positive=True) for s in x.free_symbols if s not in text}
         return f"({python(x.xreplace(text | sizes))})"
 
     # ---- values
@@ -231,9 +225,7 @@ class KernelWriter:
             self.inputs.append(self.loads[key])
         return "{0}[<{0}>]".format(self.loads[key].name)
 
-    def _operand(
-        self, node: Node, x: Any, index: Index, kind: str, rounded: torch.dtype | None = None
-    ) -> str:
+    def _operand(self, node: Node, x: Any, index: Index, kind: str, rounded: torch.dtype | None = None) -> str:
         """An operand cast to `kind`, rounded to another type first if one is given."""
         cast, own = self._type(kind), ""
         if isinstance(x, Node) and isinstance(x.meta["val"], torch.Tensor):
@@ -374,9 +366,7 @@ class KernelWriter:
     def name(self) -> str:
         """What the kernel is called: by what it computes."""
         names = [n.target.name().rpartition("::")[2].partition(".")[0].strip("_") for n in self.group.nodes]  # type: ignore[union-attr]
-        return "fused_" + "_".join(dict.fromkeys(n for n in names if n not in ("clone", "to_copy")))[
-            :60
-        ].rstrip("_")
+        return "fused_" + "_".join(dict.fromkeys(n for n in names if n not in ("clone", "to_copy")))[:60].rstrip("_")
 
 
 def _called(text: str) -> list[str]:

@@ -121,9 +121,7 @@ def _checked_out(
     return dict(out)
 
 
-def _check_backward(
-    name: str, backward: Any, setup_context: Any, by_kernel: bool, inputs: Sequence[Argument]
-) -> None:
+def _check_backward(name: str, backward: Any, setup_context: Any, by_kernel: bool, inputs: Sequence[Argument]) -> None:
     if backward is None and setup_context is None:
         return
     if not by_kernel and not callable(backward):
@@ -133,9 +131,7 @@ def _check_backward(
     written = [a.name for a in inputs if a.written]
     if written:
         what = f"it writes its argument {written[0]!r}, and gradients don't flow through that"
-        raise ValueError(
-            f"op {name!r} has a backward: {what}; make it a result with out={{{written[0]!r}: ...}}"
-        )
+        raise ValueError(f"op {name!r} has a backward: {what}; make it a result with out={{{written[0]!r}: ...}}")
 
 
 def _kernel_backward(

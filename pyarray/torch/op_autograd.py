@@ -134,9 +134,7 @@ class Backward:
             values[name] = None if grad is None else grad.contiguous()
         for name, argument in ctx.like.items():
             make = torch.empty if self.grads_out[name].direction == "OUT" else torch.zeros
-            values[name] = (
-                None if argument is None else make(argument[0], dtype=argument[1], device=argument[2])
-            )
+            values[name] = None if argument is None else make(argument[0], dtype=argument[1], device=argument[2])
         self.launch(**{name: values[name] for name in self.order})
         positional = [a.name for a in self.inputs if not a.keyword_only]
         return tuple(values[GRAD + n] if GRAD + n in self.grads_out else None for n in positional)

@@ -151,9 +151,7 @@ def _version_bumps(written: Sequence[Argument]) -> list[str]:
     return lines + [f"if {a.name} is not None: _pa_bump_version({a.name})" for a in written if a.optional]
 
 
-def _defined(
-    op: str, name: str, head: str, lines: Sequence[str], scope: dict[str, Any]
-) -> Callable[..., Any]:
+def _defined(op: str, name: str, head: str, lines: Sequence[str], scope: dict[str, Any]) -> Callable[..., Any]:
     text = f"def {name}({head}):\n" + "".join(f"    {line}\n" for line in lines)
     path = f"<pyarray op {op} {name}>"
     linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)

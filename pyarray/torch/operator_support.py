@@ -79,9 +79,7 @@ def _numbers_fit(node: Node) -> bool:
         return True
     limits = torch.iinfo(dtype)
     return all(
-        limits.min <= x <= limits.max
-        for x in numbers
-        if isinstance(x, (int, float)) and not isinstance(x, bool)
+        limits.min <= x <= limits.max for x in numbers if isinstance(x, (int, float)) and not isinstance(x, bool)
     )
 
 

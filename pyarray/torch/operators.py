@@ -186,9 +186,7 @@ for _name in _FUNCTIONS:
 for _name, _text in {"add": "+", "sub": "-"}.items():
     _register(
         _name,
-        (lambda scaled: lambda node: scaled(node) if tensor(node).dtype != torch.bool else None)(
-            _scaled(_text)
-        ),
+        (lambda scaled: lambda node: scaled(node) if tensor(node).dtype != torch.bool else None)(_scaled(_text)),
         overloads=_BOTH,
     )
 _register("mul", _either("{0} * {1}", "{0} & {1}"), overloads=_BOTH)
@@ -216,9 +214,7 @@ _register("clamp hardtanh", _clamped)
 _register("clamp", _clamped, overloads=("Tensor",))
 _register("clamp_min", "max({0}, {1})", overloads=("default", "Tensor"))
 _register("clamp_max", "min({0}, {1})", overloads=("default", "Tensor"))
-_register(
-    "leaky_relu", lambda node: f"({{0}} if {{0}} > {{zero}} else {{0}} * {argument(node, 1, 's', 0.01)!r})"
-)
+_register("leaky_relu", lambda node: f"({{0}} if {{0}} > {{zero}} else {{0}} * {argument(node, 1, 's', 0.01)!r})")
 _register(
     "elu",
     lambda node: (

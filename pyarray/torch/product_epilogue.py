@@ -128,9 +128,7 @@ def _windows(product: ProductGroup, arrays: list[Array]) -> None:
         axes += parts
     for array in arrays:
         steps = tuple(stride_of(array.factors, axis, digits) for axis in axes)
-        array.layout = ArrayLayout(
-            array.offset, tuple(range(len(axes))), views.shape_of(product.nodes[0]), steps
-        )
+        array.layout = ArrayLayout(array.offset, tuple(range(len(axes))), views.shape_of(product.nodes[0]), steps)
 
 
 def _matrix(x: Node) -> ArrayLayout:

@@ -180,18 +180,14 @@ class Program:
         if (
             node.target is not _getitem
             and not views.is_view(node)
-            and not isinstance(
-                node.meta.get("val"), (int, float, bool, torch.SymInt, torch.SymBool, torch.SymFloat)
-            )
+            and not isinstance(node.meta.get("val"), (int, float, bool, torch.SymInt, torch.SymBool, torch.SymFloat))
         ):
             self.eager.append(node)
 
     def _aliased(self, node: Node) -> set[Node]:
         """The values whose memory a result may be part of."""
         target = node.target
-        if isinstance(target, torch._ops.OpOverload) and not any(
-            r.alias_info for r in target._schema.returns
-        ):
+        if isinstance(target, torch._ops.OpOverload) and not any(r.alias_info for r in target._schema.returns):
             return {node}
         return {node}.union(*(self._alias_roots.get(x, {x}) for x in node.all_input_nodes))
 
@@ -235,13 +231,7 @@ class Program:
             is_ours = x.op == "call_function" and x not in self._stored | self._reused
             fresh = x.target in (*DENSE, _convolution) or x in self.fusion.of
             shared = any(x in roots for n, roots in self._alias_roots.items() if n is not x)
-            if (
-                is_ours
-                and fresh
-                and not shared
-                and fits_memory(x, node)
-                and reads_only_stored_element(text, node, x)
-            ):
+            if is_ours and fresh and not shared and fits_memory(x, node) and reads_only_stored_element(text, node, x):
                 return x
         return None
 
@@ -284,11 +274,7 @@ class Program:
         uses: dict[Node, int] = {}
         for k, unit in enumerate(units):
             read = self.schedule.operands(unit) if isinstance(unit, FusionGroup) else unit.all_input_nodes
-            made = (
-                [n for n in unit.nodes if n in self.schedule.realized]
-                if isinstance(unit, FusionGroup)
-                else [unit]
-            )
+            made = [n for n in unit.nodes if n in self.schedule.realized] if isinstance(unit, FusionGroup) else [unit]
             for node in (*read, *made):
                 uses[node] = k
         found: dict[int, list[Node]] = {}
@@ -314,14 +300,7 @@ class Program:
             shared = any(node in self._alias_roots.get(n, ()) for n in self._alias_roots if n is not node)
             fresh = node not in self._stored
             is_owned = node not in self._reused
-            if (
-                in_kernel
-                and fresh
-                and is_owned
-                and not holders
-                and not shared
-                and isinstance(value, torch.Tensor)
-            ):
+            if in_kernel and fresh and is_owned and not holders and not shared and isinstance(value, torch.Tensor):
                 shape, strides = self._texts(node)
                 self._free.setdefault((shape, strides, value.dtype, value.device), []).append(node.name)
             elif fresh or node in self._copies:

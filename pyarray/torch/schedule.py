@@ -104,9 +104,7 @@ class Schedule:
     def _order(self) -> None:
         order = self.fusion.order
         units: list[Unit] = [*self._groups.values(), *(n for n in self._needed if n.op == "call_function")]
-        units.sort(
-            key=lambda u: max(map(order.__getitem__, u.nodes)) if isinstance(u, FusionGroup) else order[u]
-        )
+        units.sort(key=lambda u: max(map(order.__getitem__, u.nodes)) if isinstance(u, FusionGroup) else order[u])
         positions = {id(u): k for k, u in enumerate(units)}
         before: list[set[int]] = [set() for _ in units]
         random: int | None = None
@@ -160,10 +158,7 @@ def is_size(node: Node) -> bool:
 
 
 def _is_random(node: Node) -> bool:
-    return (
-        isinstance(node.target, torch._ops.OpOverload)
-        and torch.Tag.nondeterministic_seeded in node.target.tags
-    )
+    return isinstance(node.target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags
 
 
 def _changes_memory(node: Node) -> bool:

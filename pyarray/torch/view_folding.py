@@ -47,9 +47,7 @@ def _is_all(view: StridedView, base: Node) -> bool:
     shape, strides, offset = view
     value = base.meta["val"]
     return (
-        offset == 0
-        and same_shape(shape, expressions(value.shape))
-        and same_shape(strides, expressions(value.stride()))
+        offset == 0 and same_shape(shape, expressions(value.shape)) and same_shape(strides, expressions(value.stride()))
     )
 
 

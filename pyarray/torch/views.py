@@ -101,9 +101,7 @@ def _order(node: Node) -> list[int]:
         return [k + rank if k < 0 else k for k in node.args[1]]  # type: ignore[union-attr, operator, misc]
     order = list(range(rank))
     if rank >= 2:
-        a, b = (
-            (0, 1) if node.target is aten.t.default else (_axis(node, 1, rank), _axis(node, 2, rank, "dim1"))
-        )
+        a, b = (0, 1) if node.target is aten.t.default else (_axis(node, 1, rank), _axis(node, 2, rank, "dim1"))
         order[a], order[b] = order[b], order[a]
     return order
 

@@ -89,9 +89,7 @@ def _tuned(
     return tuned
 
 
-def _check_options(
-    functions: Mapping[str, Any], warmup: Any, rep: Any, budget: float | None, check: Any
-) -> None:
+def _check_options(functions: Mapping[str, Any], warmup: Any, rep: Any, budget: float | None, check: Any) -> None:
     """Raises `TypeError` and `ValueError` that say which option is wrong."""
     for name, function in functions.items():
         if function is not None and not callable(function):

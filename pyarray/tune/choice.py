@@ -164,8 +164,7 @@ class Chooser:
         `RuntimeError` inside another search."""
         if searching.on:
             raise RuntimeError(
-                f"{self.name}: a search inside a hook of another one; call the kernel, which then "
-                "takes what is known"
+                f"{self.name}: a search inside a hook of another one; call the kernel, which then takes what is known"
             )
         before = self._searched[key.digest]
         with self._lock(key.digest), locked(f"search-{key.digest[:2]}"):
@@ -204,9 +203,7 @@ class Chooser:
             searching.on = False
         return row
 
-    def _remember(
-        self, key: TuningKey, results: Mapping[Config, Result], work: Mapping[Config, float]
-    ) -> None:
+    def _remember(self, key: TuningKey, results: Mapping[Config, Result], work: Mapping[Config, float]) -> None:
         known = self._results.pop(key.digest, None) or KeyResults(key)
         if len(self._results) >= MAX_KEYS:
             del self._results[next(iter(self._results))]

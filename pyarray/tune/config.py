@@ -56,9 +56,7 @@ class Config:
             hash(identity)
         except TypeError:
             shown = ", ".join(f"{n}={v!r}" for n, v in values.items())
-            raise TypeError(
-                f"the values of a Config are constants, that can be hashed: got {shown}"
-            ) from None
+            raise TypeError(f"the values of a Config are constants, that can be hashed: got {shown}") from None
         for name, value in (("flags", checked), ("pre_hook", pre_hook), ("_values", values)):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "_identity", identity)
@@ -95,9 +93,7 @@ class Config:
     def to_dict(self) -> dict[str, Any]:
         """For JSON. Raises `ValueError` for what JSON would change or lose: a hook, a tuple, a function."""
         if self.pre_hook is not None:
-            raise ValueError(
-                f"{self!r} has a pre_hook, which can't be written down; give the tuner a pre_hook"
-            )
+            raise ValueError(f"{self!r} has a pre_hook, which can't be written down; give the tuner a pre_hook")
         for name, value in self._values.items():
             plain = type(value) in (bool, int, str, type(None))
             if not plain and not (type(value) is float and math.isfinite(value)):
@@ -161,9 +157,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     names = list(known)
     same = [known for known in names if known.lower() == name.lower()]
     close = same or difflib.get_close_matches(name, names, 1)
-    return (
-        f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(map(repr, names)) or 'none'}"
-    )
+    return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(map(repr, names)) or 'none'}"
 
 
 def check_names(what: str, names: Any, known: Sequence[str]) -> tuple[str, ...]:
@@ -210,9 +204,7 @@ def check_constant(
     if any(p.name == name for p in parameters):
         what = f"{kernel}: {config!r} sets {name!r}, which is an argument of each launch"
         raise ValueError(f"{what}; annotate the parameter {name}: pa.constexpr")
-    raise ValueError(
-        f"{kernel}: {config!r} sets {name!r}, which is no parameter{suggestion(name, constants)}"
-    )
+    raise ValueError(f"{kernel}: {config!r} sets {name!r}, which is no parameter{suggestion(name, constants)}")
 
 
 def check_spelling(kernel: str, configs: Iterable[Config], names: Sequence[str]) -> None:

@@ -14,12 +14,8 @@ from .search import Result
 
 ERROR = 0.1  # the largest residual of a fit that is used
 SIZES = 3  # at least: a line through two points fits always
-MAX_EXTRAPOLATION = (
-    4.0  # times the largest number of tiles that was timed, or its part of the least: no farther
-)
-MAX_RATIO = (
-    1.5  # times what was predicted, or its part of that: such a time says that the model is wrong there
-)
+MAX_EXTRAPOLATION = 4.0  # times the largest number of tiles that was timed, or its part of the least: no farther
+MAX_RATIO = 1.5  # times what was predicted, or its part of that: such a time says that the model is wrong there
 
 COUNTS = ("work", "operations", "bytes_accessed", "loads", "stores", "iterations")  # of `Cost`
 

@@ -174,9 +174,7 @@ def make_dispatcher(
     )
     names = ", ".join(q.name for q in spec.free)
     key = f"def {p}f({names}):\n    return {expression}\n"
-    return compile_function(text, p, dict(scope), spec.kernel.__name__), compile_function(
-        key, p, dict(scope), "key"
-    )
+    return compile_function(text, p, dict(scope), spec.kernel.__name__), compile_function(key, p, dict(scope), "key")
 
 
 def _check(bind: Binder, args: tuple[Any, ...]) -> None:

@@ -89,9 +89,7 @@ class Result:
             return Result(config, reason=row["reason"], source="stored", text=text)
         median, least, spread = (float(row[name]) for name in ("median", "least", "spread"))
         rough = bool(row.get("rough"))
-        return Result(
-            config, median, least, spread, int(row["runs"]), source="stored", rough=rough, text=text
-        )
+        return Result(config, median, least, spread, int(row["runs"]), source="stored", rough=rough, text=text)
 
 
 @dataclass(frozen=True)
@@ -127,9 +125,7 @@ class Search:
     """`previous` are earlier results, which are not timed again; `save(results)` is called with new ones as they
     come."""
 
-    def __init__(
-        self, task: Task, options: Options, previous: Iterable[Result], save: Callable[[list[Result]], Any]
-    ):
+    def __init__(self, task: Task, options: Options, previous: Iterable[Result], save: Callable[[list[Result]], Any]):
         self.task, self.options, self._save = task, options, save
         timed = (r for r in previous if r.median is not None and r.config in task.candidates)
         self.results: dict[Config, Result] = {r.config: r for r in timed}
@@ -205,9 +201,7 @@ class Search:
             return
         pool = ThreadPoolExecutor(max(1, min(cores(), len(candidates))), thread_name_prefix="pyarray-tune")
         try:
-            futures = {
-                c: pool.submit(contextvars.copy_context().run, self.task.prepare, c) for c in candidates
-            }
+            futures = {c: pool.submit(contextvars.copy_context().run, self.task.prepare, c) for c in candidates}
             for c, future in futures.items():
                 self._collect(c, future)
         finally:
@@ -235,9 +229,7 @@ class Search:
             arguments.save()
         except OutOfMemoryError as error:
             size = arguments.saved_bytes
-            self._untimed_reason = (
-                f"there is no memory for a copy of {size} bytes, of what candidates change ({error})"
-            )
+            self._untimed_reason = f"there is no memory for a copy of {size} bytes, of what candidates change ({error})"
             return
         try:
             if options.check:
@@ -275,9 +267,7 @@ class Search:
         for number, what in votes.wrong().items() if votes is not None else ():
             self._drop(unknown[number], what)
 
-    def _reference(
-        self, anchor: Config | None, arguments: SavedArguments
-    ) -> result_comparison.Results | None:
+    def _reference(self, anchor: Config | None, arguments: SavedArguments) -> result_comparison.Results | None:
         if callable(self.options.check):
             arguments.prepare()
             call_arguments = dict(self.task.arguments)
@@ -395,9 +385,7 @@ class Search:
         """Those near the best, in turns, and then those that still are for longer."""
         best = min((r.median for r in self.results.values() if r.median is not None), default=0.0)
         rough = [r for r in self.results.values() if r.rough]
-        near = [
-            r.config for r in rough if (r.least or 0.0) <= FINE_RATIO * best and r.config in self._prepared
-        ]
+        near = [r.config for r in rough if (r.least or 0.0) <= FINE_RATIO * best and r.config in self._prepared]
         times = self._interleave(near, self.options.rep, LONG, arguments, watch)
         least = min((t.median for t in times.values()), default=0.0)
         last = [c for c, t in times.items() if t.median <= CLOSE * least]

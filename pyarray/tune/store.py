@@ -187,9 +187,7 @@ def read(path: Path) -> dict[str, Any] | None:
         return None
     except OSError:
         how = "left there and not used, since it can't be moved"
-    warnings.warn(
-        f"the tuner's file {path} is damaged or not pyarray's; it is {how}", RuntimeWarning, stacklevel=2
-    )
+    warnings.warn(f"the tuner's file {path} is damaged or not pyarray's; it is {how}", RuntimeWarning, stacklevel=2)
     return None
 
 
@@ -240,11 +238,7 @@ def _sound_key(key: Any) -> bool:
     if not (isinstance(group, dict) and isinstance(sizes, dict)) or [] in sizes.values():
         return False
     device, arrays = group.get("device", {}), group.get("arrays", {})
-    return (
-        isinstance(device, dict)
-        and isinstance(arrays, dict)
-        and all(isinstance(a, dict) for a in arrays.values())
-    )
+    return isinstance(device, dict) and isinstance(arrays, dict) and all(isinstance(a, dict) for a in arrays.values())
 
 
 def _sound_timing(row: Any) -> bool:

@@ -328,9 +328,7 @@ class Tuned:
     def _fits(self, call: TunedCall, key: TuningKey, candidates: Sequence[Config]) -> dict[Config, Fit]:
         return cost.fits(self._chooser.results_of_group(key), candidates, self._text(call))
 
-    def _predicted(
-        self, call: TunedCall, key: TuningKey, candidates: Sequence[Config], verify: bool
-    ) -> Choice | None:
+    def _predicted(self, call: TunedCall, key: TuningKey, candidates: Sequence[Config], verify: bool) -> Choice | None:
         """What the model says. To `verify`, it is timed here: None where the model was wrong."""
         if self._model is None:
             return None

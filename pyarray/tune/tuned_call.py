@@ -32,9 +32,7 @@ class TunedCall:
     """`args` are the arguments by parameter, defaults too, without the tuned ones; `overrides` are tuned ones
     that the caller has set. Raises `TypeError` for a call that the kernel doesn't take."""
 
-    def __init__(
-        self, kernel: Kernel, spec: DispatcherSpec, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ):
+    def __init__(self, kernel: Kernel, spec: DispatcherSpec, args: tuple[Any, ...], kwargs: Mapping[str, Any]):
         self.kernel, self._tuned, self._named = kernel, spec.tuned, spec.named
         bound = spec.bind(args, kwargs)
         self.overrides = {n: bound[n] for n in spec.tuned if bound[n] is not CHOSEN}
@@ -55,9 +53,7 @@ class TunedCall:
     def is_compatible(self, config: Config) -> bool:
         """Whether a candidate sets nothing that the caller has set to something else."""
         values = config.values
-        return all(
-            type(values[n]) is type(v) and values[n] == v for n, v in self.overrides.items() if n in values
-        )
+        return all(type(values[n]) is type(v) and values[n] == v for n, v in self.overrides.items() if n in values)
 
     def complete(self, config: Config) -> bool:
         """Whether every tuned parameter has a value with it."""
@@ -141,9 +137,7 @@ class TunedCall:
             value = as_argument(self.args[name])
             if not hasattr(value, "shape"):
                 what = f"reset_to_zero names {name!r}, which is no array here, but a {type(value).__name__}"
-                raise TypeError(
-                    f"{self.kernel.__name__}(): {what}; arrays to zero are parameters of their own"
-                )
+                raise TypeError(f"{self.kernel.__name__}(): {what}; arrays to zero are parameters of their own")
             if not value.flags.writeable:
                 what = f"reset_to_zero names {name!r}, and this array is read-only"
                 raise ValueError(f"{self.kernel.__name__}(): {what}; pass a copy")

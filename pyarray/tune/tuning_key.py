@@ -23,9 +23,7 @@ from ..lang.ir import static_key
 from .restore import is_part_of
 
 ALIGNMENTS = (128, 64, 32, 16)  # bytes that vector loads and cache lines ask for
-GUARANTEED_ALIGNMENT = (
-    16  # that every allocation has, NumPy's and torch's too: more than that is chance, and in no key
-)
+GUARANTEED_ALIGNMENT = 16  # that every allocation has, NumPy's and torch's too: more than that is chance, and in no key
 _MAX_ENTRIES = 256
 MISSING = "missing"  # in the place of what can't be said: such a key equals no whole one
 
@@ -76,9 +74,7 @@ def layout_class(a: ndarray) -> dict[str, Any]:
     """Of an array: dtype, stride pattern, alignment of its first element (up to `GUARANTEED_ALIGNMENT`) and of its rows
     (which follows from strides, so that it is no chance). Numbers in the pattern are elements: 0 and ±1,
     other steps are "+" and "-". Axes of size 1 have no steps."""
-    steps = [
-        "1" if n <= 1 else _step(s, a._dtype.itemsize) for n, s in zip(a._shape, a._strides, strict=True)
-    ]
+    steps = ["1" if n <= 1 else _step(s, a._dtype.itemsize) for n, s in zip(a._shape, a._strides, strict=True)]
     far = sorted(abs(s) for s, step in zip(a._strides, steps, strict=True) if step in "+-")
     inner = any(step in ("1", "-1") and n > 1 for n, step in zip(a._shape, steps, strict=True))
     pitch = math.gcd(*far[0 if inner else 1 :])  # the least step is between elements, the others between rows
@@ -206,9 +202,7 @@ def key_of(
     tuner's `key`: of a structure all that is in it. `bench` and `check` are the tuner's: timings
     without a check, or with another one, are not valid."""
     values = {p.name: a.item() if p.scalar and hasattr(a, "item") else a for p, a in bound.pairs}
-    sizes = {
-        path: plain_data(value) for name in named for path, value in values.items() if is_part_of(name, path)
-    }
+    sizes = {path: plain_data(value) for name in named for path, value in values.items() if is_part_of(name, path)}
     group = {
         "kernel": f"{kernel.__module__}.{kernel.__qualname__}",
         "source": source,

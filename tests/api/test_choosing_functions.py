@@ -54,9 +54,7 @@ def test_choose(mode, device):
     choices = [np.arange(3), np.full((2, 1), 10), np.float64(7)]
     ours = pa.choose(pa.asarray(which, device=device), [pa.asarray(c, device=device) for c in choices], mode)
     same(ours, np.choose(which, choices, mode=mode))
-    same(
-        pa.asarray(which, device=device).choose([5, 6, 7], mode="clip"), which.choose([5, 6, 7], mode="clip")
-    )
+    same(pa.asarray(which, device=device).choose([5, 6, 7], mode="clip"), which.choose([5, 6, 7], mode="clip"))
 
 
 @FEW

@@ -58,9 +58,7 @@ def test_can_cast():
         for target in dtypes.ALL:
             if dtypes.bfloat16 in (source, target) or (source.kind in "iu" and target.kind in "fc"):
                 continue  # NumPy asks whether the values fit, the standard does not say
-            assert (
-                pa.can_cast(source, target) == np.can_cast(source.numpy, target.numpy) or source.kind == "b"
-            )
+            assert pa.can_cast(source, target) == np.can_cast(source.numpy, target.numpy) or source.kind == "b"
     assert pa.can_cast(pa.ones(1, dtype=pa.int8), pa.int16)
     with pytest.raises(TypeError, match="not supported"):
         pa.can_cast("what", pa.int8)
@@ -100,9 +98,7 @@ def test_a_dtype_equals_no_other_thing(other):
 
 @pytest.mark.parametrize("dtype", dtypes.ALL, ids=str)
 def test_one_element_as_a_python_number(dtype):
-    values = {"b": [0, 1], "u": [0, 255], "c": [1.5, -2 - 0.5j, complex(math.inf, -0.0)]}.get(
-        dtype.kind, [-3, 7]
-    )
+    values = {"b": [0, 1], "u": [0, 255], "c": [1.5, -2 - 0.5j, complex(math.inf, -0.0)]}.get(dtype.kind, [-3, 7])
     for value in values + ([0.5, -0.0, math.inf, math.nan] if dtype.kind == "f" else []):
         expected = np.asarray(value).astype(dtype.numpy).item()
         a = pa.asarray(np.asarray([0, value], dtype=dtype.numpy))[1]

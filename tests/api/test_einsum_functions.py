@@ -179,9 +179,7 @@ def test_vecdot_says_what_is_wrong():
         pa.vecdot(pa.ones(3, dtype="uint64"), pa.ones(3, dtype="int8"))
 
 
-@pytest.mark.parametrize(
-    "shapes", [((), ()), ((), (3,)), ((3,), (3,)), ((2, 3), (3,)), ((2, 3), (4, 3))], ids=str
-)
+@pytest.mark.parametrize("shapes", [((), ()), ((), (3,)), ((3,), (3,)), ((2, 3), (3,)), ((2, 3), (4, 3))], ids=str)
 def test_numpys_products(shapes):
     x, y = (drawn(shape, np.int64, k) for k, shape in enumerate(shapes))
     a, b = pa.asarray(x), pa.asarray(y)

@@ -62,9 +62,7 @@ def values_of(dtype):
 
 def reference(name, operands, domain, result):
     """NumPy's answer in the type that pyarray computes in; half types in float32 and rounded."""
-    half = (
-        domain.name in ("float16", "bfloat16") and name != "nextafter"
-    )  # the next number of the type itself
+    half = domain.name in ("float16", "bfloat16") and name != "nextafter"  # the next number of the type itself
     wide = np.dtype(np.float32) if half else domain.numpy
     if domain is dtypes.complex64:
         wide = np.dtype(np.complex128)
@@ -420,9 +418,7 @@ def test_uint64_compares_with_signed_by_value():
             expected = np.array([compare(int(a), int(b)) for a, b in zip(u, t, strict=True)])
             for _ in range(2):
                 all_same(getattr(pa, name)(pa.asarray(u), pa.asarray(t)), expected)
-    all_same(
-        pa.asarray(u)[:, None] == pa.asarray(s)[None, :], np.array([[int(a) == int(b) for b in s] for a in u])
-    )
+    all_same(pa.asarray(u)[:, None] == pa.asarray(s)[None, :], np.array([[int(a) == int(b) for b in s] for a in u]))
     all_same(pa.logical_and(pa.asarray(u), pa.asarray(s)), np.logical_and(u, s))
 
 

@@ -75,9 +75,7 @@ def test_all_parts(device, data, dtype, m, n, k):
     if data.draw(st.booleans()):
         options["alpha"], want = 2, 2 * want
     if data.draw(st.booleans()):
-        options["c"], z = drawn_view(
-            data, rng, data.draw(st.sampled_from([(*batch, m, n), (m, 1)])), dtype, device
-        )
+        options["c"], z = drawn_view(data, rng, data.draw(st.sampled_from([(*batch, m, n), (m, 1)])), dtype, device)
         options["beta"], want = 3, want + 3 * z
     if data.draw(st.booleans()):
         options["bias"], z = drawn_view(data, rng, data.draw(st.sampled_from([(n,), (m, n)])), dtype, device)
@@ -180,15 +178,11 @@ def test_halves_are_rounded_behind_the_activation(device):
 
 def test_what_is_refused():
     a = pa.ones((2, 3))
-    with pytest.raises(
-        ValueError, match=r"expected shapes \(\.\.\., M, K\) and \(\.\.\., K, N\), got \(2, 3\)"
-    ):
+    with pytest.raises(ValueError, match=r"expected shapes \(\.\.\., M, K\) and \(\.\.\., K, N\), got \(2, 3\)"):
         pa.gemm(a, a)
     with pytest.raises(TypeError, match="beta without c: give c"):
         pa.gemm(a, a.T, beta=1)
-    with pytest.raises(
-        TypeError, match="expected alpha to be a real number, for products of float64, got None"
-    ):
+    with pytest.raises(TypeError, match="expected alpha to be a real number, for products of float64, got None"):
         pa.gemm(a, a.T, alpha=None)
     with pytest.raises(TypeError, match="c without beta"):
         pa.gemm(a, a.T, c=a)
@@ -266,9 +260,7 @@ def test_activations_that_are_refused():
         (pa.func(lambda x, *, y: x), r"<lambda>\(x, \*, y\)"),
     ):
         for out in (None, pa.ones((2, 2))):
-            with pytest.raises(
-                TypeError, match=rf"one number, got {shown} \(.*test_epilogue\.py:\d+\); give"
-            ):
+            with pytest.raises(TypeError, match=rf"one number, got {shown} \(.*test_epilogue\.py:\d+\); give"):
                 pa.gemm(a, a, activation=function, out=out)
     assert pa.gemm(a, a, activation=pa.func(lambda x, y=2.0: x + y)).tolist() == [[4.0, 4.0], [4.0, 4.0]]
 

@@ -35,9 +35,7 @@ def compare(name, x, *arguments, device="cpu", **options):
         np.testing.assert_allclose(pa.asnumpy(found), expected, atol=scale * (1e-5 if single else 1e-12))
 
 
-@pytest.mark.parametrize(
-    "dtype", [np.float32, np.float64, np.complex64, np.complex128], ids=lambda t: t.__name__
-)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128], ids=lambda t: t.__name__)
 @pytest.mark.parametrize("name", ONE + MANY)
 def test_every_function(name, dtype, device):
     if name in REAL_ONLY and np.dtype(dtype).kind == "c":

@@ -96,9 +96,7 @@ def test_masks_without_elements_fit_any_size(shape, mask):
     assert pa.all(a == 1)
 
 
-@pytest.mark.parametrize(
-    ("shape", "mask"), [((3, 2), (0, 3)), ((0, 1), (0, 2)), ((3,), (2,)), ((3,), (1,))], ids=str
-)
+@pytest.mark.parametrize(("shape", "mask"), [((3, 2), (0, 3)), ((0, 1), (0, 2)), ((3,), (2,)), ((3,), (1,))], ids=str)
 def test_masks_of_another_shape(shape, mask):
     with pytest.raises(IndexError, match="boolean index did not match"):
         pa.ones(shape)[pa.zeros(mask, dtype=bool)]

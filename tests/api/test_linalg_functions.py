@@ -98,9 +98,7 @@ def of_any_matrices(shape, dtype, device):
     k = min(shape[-2:])
     for a in views(x, device):
         close(pa.linalg.svdvals(a), np.linalg.svd(x, compute_uv=False))
-        close(
-            pa.linalg.pinv(a), np.linalg.pinv(x) if x.size else np.zeros((*shape[:-2], *shape[:-3:-1]), dtype)
-        )
+        close(pa.linalg.pinv(a), np.linalg.pinv(x) if x.size else np.zeros((*shape[:-2], *shape[:-3:-1]), dtype))
         assert np.all(pa.asnumpy(pa.linalg.matrix_rank(a)) == k)
     a = pa.asarray(x, device=device)
     for full in (True, False):
@@ -252,9 +250,7 @@ def test_matrix_power(n):
     assert pa.linalg.matrix_power(a, 1) is not a
 
 
-@pytest.mark.parametrize(
-    ("shape", "right"), [((5, 2), (5, 3)), ((5, 2), (5,)), ((2, 5), (2, 1)), ((3, 3), (3,))]
-)
+@pytest.mark.parametrize(("shape", "right"), [((5, 2), (5, 3)), ((5, 2), (5,)), ((2, 5), (2, 1)), ((3, 3), (3,))])
 @dtypes
 def test_lstsq(shape, right, dtype, device):
     deficient = np.ones(shape, dtype)
@@ -351,15 +347,11 @@ def gpu(device):
 def test_without_a_binding_the_error_says_what_to_install(gpu, monkeypatch):
     a = pa.ones((2, 2), device=gpu)
     vendor = bindings.VENDORS[a.device.kind]
-    monkeypatch.setitem(
-        bindings.VENDORS, a.device.kind, dataclasses.replace(vendor, load=lambda module: None)
-    )
+    monkeypatch.setitem(bindings.VENDORS, a.device.kind, dataclasses.replace(vendor, load=lambda module: None))
     bindings._function.cache_clear()
     try:
         for call in (lambda: pa.linalg.svd(a), lambda: pa.fft.fft(a)):
-            with pytest.raises(
-                pa.DeviceError, match=r"isn't installed: pip install 'pyarray-kernels\[\w+\]'"
-            ):
+            with pytest.raises(pa.DeviceError, match=r"isn't installed: pip install 'pyarray-kernels\[\w+\]'"):
                 call()
     finally:
         bindings._function.cache_clear()

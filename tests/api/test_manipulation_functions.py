@@ -76,9 +76,7 @@ def test_broadcast_to(x, lead):
     a = pa.broadcast_to(pa.asarray(x), shape)
     same_view(a, np.broadcast_to(x, shape))
     assert not a.flags.writeable
-    assert [b.shape for b in pa.broadcast_arrays(pa.asarray(x), pa.zeros((*lead, *(1,) * x.ndim)))] == [
-        shape
-    ] * 2
+    assert [b.shape for b in pa.broadcast_arrays(pa.asarray(x), pa.zeros((*lead, *(1,) * x.ndim)))] == [shape] * 2
 
 
 def test_broadcast_errors():

@@ -30,9 +30,7 @@ def test_every_dtype(dtype):
         real = {"complex64": pa.float32, "complex128": pa.float64}.get(dtype.name, dtype.numpy)
         assert found.dtype == (pa.float64 if dtype.kind in "biu" else real)
         wide = z.astype(np.complex128 if dtype.kind == "c" else np.float64)
-        np.testing.assert_allclose(
-            found.item(), getattr(np, name)(wide), rtol=1e-2 if dtype.itemsize == 2 else 1e-6
-        )
+        np.testing.assert_allclose(found.item(), getattr(np, name)(wide), rtol=1e-2 if dtype.itemsize == 2 else 1e-6)
 
 
 @examples(10)

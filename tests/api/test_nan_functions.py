@@ -24,9 +24,7 @@ def same(ours, theirs):
 @examples(4)
 @given(st.lists(st.sampled_from([np.nan, 1.0, -2.0, 5.5, 0.0, np.inf]), min_size=12, max_size=12), st.data())
 def test_drawn(given_values, data):
-    x = np.array(given_values).reshape(3, 2, 2)[
-        data.draw(st.sampled_from([slice(None), slice(None, None, -2)]))
-    ]
+    x = np.array(given_values).reshape(3, 2, 2)[data.draw(st.sampled_from([slice(None), slice(None, None, -2)]))]
     x = x.transpose(data.draw(st.permutations(range(3))))
     axis = data.draw(st.none() | st.sets(st.integers(0, 2), min_size=1).map(tuple))
     keepdims = data.draw(st.booleans())

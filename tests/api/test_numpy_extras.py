@@ -25,9 +25,7 @@ def same(ours, theirs, rtol=0.0):
 
 
 @FEW
-@given(
-    st.lists(st.integers(-9, 9), min_size=1, max_size=5), st.lists(st.integers(-9, 9), min_size=1, max_size=5)
-)
+@given(st.lists(st.integers(-9, 9), min_size=1, max_size=5), st.lists(st.integers(-9, 9), min_size=1, max_size=5))
 def test_polynomials(p, q):
     a, b = np.array(p), np.array(q, float)
     for name in ("polyadd", "polysub", "polymul"):
@@ -161,9 +159,7 @@ def test_unwrap(x, data):
     same(pa.unwrap(pa.asarray(x), 4.0, axis, period=7.0), np.unwrap(x, 4.0, axis, period=7.0), 1e-12)
     whole = x.astype(np.int64) * 3
     for period in (4, 5):
-        same(
-            pa.unwrap(pa.asarray(whole), axis=axis, period=period), np.unwrap(whole, axis=axis, period=period)
-        )
+        same(pa.unwrap(pa.asarray(whole), axis=axis, period=period), np.unwrap(whole, axis=axis, period=period))
 
 
 def test_block():

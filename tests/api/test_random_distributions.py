@@ -100,9 +100,7 @@ def test_binomial(n, p):
     assert abs(x.mean() - n * p) < 5 * math.sqrt(n * p * (1 - p) / N)
 
 
-@pytest.mark.parametrize(
-    ("name", "args", "mean"), [("poisson", (1e14,), 1e14), ("binomial", (10**15, 0.25), 2.5e14)]
-)
+@pytest.mark.parametrize(("name", "args", "mean"), [("poisson", (1e14,), 1e14), ("binomial", (10**15, 0.25), 2.5e14)])
 def test_counts_of_many(name, args, mean):
     x = getattr(default_rng(4), name)(*args, N).get()
     deviation = math.sqrt(mean if name == "poisson" else mean * 0.75)

@@ -18,9 +18,7 @@ def same(ours, theirs, rtol=1e-6):
     assert ours.dtype == theirs.dtype
     if theirs.dtype.kind in "fc":
         rtol = rtol if theirs.dtype.itemsize > 2 else 2e-2
-        np.testing.assert_allclose(
-            pa.asnumpy(ours).astype(complex), theirs.astype(complex), rtol=rtol, atol=1e-12
-        )
+        np.testing.assert_allclose(pa.asnumpy(ours).astype(complex), theirs.astype(complex), rtol=rtol, atol=1e-12)
     else:
         np.testing.assert_array_equal(pa.asnumpy(ours), theirs)
 
@@ -60,9 +58,7 @@ def test_layouts(x, data):
         same(pa.diff(a, n=n, axis=axis), np.diff(x, n=n, axis=axis))
 
 
-@pytest.mark.parametrize(
-    "shape", [(7, 1000), (1000, 7), (3, 20, 40), (600, 30), (20, 3, 5), (1, 3000)], ids=str
-)
+@pytest.mark.parametrize("shape", [(7, 1000), (1000, 7), (3, 20, 40), (600, 30), (20, 3, 5), (1, 3000)], ids=str)
 def test_forms(shape, blocks):
     x = np.random.default_rng(0).integers(-9, 9, shape)
     for dtype in ("int32", "float32"):

@@ -81,9 +81,7 @@ def test_nan_and_zeros():
 @given(st.data())
 def test_slices(data):
     shape = data.draw(st.sampled_from([(6, 2), (4, 3, 2), (7,), (1, 4), (0, 3)]))
-    x = np.array(
-        data.draw(st.lists(st.integers(0, 2), min_size=int(np.prod(shape)), max_size=int(np.prod(shape))))
-    )
+    x = np.array(data.draw(st.lists(st.integers(0, 2), min_size=int(np.prod(shape)), max_size=int(np.prod(shape)))))
     x = x.reshape(shape).astype(np.int32)
     axis = data.draw(st.integers(-len(shape), len(shape) - 1))
     theirs = np.unique(x, True, True, True, axis=axis)

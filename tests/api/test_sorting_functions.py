@@ -151,9 +151,7 @@ def test_few_long_rows(blocks):
     equal_bits(pa.sort(pa.asarray(x.T), axis=0), sort_stably(x.T, 0))
 
 
-@pytest.mark.parametrize(
-    "dtype", ["bool", "int8", "uint16", "bfloat16", "float16", "float32", "uint32", "int64"]
-)
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "bfloat16", "float16", "float32", "uint32", "int64"])
 def test_many_rows(dtype, monkeypatch):
     """Rows that are sorted together with their positions, those of few elements in numbers of 32 bits."""
     monkeypatch.setattr(kernels, "BLOCK", 64)
@@ -241,9 +239,7 @@ def test_lexsort():
     keys = [rng.integers(0, 4, 200).astype(d) for d in ("int8", "float32", "complex64")]
     for k in (1, 2, 3):
         theirs = np.lexsort([key + 1j * key[::-1] if key.dtype.kind == "c" else key for key in keys[:k]])
-        ours = pa.lexsort(
-            [pa.asarray(key + 1j * key[::-1] if key.dtype.kind == "c" else key) for key in keys[:k]]
-        )
+        ours = pa.lexsort([pa.asarray(key + 1j * key[::-1] if key.dtype.kind == "c" else key) for key in keys[:k]])
         np.testing.assert_array_equal(pa.asnumpy(ours), theirs)
     both = rng.integers(0, 3, (2, 4, 5))
     np.testing.assert_array_equal(pa.asnumpy(pa.lexsort(pa.asarray(both), axis=0)), np.lexsort(both, axis=0))

@@ -82,9 +82,7 @@ def test_functions_along_axes(name, device):
         np.testing.assert_allclose(found.get(), getattr(scipy, name)(x.T, axis=axis), rtol=1e-12)
     assert pa.special.logsumexp(pa.full(2, -np.inf)).item() == -np.inf
     ours = pa.special.logsumexp(a, axis=1, b=[1, 2, 3], keepdims=True)
-    np.testing.assert_allclose(
-        ours.get(), scipy.logsumexp(x.T, axis=1, b=[1, 2, 3], keepdims=True), rtol=1e-12
-    )
+    np.testing.assert_allclose(ours.get(), scipy.logsumexp(x.T, axis=1, b=[1, 2, 3], keepdims=True), rtol=1e-12)
 
 
 def test_in_kernels_in_fuse_and_by_scipys_name(device):

@@ -45,9 +45,7 @@ def test_extremes_and_truth_of_integers(data):
     """any, all, argmin and argmax: what decides stands anywhere, several times or not at all, in lines around
     the chunks and pieces that are looked at, in any layout; the largest number of a type ends a search."""
     dtype = np.dtype(data.draw(st.sampled_from(["bool", "int8", "uint8", "int16", "int64", "uint64"])))
-    shape = data.draw(
-        st.sampled_from([(1,), (63,), (65, 3), (3, 257), (2, 1025), (5, 64, 7), (70_001,), (2, 40_000)])
-    )
+    shape = data.draw(st.sampled_from([(1,), (63,), (65, 3), (3, 257), (2, 1025), (5, 64, 7), (70_001,), (2, 40_000)]))
     limits = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     some = data.draw(st.lists(st.sampled_from([*limits, 0, 1]), min_size=2, max_size=3))
     rare = data.draw(st.sampled_from([0, 1e-4, 0.01, 0.5]))

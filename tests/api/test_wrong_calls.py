@@ -102,9 +102,7 @@ def raised(call, m):
 
 def public(error):
     """The first of its classes that is no private one of NumPy."""
-    return next(
-        k for k in type(error).__mro__ if k.__module__ in ("builtins", "numpy.exceptions", "numpy.linalg")
-    )
+    return next(k for k in type(error).__mro__ if k.__module__ in ("builtins", "numpy.exceptions", "numpy.linalg"))
 
 
 @pytest.mark.parametrize("call", calls(CALLS))

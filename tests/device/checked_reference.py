@@ -78,9 +78,7 @@ class _Writer:
             "c": lambda: self.sum(names),
             "k": lambda: f"{inner} + n",
             "m": lambda: f"{inner} * {pick([2, -1, 'k'])}",
-            "r": lambda: (
-                f"{pick(['min', 'max'])}({inner}, {pick(['n', '0', 'a.size - 1', 'b.shape[0] - 1'])})"
-            ),
+            "r": lambda: f"{pick(['min', 'max'])}({inner}, {pick(['n', '0', 'a.size - 1', 'b.shape[0] - 1'])})",
             "%": lambda: f"{inner} % {pick(['a.size', '3', 'k'])}",
             "/": lambda: f"{inner} // {pick(['2', 'k'])}",
             "f": lambda: f"ident({inner}, n)",
@@ -95,9 +93,7 @@ class _Writer:
         one, two = self.index(names), self.index(names)
         views = ["a", "b", "a[1:]", "a[::2]", "b[k:]", "b[::k]", "a[:n]", "m[0]", "m[:, 1]", f"m[{two}]"]
         view = self.draw.choice([*views, "a.subview(n, 4)", "b.subview(1, k)"])
-        return self.draw.choice(
-            [f"a[{one}]", f"b[{one}]", f"m[{one}, {two}]", f"get({view}, {one})", f"{view}[{one}]"]
-        )
+        return self.draw.choice([f"a[{one}]", f"b[{one}]", f"m[{one}, {two}]", f"get({view}, {one})", f"{view}[{one}]"])
 
     def condition(self, names):
         forms = (
@@ -139,14 +135,10 @@ class _Writer:
                 self.lines.append(f"{pad}for {name}i in range({name}.size):")
                 self.lines.append(f"{pad}    atomic_exchange(out, 0, {name}[{name}i] + {self.load(names)})")
             else:
-                array, index = self.draw.choice(
-                    [("out", "0"), ("a", self.index(names)), ("b", self.index(names))]
-                )
+                array, index = self.draw.choice([("out", "0"), ("a", self.index(names)), ("b", self.index(names))])
                 value = f"{self.load(names)} + {self.load(names)}"
                 apart = all(re.search(rf"\b{name}\b", index) for name in self.parallel)
-                store = (
-                    f"{array}[{index}] = {value}" if apart else f"atomic_exchange({array}, {index}, {value})"
-                )
+                store = f"{array}[{index}] = {value}" if apart else f"atomic_exchange({array}, {index}, {value})"
                 self.lines.append(f"{pad}{store}")
 
 

@@ -83,9 +83,7 @@ class _Writer:
         forms = {
             "v": lambda: draw.choice(simple),
             "n": lambda: f"note(log, {inner()})",
-            "m": lambda: (
-                f"mix({', '.join(draw.sample([f'a={inner()}', f'b={inner()}', f'c={inner()}'], 3))})"
-            ),
+            "m": lambda: f"mix({', '.join(draw.sample([f'a={inner()}', f'b={inner()}', f'c={inner()}'], 3))})",
             "w": lambda: f"{draw.choice('wu')}[{inner()} % len(w) % len(u)]",
             "u": lambda: f"({inner()} {draw.choice(['+', '-', '*'])} {inner()}) % M",
             "p": lambda: f"Pair(y={inner()}, x={inner()}).{draw.choice('xy')}",
@@ -140,9 +138,7 @@ class _Writer:
             "P": lambda: [f"p += Pair(y={number(1)}, x={number(1)})"],
             "r": lambda: [f"q = {draw.randint(0, 9)} + p"],
             "T": lambda: [f"t = {draw.choice(['both(log, x)', '(t[1], t[0])', '(y, note(log, z))'])}"],
-            "b": lambda: (
-                [f"if {self.condition()}: {draw.choice(['break', 'continue'])}"] if looped else ["pass"]
-            ),
+            "b": lambda: [f"if {self.condition()}: {draw.choice(['break', 'continue'])}"] if looped else ["pass"],
         }
         for text in forms[draw.choice("aaaAtsssSvvVpPrTb")]():
             self.line(depth, text)

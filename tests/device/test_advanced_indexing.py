@@ -27,13 +27,7 @@ def keys(draw, shape):
             break
         if kind == "slice":
             key.append(
-                slice(
-                    *draw(
-                        st.tuples(
-                            *[st.one_of(st.none(), st.integers(-3, 3))] * 2, st.sampled_from((None, 2, -1))
-                        )
-                    )
-                )
+                slice(*draw(st.tuples(*[st.one_of(st.none(), st.integers(-3, 3))] * 2, st.sampled_from((None, 2, -1)))))
             )
             axis += 1
         elif kind == "new":
@@ -58,11 +52,7 @@ def keys(draw, shape):
             axis += 1
             key.append(slice(None))
     assume(
-        any(
-            not isinstance(k, (slice, int)) or isinstance(k, bool)
-            for k in key
-            if k is not None and k is not Ellipsis
-        )
+        any(not isinstance(k, (slice, int)) or isinstance(k, bool) for k in key if k is not None and k is not Ellipsis)
     )
     return tuple(key)
 
@@ -193,11 +183,7 @@ def test_errors_before_anything_is_written(key, message):
     a = pa.asarray(x)
     for form in (
         key,
-        as_pyarray_key(key)
-        if isinstance(key, tuple)
-        else pa.asarray(key)
-        if isinstance(key, np.ndarray)
-        else key,
+        as_pyarray_key(key) if isinstance(key, tuple) else pa.asarray(key) if isinstance(key, np.ndarray) else key,
     ):
         with pytest.raises(IndexError, match=message):
             a[form]

@@ -210,9 +210,7 @@ def test_the_arguments_are_put_back_when_a_hook_raises(device):
 
     v, w = arrays(device)
     t = tuned(grown, 1, 2, post_hook=raises)
-    with pytest.raises(
-        pa.AutotuneError, match=r"all 2 candidates failed:\n.*block=1.*KeyError: 'hook'"
-    ) as caught:
+    with pytest.raises(pa.AutotuneError, match=r"all 2 candidates failed:\n.*block=1.*KeyError: 'hook'") as caught:
         t(v, w)
     assert isinstance(caught.value.__cause__, KeyError)
     np.testing.assert_array_equal(pa.asnumpy(v), np.zeros(16))
@@ -220,9 +218,7 @@ def test_the_arguments_are_put_back_when_a_hook_raises(device):
 
 def test_hooks_come_in_their_order_and_not_at_the_call(device):
     seen = []
-    own = pa.Config(
-        block=1, pre_hook=lambda args: seen.append(("config", args["block"], float(args["v"][1])))
-    )
+    own = pa.Config(block=1, pre_hook=lambda args: seen.append(("config", args["block"], float(args["v"][1]))))
     t = pa.autotune(
         configs=[own, pa.Config(block=2)], warmup=0, rep=1, check=False,
         pre_hook=lambda args: seen.append(("tuner", args["block"], float(args["v"][1]))),
@@ -850,9 +846,7 @@ def test_sizes_never_met_are_predicted(device):
         assert t.choice(out, v, n) == (pa.Config(block=block), "model")
         assert all(r.source == "predicted" for r in t.results(out, v, n))
     assert t.cache_info()["predicted"] == 2
-    fresh = tuned(
-        scaled, 1, 16, key=["n"], bench=cost, pre_hook=remember, model=lambda config, args: args["n"]
-    )
+    fresh = tuned(scaled, 1, 16, key=["n"], bench=cost, pre_hook=remember, model=lambda config, args: args["n"])
     assert searched(fresh, out, v, 50) == 0  # from disk
     with pytest.raises(RuntimeError, match="no cost model"):
         tuned(scaled, 1, 2).fits(out, v, 16)

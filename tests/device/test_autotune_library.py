@@ -71,8 +71,7 @@ def test_a_search_that_is_asked_for_decides_for_all_processes(device):
     assert [f(device), f(device)] == [2, 2]
     assert f.tuner.cache_info()["searches"] == 1
     reasons = {
-        r.config["block"]: r.reason
-        for r in f.tuner.results(pa.get_device(device), {"n": 16, "dtype": "float64"})
+        r.config["block"]: r.reason for r in f.tuner.results(pa.get_device(device), {"n": 16, "dtype": "float64"})
     }
     assert reasons[99].startswith("CompileError")
     assert "wrong result" in f.tuner._chooser._results.popitem()[1].results[pa.Config(block=3)].reason

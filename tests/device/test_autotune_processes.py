@@ -122,9 +122,7 @@ def test_tuning_ahead_writes_artifacts_that_another_machine_finds(start, tmp_pat
     assert "3 artifacts in shipped" in again
     fresh, _ = outcome(start("-m", "pyarray", "tune", "--fresh", "app.py"))
     assert "3 searches" in fresh
-    there = json_of(
-        start("app.py", PYARRAY_CACHE_DIR=str(tmp_path / "other"), PYARRAY_AUTOTUNE_CONFIG_DIR="shipped")
-    )
+    there = json_of(start("app.py", PYARRAY_CACHE_DIR=str(tmp_path / "other"), PYARRAY_AUTOTUNE_CONFIG_DIR="shipped"))
     assert (there["searches"], there["ran"], there["source"], there["config"]) == (0, 0, "artifact", 8)
 
     shown, _ = outcome(start("-m", "pyarray", "tune", "show", "scal"))
@@ -272,9 +270,7 @@ def test_what_was_not_timed_is_not_shipped(start, tmp_path):
     assert code == 1
     assert not list((tmp_path / "shipped").iterdir())
     assert "artifact" not in out
-    assert (
-        err.count("no candidate was timed, so none is chosen: the budget was over, or memory was short") == 3
-    )
+    assert err.count("no candidate was timed, so none is chosen: the budget was over, or memory was short") == 3
     code, out, err = ended(start(*command[:3], *command[4:], PYARRAY_RUN_ONLY="1"))
     assert (code, "Config" in out) == (1, False)
 

@@ -176,9 +176,7 @@ def test_reinterpreted_memory(data):
     assert bits.shape == (64,)
     assert bits.base is data
     assert bits[4:6].offset == 4
-    half = data[1:3].view(
-        "complex64"
-    )  # it starts inside a complex element of the base, so it counts from itself
+    half = data[1:3].view("complex64")  # it starts inside a complex element of the base, so it counts from itself
     assert half.base is None
     assert half[:].offset == 0
     assert half.tolist() == [1 + 2j]

@@ -180,9 +180,7 @@ def test_lines_that_moved_are_todays(tmp_path):
     for filler in ("", "\n        # a line more"):
         path = tmp_path / "program.py"
         path.write_text(textwrap.dedent(program.format(filler)))
-        done = subprocess.run(
-            [sys.executable, path], capture_output=True, text=True, check=True, env=dict(os.environ)
-        )
+        done = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True, env=dict(os.environ))
         lines.append(tuple(map(int, done.stdout.split())))
     assert lines[1] == (lines[0][0] + 1, 0)
 
@@ -267,9 +265,7 @@ def test_run_only_names_kernel_key_and_directory(cache_dir):
         forget()
         again = kernel(triple.__wrapped__)
         key = again.cache_key(v := asarray(np.ones(4)))["artifact"]
-        with pytest.raises(
-            RuntimeError, match=f"'triple' is not in the cache .{cache_dir}, entry {key[:16]}"
-        ):
+        with pytest.raises(RuntimeError, match=f"'triple' is not in the cache .{cache_dir}, entry {key[:16]}"):
             again(v)
         config.set("PYARRAY_RUN_ONLY", None)
         assert launched() == (1, 0)
@@ -705,9 +701,7 @@ def run_twice(tmp_path, first, second):
         for name, text in files.items():
             (tmp_path / name).write_text(textwrap.dedent(text))
         environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": f"{os.getcwd()}:{tmp_path}"}
-        done = subprocess.run(
-            [sys.executable, tmp_path / "main.py"], capture_output=True, text=True, env=environment
-        )
+        done = subprocess.run([sys.executable, tmp_path / "main.py"], capture_output=True, text=True, env=environment)
         assert done.returncode == 0, done.stderr
         printed.append(done.stdout.split())
     return printed

@@ -185,9 +185,7 @@ def waiting(out, v):
         out[i] = n
 
 
-@pytest.mark.parametrize(
-    ("k", "tid"), [(searching, 0), (waiting, 3)], ids=lambda x: getattr(x, "__name__", None)
-)
+@pytest.mark.parametrize(("k", "tid"), [(searching, 0), (waiting, 3)], ids=lambda x: getattr(x, "__name__", None))
 def test_loops_of_an_iteration_end_after_a_failure(device, k, tid):
     v = np.array([1, 2, 3, 7, 7, 7])
     with debug(), pytest.raises(BoundsError, match="got index 6") as caught:

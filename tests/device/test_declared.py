@@ -54,9 +54,7 @@ def through_views(r: Result):
             put(row, j, 1)
 
 
-@given(
-    st.integers(0, 3), st.integers(0, 3), st.booleans(), st.booleans(), st.sampled_from(["f8", "c16", "u1"])
-)
+@given(st.integers(0, 3), st.integers(0, 3), st.booleans(), st.booleans(), st.sampled_from(["f8", "c16", "u1"]))
 @examples(20)
 def test_whole_writing_is_seen_through_views(rows, columns, transposed, reverse, dtype):
     base = pa.zeros((3, 3), dtype=np.dtype(dtype))

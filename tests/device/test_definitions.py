@@ -221,9 +221,7 @@ def test_a_grid_is_refused():
         for i in range(v.size):
             v[i] = 1
 
-    with pytest.raises(
-        TypeError, match=r"'k' takes no grid, got \[\(4, 32\)\]; call k\(\.\.\.\): each iteration"
-    ):
+    with pytest.raises(TypeError, match=r"'k' takes no grid, got \[\(4, 32\)\]; call k\(\.\.\.\): each iteration"):
         k[4, 32](pa.zeros(3))
 
 

@@ -88,9 +88,7 @@ def test_drawn_cuts(device, chosen, data):
         shape = [*factors(data.draw, n), m]
         step = data.draw(st.sampled_from([1, -1]))
         values.append(drawn(shape, k)[..., ::step])
-        there.append(
-            turned(device, drawn(shape, k), data.draw(st.permutations(range(len(shape)))))[..., ::step]
-        )
+        there.append(turned(device, drawn(shape, k), data.draw(st.permutations(range(len(shape)))))[..., ::step])
         how.append(data.draw(st.sampled_from(["flat", "matrix", "turned"])))
 
     def compute(*arrays):

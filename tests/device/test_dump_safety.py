@@ -179,10 +179,7 @@ def test_settings(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SETTINGS)
     done = run_python(script, PYARRAY_DUMP_ARGS="2")
-    assert (
-        done.stdout
-        == "a dump needs a folder: pa.dump(dir), or set PYARRAY_DUMP_DIR\n[1.0, 1.0, 1.0, 1.0, 1.0]\n"
-    )
+    assert done.stdout == "a dump needs a folder: pa.dump(dir), or set PYARRAY_DUMP_DIR\n[1.0, 1.0, 1.0, 1.0, 1.0]\n"
     folder = tmp_path / "dump"
     settings = {"PYARRAY_DUMP_DIR": str(folder), "PYARRAY_DUMP_MAX_BYTES": "60"}
     done = run_python(script, PYARRAY_DUMP_ARGS="7", **settings)

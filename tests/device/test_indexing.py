@@ -67,9 +67,7 @@ def test_whole_reversed_and_transposed(x):
     assert a.T.flags.f_contiguous == a.flags.c_contiguous
     check_same_window(a.squeeze(), x.squeeze())
     np.testing.assert_array_equal(asnumpy(a.ravel()), x.ravel())
-    np.testing.assert_array_equal(
-        asnumpy(a.reshape(-1, order="F")) if x.size else x.ravel(), x.ravel(order="F")
-    )
+    np.testing.assert_array_equal(asnumpy(a.reshape(-1, order="F")) if x.size else x.ravel(), x.ravel(order="F"))
     assert a.tolist() == x.tolist()
 
 
@@ -139,9 +137,7 @@ def test_advanced_index_is_a_copy(key):
     x = np.arange(24).reshape(4, 6)
     a = asarray(x.copy())
     np.testing.assert_array_equal(asnumpy(a[key]), x[key])
-    ours = (
-        tuple(asarray(k) if isinstance(k, np.ndarray) else k for k in key) if isinstance(key, tuple) else key
-    )
+    ours = tuple(asarray(k) if isinstance(k, np.ndarray) else k for k in key) if isinstance(key, tuple) else key
     np.testing.assert_array_equal(asnumpy(a[asarray(ours) if isinstance(ours, np.ndarray) else ours]), x[key])
     a[key] = 7
     x[key] = 7

@@ -209,9 +209,7 @@ def slices(a, out, lo, hi, st):
         out[21] = len(a[5:2]) + a[1:].shape[0] + a[lo:].size + a[:hi].size
 
 
-@given(
-    st.integers(-25, 25), st.integers(-25, 25), st.integers(-12, 12).filter(bool), st.sampled_from([1, -1, 2])
-)
+@given(st.integers(-25, 25), st.integers(-25, 25), st.integers(-12, 12).filter(bool), st.sampled_from([1, -1, 2]))
 @examples(60)
 def test_slices_clamp_as_python_does(lo, hi, step, layout):
     agree(slices, "cpu", np.arange(20.0)[::layout][:10], np.zeros(30), lo, hi, step)
@@ -409,9 +407,7 @@ def names(
         exp, len, EOF, pa_x, const, _I, _e9_, tmp0, at0, _pa_f, return_ = 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
         a = float_ + int_ + count + here + up + slots + memory + double + register + NULL + size + k + end
         b = exp + len + EOF + pa_x + const + _I + é + _e9_ + data + n0 + v_x + lane + mode + launch + variants
-        out[i] = (
-            a + b + tmp0 + at0 + t + begin + env + I + bool_ + value + at + k1 + rest + row + first + unit
-        )
+        out[i] = a + b + tmp0 + at0 + t + begin + env + I + bool_ + value + at + k1 + rest + row + first + unit
         out[i] += stop1 + _pa_f + return_
 
 
@@ -487,9 +483,7 @@ def _drawn(dtype, seed, size=37):
     if dtype.kind in "iu":
         info = np.iinfo(dtype.numpy)
         special = np.array([0, 1, info.max, info.min, 2, 7], dtype.numpy)
-        return np.concatenate(
-            [special, random.integers(info.min, info.max, size, dtype.numpy, endpoint=True)]
-        )
+        return np.concatenate([special, random.integers(info.min, info.max, size, dtype.numpy, endpoint=True)])
     values = random.normal(size=size) * 50
     if dtype.kind == "c":
         values = values + 1j * random.normal(size=size)
@@ -773,9 +767,7 @@ def test_empty_arrays_launch_nothing(device):
     agree(arithmetic, device, np.zeros(0), np.zeros(0), np.zeros((8, 0)))
 
 
-@given(
-    st.integers(0, 40), st.integers(0, 40), st.sampled_from([1, 2, 3, -1, -2]), st.sampled_from([1, 2, -1])
-)
+@given(st.integers(0, 40), st.integers(0, 40), st.sampled_from([1, 2, 3, -1, -2]), st.sampled_from([1, 2, -1]))
 @examples(50)
 def test_any_stride_and_offset(start, size, step_a, step_b):
     a = np.arange(200.0)[start:][::step_a][:size]

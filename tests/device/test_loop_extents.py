@@ -128,9 +128,7 @@ def runs(k, out, *args):
 def test_more_iterations_than_64_bits(device, checked, tmp_path):
     out = on(device, np.zeros(1, np.int64))
     with debug(checked):
-        what = (
-            r"kernel 'constant': the parallel loop at test_loop_extents.py:\d+ would have 4 \* \d+ = \d+ iter"
-        )
+        what = r"kernel 'constant': the parallel loop at test_loop_extents.py:\d+ would have 4 \* \d+ = \d+ iter"
         with pytest.raises(ValueError, match=what):
             constant(out)
         for n, m, k in SIZES:

@@ -72,8 +72,7 @@ def test_rows_and_columns(device, dtype, data):
     shapes = ((*few, 1, k), (*batch, k, n)) if data.draw(st.booleans()) else ((*batch, n, k), (*few, k, 1))
     seed = data.draw(st.integers(0, 99))
     a, b = (
-        LAYOUTS[data.draw(st.sampled_from(sorted(LAYOUTS)))](drawn(s, dtype, seed + i))
-        for i, s in enumerate(shapes)
+        LAYOUTS[data.draw(st.sampled_from(sorted(LAYOUTS)))](drawn(s, dtype, seed + i)) for i, s in enumerate(shapes)
     )
     got = pa.matmul(on(device, a), on(device, b))
     want = product(a, b)

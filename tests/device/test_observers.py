@@ -118,9 +118,7 @@ def test_calls_of_libraries_are_recorded(device, tmp_path):
     assert launch.args["a"].before.tolist() == [[1, 0], [0, 4]]
     assert launch.args["out0"].after.tolist() == u.tolist()
     assert launch.args["out1"].after.tolist() == s.tolist() == [4, 1]
-    with pytest.raises(
-        ValueError, match=rf"launch 0 is a call of {library}.linalg.svd, .* can't be replayed"
-    ):
+    with pytest.raises(ValueError, match=rf"launch 0 is a call of {library}.linalg.svd, .* can't be replayed"):
         launch.replay()
     with pa.dump(tmp_path / "few", level=3):
         pa.linalg.svd(a)

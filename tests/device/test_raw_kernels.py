@@ -203,9 +203,7 @@ def test_what_the_compiler_says_has_the_users_lines(device):
 
 
 def test_what_isnt_there():
-    with pytest.raises(
-        pa.CompileError, match=r'no kernel \'other\' in the text; it must say: extern "C" __global__'
-    ):
+    with pytest.raises(pa.CompileError, match=r'no kernel \'other\' in the text; it must say: extern "C" __global__'):
         MODULE.get_function("other")
     with pytest.raises(ValueError, match="backend is one of 'nvrtc', 'hiprtc', got 'nvcc'"):
         pa.RawKernel(TEXT, "rotate", backend="nvcc")

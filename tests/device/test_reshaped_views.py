@@ -93,9 +93,7 @@ def test_parts_and_functions(device, checked):
     def expected(a, o):
         line, u = a.ravel()[o : o + 6], a.reshape(4, -1)
         t, rows = line.reshape(2, 3), [u[i] if i % 2 == 0 else u[0] for i in range(3)]
-        return [
-            line[i] + 100 * t[i - 2, i % 3] + 10000 * rows[i][-1] + 1000000 * u[-1 - i, i] for i in range(3)
-        ]
+        return [line[i] + 100 * t[i - 2, i % 3] + 10000 * rows[i][-1] + 1000000 * u[-1 - i, i] for i in range(3)]
 
     whole = np.arange(48)
     for a in (whole.reshape(4, 12), whole.reshape(8, 6)[::-2], whole.reshape(6, 8).T[1::2, ::-1]):

@@ -170,9 +170,7 @@ def planes(out, total, most, x, w, low: int):
 
 
 @pytest.mark.parametrize("checked", [False, True], ids=["release", "debug"])
-@pytest.mark.parametrize(
-    ("shape", "low"), [((3, 4, 70), 1), ((2, 70, 5), 0), ((40, 9, 9), 3), ((2, 3, 4), 3)]
-)
+@pytest.mark.parametrize(("shape", "low"), [((3, 4, 70), 1), ((2, 70, 5), 0), ((40, 9, 9), 3), ((2, 3, 4), 3)])
 def test_nests_are_one_loop(device, checked, shape, low):
     x = (np.arange(math.prod(shape)).reshape(shape) * 7 % 23 - 11).astype(np.int64)
     w = np.arange(shape[1])

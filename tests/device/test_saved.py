@@ -335,10 +335,7 @@ def test_another_machine_without_a_compiler(path):
         """,
         path,
     )
-    assert (
-        "its text would have to be compiled here: PYARRAY_CC='/nowhere/cc': there is no such program"
-        in printed
-    )
+    assert "its text would have to be compiled here: PYARRAY_CC='/nowhere/cc': there is no such program" in printed
 
 
 def test_observers_see_launches_of_saved_kernels(path):

@@ -223,9 +223,7 @@ def test_atomics(device, row):
         assert (out[3], out[4]) == (a.min(), a.max())
     if row.kind in "biu":
         bits = [np.bitwise_and.reduce(a | a[7]), np.bitwise_or.reduce(a), np.bitwise_xor.reduce(a)]
-        assert out[5:8].tolist() == [
-            x.item() & start[5].item() if n == 0 else x.item() for n, x in enumerate(bits)
-        ]
+        assert out[5:8].tolist() == [x.item() & start[5].item() if n == 0 else x.item() for n, x in enumerate(bits)]
     if row.kind != "c":
         everything = np.append(got.astype(np.float64), out[8].astype(np.float64))
         np.testing.assert_array_equal(np.sort(everything), np.sort(np.append(a.astype(np.float64), 0)))

@@ -219,9 +219,7 @@ def test_after_a_fork(device):
         answer = pipe.read()
     os.waitpid(child, 0)
     if grid:
-        assert answer.startswith(
-            f"DeviceError: {device} can't be used in a process forked from one that used it"
-        )
+        assert answer.startswith(f"DeviceError: {device} can't be used in a process forked from one that used it")
         assert "spawn" in answer
     else:
         assert answer == "[3.0, 3.0, 3.0, 3.0]"

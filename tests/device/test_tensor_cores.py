@@ -46,9 +46,7 @@ def laid(x, how, dtype, device):
         "rows": lambda: pa.empty((*lead, m, n), dtype=dtype, device=device),
         "columns": lambda: pa.empty((*lead, n, m), dtype=dtype, device=device).mT,
         "odd rows": lambda: pa.empty((*lead, m + 1, n + 3), dtype=dtype, device=device)[..., 1:, 1 : n + 1],
-        "odd columns": lambda: (
-            pa.empty((*lead, n + 1, m + 3), dtype=dtype, device=device)[..., 1:, 1 : m + 1].mT
-        ),
+        "odd columns": lambda: pa.empty((*lead, n + 1, m + 3), dtype=dtype, device=device)[..., 1:, 1 : m + 1].mT,
         "padded": lambda: pa.empty((*lead, m, (n + 15) // 8 * 8), dtype=dtype, device=device)[..., :n],
         "steps": lambda: pa.empty((*lead, 2 * m, 3 * n), dtype=dtype, device=device)[..., ::2, ::3],
         "backwards": lambda: pa.empty((*lead, m, n), dtype=dtype, device=device)[..., ::-1, ::-1],

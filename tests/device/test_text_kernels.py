@@ -62,9 +62,7 @@ def test_drawn_shapes(data):
     shape = tuple(data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4)))
     arrays = []
     for _ in range(2):
-        own = tuple(
-            1 if data.draw(st.booleans()) else n for n in shape[data.draw(st.integers(0, len(shape) - 1)) :]
-        )
+        own = tuple(1 if data.draw(st.booleans()) else n for n in shape[data.draw(st.integers(0, len(shape) - 1)) :])
         x = count(tuple(2 * n for n in own))
         cut = tuple(slice(None, None, 2 if data.draw(st.booleans()) else -2) for _ in own)
         arrays.append((up(x, device)[cut], x[cut]))
@@ -94,17 +92,11 @@ def test_several_outputs_fixed_types_and_letters(device):
         both(up(x, device), up(y, device))
 
 
-@pytest.mark.parametrize(
-    "dtype", ["float16", "bfloat16", "complex64", "complex128", "int8", "uint64", "float64"]
-)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "complex64", "complex128", "int8", "uint64", "float64"])
 def test_element_types(device, dtype):
     kernel = pa.ElementwiseKernel("T x, T c", "T z", "T k = x * c; k += x; z = k - (T)1", "types")
     x = pa.asarray(np.arange(1, 9), device=device).astype(dtype)
-    expected = (
-        pa.asnumpy(x) * np.asarray(3, pa.asnumpy(x).dtype)
-        + pa.asnumpy(x)
-        - np.asarray(1, pa.asnumpy(x).dtype)
-    )
+    expected = pa.asnumpy(x) * np.asarray(3, pa.asnumpy(x).dtype) + pa.asnumpy(x) - np.asarray(1, pa.asnumpy(x).dtype)
     assert np.array_equal(pa.asnumpy(kernel(x, 3)).astype(complex), expected.astype(complex))
 
 
@@ -124,9 +116,7 @@ def test_raw_arguments(device):
     x = count(6)
     assert np.array_equal(pa.asnumpy(REVERSE(up(x, device), up(x, device))), x + x[::-1])
     m = count((3, 4))
-    assert np.array_equal(
-        pa.asnumpy(REVERSE(up(count(12), device), up(m, device).T)), count(12) + m.T.ravel()[::-1]
-    )
+    assert np.array_equal(pa.asnumpy(REVERSE(up(count(12), device), up(m, device).T)), count(12) + m.T.ravel()[::-1])
     corners = pa.ElementwiseKernel(
         "raw T m",
         "raw T out",
@@ -317,9 +307,7 @@ def test_reductions_over_every_axis(device, shape):
         kept = NORM(a, axis=axis, keepdims=True)
         assert kept.shape == x.sum(axis=axis, keepdims=True).shape
         turned = (
-            axis
-            if axis is None
-            else tuple(len(shape) - 1 - k for k in (axis if isinstance(axis, tuple) else (axis,)))
+            axis if axis is None else tuple(len(shape) - 1 - k for k in (axis if isinstance(axis, tuple) else (axis,)))
         )
         assert np.allclose(pa.asnumpy(NORM(a.T, axis=turned)), expected.T, rtol=1e-4)
 

@@ -165,9 +165,7 @@ def test_read_only(far):
     x.flags.writeable = False
     copy(out := np.zeros(3), x)
     assert out.tolist() == [0, 1, 2]
-    with pytest.raises(
-        ValueError, match=r"copy\(\): 'out' is written by the kernel, and this array is read-o"
-    ):
+    with pytest.raises(ValueError, match=r"copy\(\): 'out' is written by the kernel, and this array is read-o"):
         copy(x, out)
 
 

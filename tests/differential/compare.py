@@ -45,9 +45,7 @@ def run(case: Case, rng: np.random.Generator, device: str) -> list[Difference] |
     wanted, refusal = outcome(case.row.theirs, given, options)
     if refusal is not None or error is not None:
         if (refusal is None) == (error is None):
-            return (
-                None if isinstance(error, REFUSALS) else [Difference("raises", f"{error!r} for {refusal!r}")]
-            )
+            return None if isinstance(error, REFUSALS) else [Difference("raises", f"{error!r} for {refusal!r}")]
         return [Difference("raises", f"{error!r}" if error is not None else f"nothing for {refusal!r}")]
     scale = _scale(made)
     differences = list(_compare(case, found, wanted, scale))
@@ -127,16 +125,12 @@ def _values(case: Case, mine: np.ndarray, theirs: np.ndarray, dtype: str, scale:
     return f"{count} of {mine.size}, at {index} {mine[index]!r} for {theirs[index]!r}"
 
 
-def _apart(
-    case: Case, mine: np.ndarray, theirs: np.ndarray, dtype: str, scale: tuple[float, int]
-) -> np.ndarray:
+def _apart(case: Case, mine: np.ndarray, theirs: np.ndarray, dtype: str, scale: tuple[float, int]) -> np.ndarray:
     names = [dtype, mine.dtype.name, theirs.dtype.name, *case.dtypes]
     if mine.dtype.kind == "c" or theirs.dtype.kind == "c":
         names += ["float32" if mine.dtype.itemsize == 8 else "float64"]
         whole = np.abs(theirs)
-        real, imag = (
-            _reals(case, part(mine), part(theirs), names, scale, whole) for part in (np.real, np.imag)
-        )
+        real, imag = (_reals(case, part(mine), part(theirs), names, scale, whole) for part in (np.real, np.imag))
         return real | imag
     return _reals(case, mine, theirs, names, scale, np.abs(theirs))
 
@@ -176,9 +170,7 @@ def shown(case: Case, seed: str, device: str) -> str:
         extra = "" if x.given == "array" else f" {x.given}"
         extra += "" if x.writeable else " read-only"
         extra += " foreign" if m.foreign else ""
-        return _Text(
-            f"<{m.dtype}{list(x.shape)} steps {list(x.steps)} m{x.memory}+{x.start} {m.values}{extra}>"
-        )
+        return _Text(f"<{m.dtype}{list(x.shape)} steps {list(x.steps)} m{x.memory}+{x.start} {m.values}{extra}>")
 
     args, kwargs = mapped((case.args, case.kwargs), text)
     parts = [repr(a) for a in args] + [f"{k}={v!r}" for k, v in kwargs.items()]

@@ -104,11 +104,7 @@ class Draw:
 
     def _layout(self, shape: tuple[int, ...], repeats: bool) -> tuple[int, tuple[int, ...], int]:
         """(first element, steps, elements of the memory)"""
-        order = (
-            list(range(len(shape)))
-            if self.chance(0.6)
-            else [int(k) for k in self.rng.permutation(len(shape))]
-        )
+        order = list(range(len(shape))) if self.chance(0.6) else [int(k) for k in self.rng.permutation(len(shape))]
         steps, step = [0] * len(shape), 1
         for k in reversed(order):
             gap = self.one_of((1, 1, 1, 2, 3))
@@ -155,9 +151,7 @@ class Draw:
         alike = [
             y
             for y in found
-            if y is not x
-            and _kind(case, x) == _kind(case, y)
-            and (x.sort, x.writeable) == (y.sort, y.writeable)
+            if y is not x and _kind(case, x) == _kind(case, y) and (x.sort, x.writeable) == (y.sort, y.writeable)
         ]
         if not alike:
             return case

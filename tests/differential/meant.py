@@ -64,10 +64,6 @@ def by(case: Case, difference: Difference) -> str:
     """What the table calls this difference; "" for one that is not meant."""
     for row in DEVIATIONS:
         for function, aspect, when in row.checks:
-            if (
-                aspect == difference.aspect
-                and fnmatchcase(case.row.name, function)
-                and CONDITIONS[when](case)
-            ):
+            if aspect == difference.aspect and fnmatchcase(case.row.name, function) and CONDITIONS[when](case):
                 return str(row.what)
     return ""

@@ -36,9 +36,7 @@ def pool(dtype: str, kind: str) -> np.ndarray:
     if np_dtype.kind == "c":
         part = "float32" if np_dtype.itemsize == 8 else "float64"
         real, imag = pool(part, kind), np.roll(pool(part, kind), 7919)
-        return (
-            (real + np.complex128(0)).astype(np_dtype) if kind == "real" else _complex(real, imag, np_dtype)
-        )
+        return (real + np.complex128(0)).astype(np_dtype) if kind == "real" else _complex(real, imag, np_dtype)
     if ":" in kind:
         low, high = map(int, kind.split(":"))
         return rng.integers(low, high, LENGTH).astype(np_dtype)

@@ -29,9 +29,7 @@ def _sources() -> list[Path]:
 
 
 def _digest() -> str:
-    parts = [f"{path.name}\0{path.read_text()}" for path in _sources()] + list(
-        map(libraries.text, libraries.FILES)
-    )
+    parts = [f"{path.name}\0{path.read_text()}" for path in _sources()] + list(map(libraries.text, libraries.FILES))
     return hashlib.sha256("\0".join([*parts, _compiler(), Path(__file__).read_text()]).encode()).hexdigest()
 
 
@@ -59,9 +57,7 @@ def _compile(folder: Path, digest: str) -> None:
     named = [f"-Wl,-soname,{LIBRARIES[0]}", "-o", runtime, "-ldl", "-lm"]
     subprocess.run([compiler, *flags, *facts, f"-I{HEADERS}", *files, *named], check=True)
     empty = ["-shared", "-x", "c++", "/dev/null", "-x", "none", "-Wl,--no-as-needed", runtime]
-    subprocess.run(
-        [compiler, *empty, f"-Wl,-soname,{LIBRARIES[1]}", "-Wl,-rpath,$ORIGIN", "-o", rtc], check=True
-    )
+    subprocess.run([compiler, *empty, f"-Wl,-soname,{LIBRARIES[1]}", "-Wl,-rpath,$ORIGIN", "-o", rtc], check=True)
     for prefix, file in libraries.FILES.items():
         from_text = [*flags[1:5], "-fvisibility=default", "-x", "c", "-", "-o", str(folder / file)]
         subprocess.run([compiler, *from_text], input=libraries.text(prefix), text=True, check=True)

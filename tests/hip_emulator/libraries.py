@@ -61,13 +61,10 @@ def text(prefix):
         "void setCalled(int (*by)(int, const long long *)) { called = by; }",
     ]
     for number, (name, _, _, signature) in enumerate(names(prefix)):
-        given = ", ".join(
-            f"{C_TYPES[c]}a{k}" if c == "p" else f"{C_TYPES[c]} a{k}" for k, c in enumerate(signature)
-        )
+        given = ", ".join(f"{C_TYPES[c]}a{k}" if c == "p" else f"{C_TYPES[c]} a{k}" for k, c in enumerate(signature))
         packed = ", ".join(f"(long long)a{k}" for k in range(len(signature)))
         lines.append(
-            f"int {name}({given}) {{ long long a[] = {{{packed}}};"
-            f" return called ? called({number}, a) : 6; }}"
+            f"int {name}({given}) {{ long long a[] = {{{packed}}}; return called ? called({number}, a) : 6; }}"
         )
     return "\n".join(lines) + "\n"
 
@@ -334,7 +331,5 @@ def _transform(emulation, args):
         device.write(args[1], np.full(x.shape, np.nan), whole)  # as the library may
     else:
         forward = args[3] == -1
-        found = (np.fft.fftn if forward else np.fft.ifftn)(
-            x, axes=axes, norm="backward" if forward else "forward"
-        )
+        found = (np.fft.fftn if forward else np.fft.ifftn)(x, axes=axes, norm="backward" if forward else "forward")
     device.write(args[2], found, real if to_real else whole)

@@ -254,9 +254,7 @@ def test_random_numbers_of_a_generator(name):
     assert len(set(draws[0].compute().tolist())) > 1
 
 
-@pytest.mark.parametrize(
-    "name", ["random_sample", "randint", "normal", "tomaxint", "random_integers", "choice"]
-)
+@pytest.mark.parametrize("name", ["random_sample", "randint", "normal", "tomaxint", "random_integers", "choice"])
 def test_random_numbers_of_a_state(name):
     args = {"randint": (9,), "random_integers": (9,), "choice": (9,)}.get(name, ())
     with dask.config.set({"array.backend": "pyarray"}):

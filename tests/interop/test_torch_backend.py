@@ -235,11 +235,7 @@ def test_in_debug_mode():
 
 def test_explain(monkeypatch):
     monkeypatch.setattr(product_cost, "choose", lambda facts: (False, "as the test asks"))
-    text = str(
-        pyarray.torch.explain(
-            lambda a, b: functional.gelu(a @ b) + b.sum(), torch.ones(4, 4), torch.ones(4, 4)
-        )
-    )
+    text = str(pyarray.torch.explain(lambda a, b: functional.gelu(a @ b) + b.sum(), torch.ones(4, 4), torch.ones(4, 4)))
     assert "torch: aten.mm.default (1): as the test asks" in text
     assert "gelu, sum, add" in text
     assert "compiled in this process" in text

@@ -104,9 +104,7 @@ def test_sizes_that_depend_on_data_stay_apart():
 
 @pytest.mark.parametrize("trained", [False, True])
 def test_results_that_are_returned_have_memory_of_their_own(trained):
-    call = torch.compile(
-        lambda x: (x.sin(), x.sin(), x.sin() + 1), backend=observing_backend(None), dynamic=True
-    )
+    call = torch.compile(lambda x: (x.sin(), x.sin(), x.sin() + 1), backend=observing_backend(None), dynamic=True)
     x = torch.randn(6, 7, requires_grad=trained)
     a, b, c = call(x)
     want = x.detach().sin()

@@ -25,9 +25,7 @@ def anew():
 @pytest.mark.parametrize("running", [True, False])
 def test_collections_go_on_if_they_ran(running):
     seen = []
-    call = torch.compile(
-        lambda x: x.sin() + 1, backend=observing_backend(lambda _: seen.append(gc.isenabled()))
-    )
+    call = torch.compile(lambda x: x.sin() + 1, backend=observing_backend(lambda _: seen.append(gc.isenabled())))
     if not running:
         gc.disable()
     call(torch.ones(3, 4))

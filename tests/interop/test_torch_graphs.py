@@ -45,9 +45,7 @@ def equal(made, wanted):
         )  # fmt: skip
         if wanted.layout == torch.strided and not wanted.is_quantized and not wanted.is_nested:
             assert made.stride() == wanted.stride()
-        made, wanted = (
-            x.detach().to_dense() if x.layout != torch.strided else x.detach() for x in (made, wanted)
-        )
+        made, wanted = (x.detach().to_dense() if x.layout != torch.strided else x.detach() for x in (made, wanted))
         torch.testing.assert_close(made, wanted, equal_nan=True)
     elif isinstance(wanted, (list, tuple)):
         for a, b in zip(made, wanted, strict=True):

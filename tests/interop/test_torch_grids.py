@@ -25,9 +25,7 @@ def forms(model, draw, sizes=(16, 3, 1)):
     for n in sizes:
         x = draw(n).requires_grad_()
         model.zero_grad()
-        want, got = (
-            (y := f(x), *torch.autograd.grad((y * y).mean(), [x, *parameters])) for f in (model, call)
-        )
+        want, got = ((y := f(x), *torch.autograd.grad((y * y).mean(), [x, *parameters])) for f in (model, call))
         torch.testing.assert_close(got, want, rtol=2e-5, atol=2e-6)
     return [[k.text.form for k in p.kernels.values()] for p in programs[:2]]
 

@@ -90,9 +90,7 @@ DTYPES = [torch.float32, torch.bfloat16, torch.int32, torch.complex64]
 NAMES = {0: affine_0d, 1: affine, 2: affine_2d}
 EXAMPLES = {n: (torch.ones((1,) * n), torch.ones((1,) * n), 1, 1) for n in NAMES}
 AFFINE = {n: pa.torch.op(k, f"tests::affine_{n}", args=EXAMPLES[n]) for n, k in NAMES.items()}
-NEW_AFFINE = {
-    n: pa.torch.op(k, f"tests::new_affine_{n}", args=EXAMPLES[n], out={"y": "x"}) for n, k in NAMES.items()
-}
+NEW_AFFINE = {n: pa.torch.op(k, f"tests::new_affine_{n}", args=EXAMPLES[n], out={"y": "x"}) for n, k in NAMES.items()}
 
 
 @given(st.data())

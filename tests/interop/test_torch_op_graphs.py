@@ -40,9 +40,7 @@ def test_gradients_of_a_function():
 
 def test_without_backward_a_tensor_that_requires_grad_is_refused_where_gradients_are_recorded():
     x, y = torch.ones(3, requires_grad=True), torch.zeros(3)
-    with pytest.raises(
-        ValueError, match=r"tests::scale_into\(\): 'x' is a tensor that requires grad.*detach"
-    ):
+    with pytest.raises(ValueError, match=r"tests::scale_into\(\): 'x' is a tensor that requires grad.*detach"):
         scale_into(x, 2.0, y)
     with pytest.raises(ValueError, match=r"tests::tripled\(\): 'x' .* no backward; .*torch.no_grad\(\)"):
         tripled(x)

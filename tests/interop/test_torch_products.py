@@ -186,9 +186,7 @@ ENDS = {
 FIXED = ("a size", "a part", "transposed", "an axis that is cut")  # where the graph has sizes
 
 
-@pytest.mark.parametrize(
-    ("name", "dynamic"), [(name, True) for name in ENDS] + [(name, False) for name in FIXED]
-)
+@pytest.mark.parametrize(("name", "dynamic"), [(name, True) for name in ENDS] + [(name, False) for name in FIXED])
 def test_where_a_last_step_ends(monkeypatch, name, dynamic):
     """Its nodes are those whose values nothing else needs."""
     force(monkeypatch, True)

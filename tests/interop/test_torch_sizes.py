@@ -174,9 +174,7 @@ def test_numbers_that_an_operator_makes_constants_are_none_of_the_first_graph(mo
     """Which torch finds when all of it has been taken apart, and begins again; others stay inputs."""
     seen = []
     compile_graph, traced = backend.compile_graph, graph_reuse.compile_size_oblivious
-    monkeypatch.setattr(
-        graph_reuse, "compile_size_oblivious", lambda *args: seen.append("traced") or traced(*args)
-    )
+    monkeypatch.setattr(graph_reuse, "compile_size_oblivious", lambda *args: seen.append("traced") or traced(*args))
     monkeypatch.setattr(
         backend, "compile_graph", lambda *args, **kw: seen.append("compiled") or compile_graph(*args, **kw)
     )

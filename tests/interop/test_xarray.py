@@ -95,10 +95,7 @@ def of_both(width, seed, device="cpu"):
     """Pairs of labelled arrays, without NaN and with some: ours, and NumPy's."""
     values = np.random.default_rng(seed).random((12, width))
     both = (values, np.where(values > 0.2, values, np.nan))
-    return [
-        [labelled(v.copy(), make) for v in both]
-        for make in (lambda v: pa.asarray(v, device=device), np.asarray)
-    ]
+    return [[labelled(v.copy(), make) for v in both] for make in (lambda v: pa.asarray(v, device=device), np.asarray)]
 
 
 def assert_same(found, want):

@@ -250,9 +250,7 @@ WRITE_ONLY = {in_part: True, by_a_helper_in_part: True, by_helper: True} | dict.
 )
 
 
-@pytest.mark.parametrize(
-    ("function", "write_only"), WRITE_ONLY.items(), ids=lambda x: getattr(x, "__name__", None)
-)
+@pytest.mark.parametrize(("function", "write_only"), WRITE_ONLY.items(), ids=lambda x: getattr(x, "__name__", None))
 def test_written_and_never_read(function, write_only):
     params = [("out", ArrayType(float64, 1, False)), ("v", ArrayType(float64, 1, True))]
     found = lower(pa.kernel(function).source_text, params, "cpu").write_only

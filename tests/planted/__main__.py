@@ -29,9 +29,7 @@ def file_of(bug: Bug, root: Path) -> Path:
     found = [path for path in files if bug.old in path.read_text()]
     if len(found) != 1 or found[0].read_text().count(bug.old) != 1:
         where = ", ".join(str(path.relative_to(root)) for path in found) or "no file"
-        raise LookupError(
-            f"{bug.name}: the text is to stand in one place, and stands in {where}: {bug.old!r}"
-        )
+        raise LookupError(f"{bug.name}: the text is to stand in one place, and stands in {where}: {bug.old!r}")
     return found[0]
 
 
@@ -52,9 +50,7 @@ def failure(bug: Bug, root: Path) -> str:
     }
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *map(str, files)]
     try:
-        done = subprocess.run(
-            command, cwd=root, env=os.environ | own, capture_output=True, text=True, timeout=LIMIT
-        )
+        done = subprocess.run(command, cwd=root, env=os.environ | own, capture_output=True, text=True, timeout=LIMIT)
     except subprocess.TimeoutExpired:
         return "hangs"
     if done.returncode not in (0, 1) and done.returncode > 0:  # pytest's own words: no such file, no tests
@@ -82,9 +78,7 @@ def plant(bug: Bug, root: Path) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.planted", description=__doc__)
     parser.add_argument("--only", default="", help="bugs with these words in their names")
-    parser.add_argument(
-        "--at-once", action="store_true", help="without a look whether the tests pass as it is"
-    )
+    parser.add_argument("--at-once", action="store_true", help="without a look whether the tests pass as it is")
     arguments = parser.parse_args()
     chosen = [bug for bug in BUGS if arguments.only in bug.name]
     for bug in chosen:

@@ -97,9 +97,7 @@ BUGS = (
         "(uint64_t)(uintptr_t)tensor->data",
         "test_dlpack.py",
     ),
-    Bug(
-        "DLPack's read-only flag", "versioned ? (int)(versioned_tensor->flags & 1) : 0", "0", "test_dlpack.py"
-    ),
+    Bug("DLPack's read-only flag", "versioned ? (int)(versioned_tensor->flags & 1) : 0", "0", "test_dlpack.py"),
     Bug(
         "DLPack's strides",
         "size <= 1 ? (int64_t)step : stride",

@@ -45,15 +45,11 @@ def _noise(seed: int) -> Any:
             terms = max(terms, math.prod(operands[0].shape[k] for k in step.along))
         eps *= 1 + terms**0.5 / 8
         scale = torch.tensor(max(_scale(y) for y in (x, *operands)))
-        if (
-            "alpha" in step.text
-        ):  # torch rounds a sum and its product once where it has an instruction for both
+        if "alpha" in step.text:  # torch rounds a sum and its product once where it has an instruction for both
             for y in operands:
                 scale = torch.maximum(scale, y.double().abs().nan_to_num(0.0, 0.0, 0.0))
         reach = eps * 2 * scale
-        rounded = torch.where(
-            x.isfinite(), x.double() + up * (2 * eps * x.double().abs() + reach), x.double()
-        )
+        rounded = torch.where(x.isfinite(), x.double() + up * (2 * eps * x.double().abs() + reach), x.double())
         return torch.where(x.abs() <= reach, 0.0, rounded).to(x.dtype) if to_zero else rounded.to(x.dtype)
 
     return change

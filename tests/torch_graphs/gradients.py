@@ -31,9 +31,7 @@ def gradients(
                 lines.append(f"gradient {k}: one is missing")
         elif not _close(a, b, 0.0):
             noisy = noisy or [
-                _gradients(
-                    lambda *given, n=n: graph.run(list(given), _noise(n), device), graph.made(sizes, device)
-                )
+                _gradients(lambda *given, n=n: graph.run(list(given), _noise(n), device), graph.made(sizes, device))
                 for n in range(ROUNDS)
             ]
             if not _close(a, b, _spread(a, [run[k] for run in noisy if run is not None])):
@@ -41,9 +39,7 @@ def gradients(
     return lines
 
 
-def _gradients(
-    run: Callable[..., Any], tensors: list[torch.Tensor], strict: bool = False
-) -> Gradients | None:
+def _gradients(run: Callable[..., Any], tensors: list[torch.Tensor], strict: bool = False) -> Gradients | None:
     """Those of a weighted sum of the outputs; None where nothing has one, or, unless `strict`, where torch's
     own formula fails."""
     given = [x.detach().clone().requires_grad_() if x.dtype.is_floating_point else x for x in tensors]
@@ -94,6 +90,4 @@ def _close(a: torch.Tensor, b: torch.Tensor, spread: float) -> bool:
     if bool((a.isfinite() != b.isfinite()).any()):
         return False
     scale = float(a[finite].abs().max()) if finite.any() else 1.0
-    return torch.allclose(
-        b[finite].double(), a[finite].double(), rtol=coarse, atol=coarse * scale + 8 * spread
-    )
+    return torch.allclose(b[finite].double(), a[finite].double(), rtol=coarse, atol=coarse * scale + 8 * spread)

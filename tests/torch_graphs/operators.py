@@ -84,9 +84,7 @@ def pointwise(d: Drawing) -> bool:
     shapes = [v.shape for v in operands]
     shape = shapes[0]
     for other in shapes[1:]:
-        if any(
-            m != n and m != () and n != () for m, n in zip(reversed(shape), reversed(other), strict=False)
-        ):
+        if any(m != n and m != () and n != () for m, n in zip(reversed(shape), reversed(other), strict=False)):
             return False
         shape = broadcast_shape(shape, other)
     unbounded = name in ("exp", "exp2", "expm1", "sinh", "cosh", "pow", "tan") and not operands[0].exact

@@ -46,9 +46,7 @@ def reduction(d: Drawing) -> bool:
     noisy = x.dtype.is_floating_point and name not in ("amax", "amin", "max", "min", "any", "all")
     noisy = noisy or name in ("mean", "var", "std", "var_mean")
     shapes: list[Any] = [keys, keys] if name == "var_mean" else [keys]
-    return d.add(
-        f"{name} {given if axes else 'all'} keep={keep} {correction}", [x], apply, shapes, noisy=noisy
-    )
+    return d.add(f"{name} {given if axes else 'all'} keep={keep} {correction}", [x], apply, shapes, noisy=noisy)
 
 
 def norm(d: Drawing) -> bool:
@@ -65,9 +63,7 @@ def norm(d: Drawing) -> bool:
     if name == "logsumexp":
         keys = tuple(() if axis == k else n for axis, n in enumerate(x.shape) if keep or axis != k)
         return d.add(f"{name} {k} {keep}", [x], lambda s, x: torch.logsumexp(x, k, keep), [keys], noisy=True)
-    weights = (
-        d.pick(lambda v: v.dtype == x.dtype and v.shape == x.shape[-1:]) if name == "layer_norm" else None
-    )
+    weights = d.pick(lambda v: v.dtype == x.dtype and v.shape == x.shape[-1:]) if name == "layer_norm" else None
     operands = [x, weights, weights] if weights is not None else [x]
     if name == "layer_norm":
 
@@ -123,9 +119,7 @@ def _mm(d: Drawing) -> bool:
     y = d.pick(lambda v: x is not None and v.dtype == x.dtype and v.rank == 2 and v.shape[0] == x.shape[1])
     if x is None or y is None:
         return False
-    return d.add(
-        "mm", [x, y], lambda s, x, y: torch.mm(x, y), [(x.shape[0], y.shape[1])], noisy=True, along=(1,)
-    )
+    return d.add("mm", [x, y], lambda s, x, y: torch.mm(x, y), [(x.shape[0], y.shape[1])], noisy=True, along=(1,))
 
 
 def _addmm(d: Drawing) -> bool:

@@ -90,9 +90,7 @@ def draw(rng: random.Random, sizes: dict[str, int], device: str, kinds: Sequence
     return finish(d)
 
 
-def _through_fx(
-    graph: Graph, sizes: dict[str, int], rng: random.Random, device: str, report: Report
-) -> list[str]:
+def _through_fx(graph: Graph, sizes: dict[str, int], rng: random.Random, device: str, report: Report) -> list[str]:
     """Traced once, called with several sizes; traced again where a size is 1 or 0."""
     calls = [sizes, *({name: rng.randrange(2, 20) for name in SYMBOLS} for _ in range(2))]
     lines = _traced(graph, calls, device, report)
@@ -162,9 +160,7 @@ def _known(fakes: list[Any], tensors: list[torch.Tensor]) -> dict[sympy.Symbol, 
     pairs = [
         (x, n)
         for fake, real in zip(fakes, tensors, strict=True)
-        for x, n in zip(
-            expressions((*fake.shape, *fake.stride())), (*real.shape, *real.stride()), strict=True
-        )
+        for x, n in zip(expressions((*fake.shape, *fake.stride())), (*real.shape, *real.stride()), strict=True)
     ]
     for x, n in pairs:
         if x.is_Symbol and known.setdefault(x, n) != n:
@@ -205,9 +201,7 @@ def _strides(module: Any, known: dict[sympy.Symbol, int], made: list[torch.Tenso
     return lines
 
 
-def _through_dynamo(
-    graph: Graph, sizes: dict[str, int], rng: random.Random, device: str, report: Report
-) -> list[str]:
+def _through_dynamo(graph: Graph, sizes: dict[str, int], rng: random.Random, device: str, report: Report) -> list[str]:
     """As users call it; gradients of the inputs too."""
     torch._dynamo.reset()
 

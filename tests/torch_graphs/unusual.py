@@ -119,11 +119,7 @@ def _bits(d: Drawing) -> bool:
 
 def change(d: Drawing) -> bool:
     """An input, or a copy of a value, is changed in place."""
-    own = [
-        v
-        for v, given in zip(d.values, d.inputs, strict=False)
-        if given.layout in ("plain", "offset", "stepped")
-    ]
+    own = [v for v, given in zip(d.values, d.inputs, strict=False) if given.layout in ("plain", "offset", "stepped")]
     x = d.rng.choice(own) if own and d.rng.random() < 0.6 else d.pick(lambda v: v.exact)
     if x is None:
         return False

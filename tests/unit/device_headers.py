@@ -118,17 +118,13 @@ SPECIAL = [
 
 def special(dtype):
     f = np.finfo(dtype)
-    v = np.array(
-        SPECIAL + [f.smallest_subnormal, f.tiny, f.eps, 1 - f.epsneg, 1 + f.eps, f.max / 2, f.max], dtype
-    )
+    v = np.array(SPECIAL + [f.smallest_subnormal, f.tiny, f.eps, 1 - f.epsneg, 1 + f.eps, f.max / 2, f.max], dtype)
     return np.concatenate([v, -v])
 
 
 def drawn(dtype, n, seed=0):
     r = np.random.default_rng(seed)
-    bits = r.integers(0, np.iinfo(f"u{dtype.itemsize}").max, n, f"u{dtype.itemsize}", endpoint=True).view(
-        dtype
-    )
+    bits = r.integers(0, np.iinfo(f"u{dtype.itemsize}").max, n, f"u{dtype.itemsize}", endpoint=True).view(dtype)
     rest = [(r.standard_normal(n) * s).astype(dtype) for s in (0.01, 1, 30, 700)]
     return np.concatenate([bits, 1 + r.standard_normal(n).astype(dtype) / 10, *rest])
 
@@ -138,9 +134,7 @@ def close(got, want, ulps):
     dtype = got.dtype
     with np.errstate(all="ignore"):
         rounded = want.astype(dtype)
-        unit = np.spacing(np.where(np.isfinite(rounded), np.abs(rounded), np.finfo(dtype).max)).astype(
-            want.dtype
-        )
+        unit = np.spacing(np.where(np.isfinite(rounded), np.abs(rounded), np.finfo(dtype).max)).astype(want.dtype)
         error = np.abs(got.astype(want.dtype) - want) / unit
     equal = (got == rounded) | (np.isnan(got) & np.isnan(want))
     assert np.all(equal | (error <= ulps)), (

@@ -154,6 +154,5 @@ def check(got, a, b):
     # Rounding once to the dtype, and the sums in PA_ACC (float32 for the halves).
     inner = min(eps, 1e-6)
     assert np.all(
-        np.abs(got.astype(wide) - want)
-        <= eps * np.abs(want) + inner * sums + 1e-7 * (str(dtype) == "float16")
+        np.abs(got.astype(wide) - want) <= eps * np.abs(want) + inner * sums + 1e-7 * (str(dtype) == "float16")
     )

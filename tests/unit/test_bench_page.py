@@ -89,10 +89,7 @@ def test_ticks_are_powers_of_two_and_few():
 
 
 def test_a_case_with_several_sizes_gets_a_plot_of_its_growth():
-    rows = [
-        row(n=n, numpy=n / 1000, torch=8.0, target=1.0, case=f"a.T, {n}", series="a.T")
-        for n in (10**3, 10**5)
-    ]
+    rows = [row(n=n, numpy=n / 1000, torch=8.0, target=1.0, case=f"a.T, {n}", series="a.T") for n in (10**3, 10**5)]
     svg = page.growth([*rows, row("alone")])
     assert "a.T" in outline(svg)
     assert "alone" not in outline(svg)
@@ -127,9 +124,7 @@ def test_noise_is_ignored():
     assert not changes([small], [steady])[0].moved
     wild = Row("1000 elements", "sum", {"pyarray": times(1.4, 3.0), "numpy": times(2.0, 4.0)}, n=1000)
     assert not changes([wild], [steady])[0].moved  # its samples are all over the place
-    few = Row(
-        "1000 elements", "sum", {"pyarray": times(1.4, samples=1), "numpy": times(2.0, samples=1)}, n=1000
-    )
+    few = Row("1000 elements", "sum", {"pyarray": times(1.4, samples=1), "numpy": times(2.0, samples=1)}, n=1000)
     assert not changes([few], [steady])[0].moved  # a single sample says nothing about its spread
     quick = changes([row(own=1.2)], [steady], quick=True)
     assert not quick[0].moved
@@ -188,9 +183,7 @@ def test_names_are_escaped():
     odd = 'a < b & "c" <script>alert(1)</script>'
     bad = row(odd, own=None)
     bad = Row(odd, odd, bad.times, why={"pyarray": odd}, n=5)
-    broken = results(
-        row(odd, series=odd), row(odd, n=7, series=odd), bad, missing={odd: odd}, failed=f"E\n{odd}"
-    )
+    broken = results(row(odd, series=odd), row(odd, n=7, series=odd), bad, missing={odd: odd}, failed=f"E\n{odd}")
     text = page.page({"functions": broken}, {"functions": results(row(odd, own=9.0))})
     assert "<script" not in text
     assert odd in outline(text)
@@ -204,9 +197,7 @@ def test_the_page_needs_nothing_else():
 
 
 def test_what_failed_and_what_is_missing_is_on_the_page():
-    refused = Row(
-        "1000 elements", "sort", Race({"pyarray": None, "numpy": times(1.0)}, {"pyarray": "TypeError: no"})
-    )
+    refused = Row("1000 elements", "sort", Race({"pyarray": None, "numpy": times(1.0)}, {"pyarray": "TypeError: no"}))
     parts = {
         "functions": results(row(), refused, missing={"torch": "ImportError: no torch"}),
         "gemm": results(failed="Traceback\nMemoryError: 2048³"),

@@ -30,9 +30,7 @@ def script(path: Path, body: str) -> str:
 
 def test_compiles_and_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    binary = cc.toolchain().compile(
-        '#include "pyarray.h"\n#include <math.h>\ndouble f(double x) { return sin(x); }'
-    )
+    binary = cc.toolchain().compile('#include "pyarray.h"\n#include <math.h>\ndouble f(double x) { return sin(x); }')
     assert len(binary) > 1000
     assert list(tmp_path.iterdir()) == []
 
@@ -181,9 +179,7 @@ def test_a_text_that_is_refused_asks_for_no_probe(tmp_path, monkeypatch):
 def test_a_compiler_that_writes_nothing(tmp_path, monkeypatch, body):
     command = script(tmp_path / "cc", f'[ "$1" = --version ] && echo cc 1 && exit\n{body}\n')
     monkeypatch.setenv("PYARRAY_CC", command)
-    with pytest.raises(
-        DeviceError, match=r"exit status 0 and wrote no binary: is it a C compiler.*PYARRAY_CC"
-    ):
+    with pytest.raises(DeviceError, match=r"exit status 0 and wrote no binary: is it a C compiler.*PYARRAY_CC"):
         cc.toolchain().compile("int x;")
 
 
@@ -197,9 +193,7 @@ def test_a_compiler_that_hangs_at_its_version(tmp_path, monkeypatch):
 
 def test_quotes_that_are_not_closed(monkeypatch):
     monkeypatch.setenv("PYARRAY_CC", "gcc '-O2")
-    with pytest.raises(
-        ValueError, match=r"PYARRAY_CC=.*: expected a command as in a shell, with all quotes closed"
-    ):
+    with pytest.raises(ValueError, match=r"PYARRAY_CC=.*: expected a command as in a shell, with all quotes closed"):
         cc.toolchain()
 
 
@@ -208,9 +202,7 @@ def test_the_fingerprint_names_compiler_and_machine():
 
 
 def test_cpp_is_compiled_by_the_same_command():
-    text = (
-        'template <typename T> T twice(T x) { return 2 * x; }\nextern "C" int f(int x) { return twice(x); }'
-    )
+    text = 'template <typename T> T twice(T x) { return 2 * x; }\nextern "C" int f(int x) { return twice(x); }'
     assert cc.toolchain().compile(text, cc.CPP)[1:4] == b"ELF"
     with pytest.raises(CompileError):
         cc.toolchain().compile(text)
@@ -219,13 +211,9 @@ def test_cpp_is_compiled_by_the_same_command():
 
 def test_a_compiler_without_its_cpp_half_says_what_to_install(tmp_path, monkeypatch):
     words = "cc: fatal error: cannot execute 'cc1plus': execvp: No such file or directory"
-    command = script(
-        tmp_path / "cc", f'[ "$1" = --version ] && echo cc 1 && exit 0\necho "{words}" >&2\nexit 1\n'
-    )
+    command = script(tmp_path / "cc", f'[ "$1" = --version ] && echo cc 1 && exit 0\necho "{words}" >&2\nexit 1\n')
     monkeypatch.setenv("PYARRAY_CC", command)
-    with pytest.raises(
-        DeviceError, match=r"can't compile C\+\+, in which this kernel is written: install g\+\+"
-    ):
+    with pytest.raises(DeviceError, match=r"can't compile C\+\+, in which this kernel is written: install g\+\+"):
         cc.toolchain().compile("int f;", cc.CPP)
 
 
@@ -233,9 +221,7 @@ def test_words_of_the_cpp_half_are_no_sign_that_it_is_missing(tmp_path, monkeypa
     monkeypatch.setenv("PYARRAY_CFLAGS", "-Wstrict-prototypes")  # which g++ warns of: it is for C
     assert cc.toolchain().compile("int f;", cc.CPP)[1:4] == b"ELF"
     words = "cc1plus: fatal error: absent.h: No such file or directory"
-    command = script(
-        tmp_path / "cc", f'[ "$1" = --version ] && echo cc 1 && exit 0\necho "{words}" >&2\nexit 1\n'
-    )
+    command = script(tmp_path / "cc", f'[ "$1" = --version ] && echo cc 1 && exit 0\necho "{words}" >&2\nexit 1\n')
     monkeypatch.setenv("PYARRAY_CC", command)
     with pytest.raises(CompileError, match=r"absent\.h"):
         cc.toolchain().compile("int f;", cc.CPP)

@@ -95,9 +95,7 @@ def test_every_kind_of_value_is_in_the_tables():
 
 ANY = (
     st.text(st.characters(exclude_characters="\0", codec="utf-8"))
-    | st.sampled_from(
-        ["0", "1", "on", "12M", "search", "cpu", "cuda:0", "/tmp", "-O2", " ", "'", "1e400", "١"]
-    )
+    | st.sampled_from(["0", "1", "on", "12M", "search", "cpu", "cuda:0", "/tmp", "-O2", " ", "'", "1e400", "١"])
     | st.integers()
     | st.floats()
     | st.booleans()

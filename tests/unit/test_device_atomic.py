@@ -30,9 +30,7 @@ def test_atomic(lib, suffix):
         "or": np.bitwise_or,
         "xor": np.bitwise_xor,
     }
-    kind = (
-        "int" if suffix in INTS else "bool" if suffix == "b" else "complex" if suffix in COMPLEX else "float"
-    )
+    kind = "int" if suffix in INTS else "bool" if suffix == "b" else "complex" if suffix in COMPLEX else "float"
     ops = {
         "int": "add sub min max exchange and or xor",
         "bool": "and or xor exchange",
@@ -57,8 +55,6 @@ def test_atomic(lib, suffix):
             np.array([0, 1]).astype(dtype),
         )
         swapped = desired.copy()
-        getattr(lib, f"v_pa_atomic_cas_{suffix}")(
-            pointer(cell), pointer(expected), pointer(swapped), ctypes.c_int64(2)
-        )
+        getattr(lib, f"v_pa_atomic_cas_{suffix}")(pointer(cell), pointer(expected), pointer(swapped), ctypes.c_int64(2))
         np.testing.assert_array_equal(swapped, np.array([1, 0]).astype(dtype))
         assert cell[0] == dtype.type(1)

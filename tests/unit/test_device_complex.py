@@ -87,8 +87,7 @@ def test_complex_own_matches_libm(lib, own, name):
         scale = np.abs(g - w) <= 1e-15 * np.maximum(np.abs(want.real), np.abs(want.imag))
         ok |= infinite | scale
         assert ok.all(), [
-            (complex(a), complex(b), complex(c))
-            for a, b, c in zip(z[~ok][:6], got[~ok], want[~ok], strict=False)
+            (complex(a), complex(b), complex(c)) for a, b, c in zip(z[~ok][:6], got[~ok], want[~ok], strict=False)
         ]
 
 
@@ -275,9 +274,7 @@ STANDARD = {
 @pytest.mark.parametrize("suffix", COMPLEX)
 @pytest.mark.parametrize("name", STANDARD)
 def test_complex_special(clib, name, suffix):
-    cases = [
-        c for c in STANDARD[name] if suffix == "c128" or name != "sign" or abs(c[0][0]) not in (3e-320, 1e308)
-    ]
+    cases = [c for c in STANDARD[name] if suffix == "c128" or name != "sign" or abs(c[0][0]) not in (3e-320, 1e308)]
     z, z_conj = np.empty((2, len(cases)), COMPLEX[suffix])
     z.real, z.imag = zip(*(c[0] for c in cases), strict=False)
     z_conj.real, z_conj.imag = z.real, -z.imag

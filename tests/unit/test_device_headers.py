@@ -53,9 +53,7 @@ def test_each_header_compiles_alone(header, tmp_path):
 @pytest.mark.skipif(CXX is None, reason="no C++ compiler")
 @pytest.mark.parametrize("extra", [[], ["-DPA_COMPLEX_OWN"]])
 def test_all_is_cxx17_too(extra):
-    subprocess.run(
-        [CXX, "-x", "c++", "-std=c++17", "-fsyntax-only", *INCLUDE, *extra, str(SOURCE)], check=True
-    )
+    subprocess.run([CXX, "-x", "c++", "-std=c++17", "-fsyntax-only", *INCLUDE, *extra, str(SOURCE)], check=True)
 
 
 # ---- pa_int.h, pa_check.h ----------------------------------------------------------------------------------
@@ -323,9 +321,7 @@ def test_real_exact(lib, suffix):
     for name in ("lgamma", "tgamma"):
         x = np.abs(drawn(dtype, 50)[50:]) % 30 + dtype.type(0.1)
         want = [getattr(math, "lgamma" if name == "lgamma" else "gamma")(float(v)) for v in x]
-        np.testing.assert_allclose(
-            call(lib, name, x), want, 16 * np.finfo(dtype).eps, 8 * np.finfo(dtype).eps
-        )
+        np.testing.assert_allclose(call(lib, name, x), want, 16 * np.finfo(dtype).eps, 8 * np.finfo(dtype).eps)
 
 
 @examples(100)
@@ -387,9 +383,9 @@ def test_half(lib, suffix):
     middle = (finite[1:] + finite[:-1]) / 2
     top = finite[-1] + (finite[-1] - finite[-2]) / 2
     x = np.concatenate([finite, middle, [top, -top, np.nextafter(top, 0), math.inf, -math.inf, math.nan]])
-    f32 = np.concatenate(
-        [x, np.nextafter(x.astype(np.float32), np.float32(9e9)), drawn(np.dtype("f4"), 20000)]
-    ).astype(np.float32)
+    f32 = np.concatenate([x, np.nextafter(x.astype(np.float32), np.float32(9e9)), drawn(np.dtype("f4"), 20000)]).astype(
+        np.float32
+    )
     half_bits_equal(call(lib, f"pa_{suffix}_from_f32", f32, out=dtype), f32.astype(dtype))
     # float64 is rounded once: each middle decides by neighbours that float32 does not have
     want = np.concatenate([finite, finite, finite])

@@ -45,9 +45,7 @@ def test_paths_exist(page):
         for path in PATH.findall(line)
         if path not in OUTSIDE and not exists(path)
     ]
-    assert not missing, (
-        f"{page.relative_to(ROOT)} names what isn't there; write the names of today: {missing}"
-    )
+    assert not missing, f"{page.relative_to(ROOT)} names what isn't there; write the names of today: {missing}"
 
 
 def test_names_of_modules_exist():
@@ -56,11 +54,7 @@ def test_names_of_modules_exist():
         for number, line in lines_of(page):
             for folder, module, name in ATTRIBUTE.findall(line):
                 paths = [p for p in MODULES.get(module, ()) if str(p.parent).endswith(folder.rstrip("/"))]
-                if (
-                    paths
-                    and not any(re.search(rf"\b{name}\b", p.read_text()) for p in paths)
-                    and name != "py"
-                ):
+                if paths and not any(re.search(rf"\b{name}\b", p.read_text()) for p in paths) and name != "py":
                     missing.append(f"{page.name}:{number}: {folder}{module}.{name}")
     assert not missing, missing
 

@@ -32,12 +32,8 @@ def test_recipes_apply_and_their_checks_hold(tmp_path):
     assert len(recipes) == 5
     env = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent), "PYARRAY_WARMED": "0"}
     for page in recipes:
-        [diff] = re.findall(
-            r"^```diff\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-        )
-        done = subprocess.run(
-            ("git", "apply", "-"), cwd=tmp_path, env=env, input=diff, text=True, capture_output=True
-        )
+        [diff] = re.findall(r"^```diff\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+        done = subprocess.run(("git", "apply", "-"), cwd=tmp_path, env=env, input=diff, text=True, capture_output=True)
         assert done.returncode == 0, f"the diff of {page.name} doesn't apply:\n{done.stderr}"
     env["PYTHONPATH"] = os.pathsep.join((str(tmp_path), str(ROOT / "tests" / "unit")))
     command = (sys.executable, "-c", RUN, *map(str, recipes))

@@ -11,9 +11,7 @@ import pyarray
 from pyarray.api.standard.elementwise import UFUNCS
 
 MODULES = sorted(
-    m.name
-    for m in pkgutil.walk_packages(pyarray.__path__, "pyarray.")
-    if not m.name.endswith(("_runtime", "__main__"))
+    m.name for m in pkgutil.walk_packages(pyarray.__path__, "pyarray.") if not m.name.endswith(("_runtime", "__main__"))
 )
 GPU_DRIVERS = {"pyarray.driver.cuda", "pyarray.driver.hip"}
 

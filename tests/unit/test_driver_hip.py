@@ -39,9 +39,7 @@ def without(monkeypatch, *names):
 
 
 def test_without_the_binding(monkeypatch, forgotten):
-    without(
-        monkeypatch, "rocm", "rocm.bindings", "rocm.bindings.hip", "rocm.bindings.hiprtc", "hip", "hip.hip"
-    )
+    without(monkeypatch, "rocm", "rocm.bindings", "rocm.bindings.hip", "rocm.bindings.hiprtc", "hip", "hip.hip")
     assert hip.HipDriver.count() == 0
     assert devices("hip") == []
     with pytest.raises(DeviceError, match="no device 'hip:7'"):
@@ -84,9 +82,7 @@ def test_import_loads_no_binding():
 
 
 def test_errors_have_names(driver):
-    with pytest.raises(
-        DeviceError, match=r"^hip:0: a call failed: hipErrorInvalidValue \(invalid argument\)"
-    ):
+    with pytest.raises(DeviceError, match=r"^hip:0: a call failed: hipErrorInvalidValue \(invalid argument\)"):
         driver.fail("a call", 1)
     with pytest.raises(DeviceError, match="failed: error 123456"):
         driver.fail("a call", 123456)

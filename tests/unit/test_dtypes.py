@@ -62,15 +62,9 @@ def test_promotion_is_associative_within_a_family(kinds):
 @pytest.mark.parametrize("scalar", [bool, int, float, complex])
 def test_python_scalars_are_weak(row, scalar):
     found = promote_scalar(row, scalar)
-    if dtypes.PYTHON_KIND[scalar] == row.kind or "biufc".index(dtypes.PYTHON_KIND[scalar]) < "biufc".index(
-        row.kind
-    ):
+    if dtypes.PYTHON_KIND[scalar] == row.kind or "biufc".index(dtypes.PYTHON_KIND[scalar]) < "biufc".index(row.kind):
         assert found is row
-    if (
-        row.kind in "iufc"
-        and row is not dtypes.bfloat16
-        and not (row.kind in "iu" and scalar in (float, complex))
-    ):
+    if row.kind in "iufc" and row is not dtypes.bfloat16 and not (row.kind in "iu" and scalar in (float, complex)):
         assert found is dtypes.asdtype(np.result_type(row.numpy, scalar(1)))
 
 

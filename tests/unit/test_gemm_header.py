@@ -165,10 +165,7 @@ def test_batches(libraries, build, data, dtype, m, n, k):
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     dtype = np.dtype(dtype)
     batch = data.draw(st.sampled_from([(1,), (3,), (5, 2), (0,), (2, 1, 3), (0, 4)]))
-    shapes = [
-        data.draw(st.sampled_from([batch, (1,) * len(batch), batch[1:], (*batch[:-1], 1), ()]))
-        for _ in range(2)
-    ]
+    shapes = [data.draw(st.sampled_from([batch, (1,) * len(batch), batch[1:], (*batch[:-1], 1), ()])) for _ in range(2)]
     a = view(rng, m, k, dtype, data.draw(st.sampled_from(LAYOUTS)), shapes[0])
     b = view(rng, k, n, dtype, data.draw(st.sampled_from(LAYOUTS)), shapes[1])
     if data.draw(st.booleans()):  # lying one below the other: one tall matrix
@@ -276,9 +273,7 @@ def test_epilogue(libraries, data, dtype, m, n, k):
     dtype = np.dtype(dtype)
     checked = dtype == np.float32 and data.draw(st.booleans())
     batch = data.draw(st.sampled_from([(), (3,)]))
-    a, b = (
-        view(rng, *shape, dtype, data.draw(st.sampled_from(LAYOUTS)), batch) for shape in ((m, k), (k, n))
-    )
+    a, b = (view(rng, *shape, dtype, data.draw(st.sampled_from(LAYOUTS)), batch) for shape in ((m, k), (k, n)))
     small = (rng.integers(-3, 4, size).astype(dtype) for size in ((*batch, m, n), (n,)))
     more = [np.broadcast_to(x, (*batch, m, n)) for x in small]
     if data.draw(st.booleans()):
@@ -346,8 +341,6 @@ def test_header_is_cpp_too(tmp_path):
 
 def test_release_text_has_no_checks(tmp_path):
     (tmp_path / "t.c").write_text(text(["f32"]))
-    done = subprocess.run(
-        [CC, "-E", *INCLUDES, "t.c"], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([CC, "-E", *INCLUDES, "t.c"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "pa_gemm_at" not in done.stdout
     assert "pa_gemm_fail" not in done.stdout

@@ -78,9 +78,7 @@ def reason(name):
     if os.uname().machine != "x86_64":
         return "this is no x86-64"
     has = set(Path("/proc/cpuinfo").read_text().split())
-    return (
-        "" if not wanted or wanted <= has else f"this processor has no {' and '.join(sorted(wanted - has))}"
-    )
+    return "" if not wanted or wanted <= has else f"this processor has no {' and '.join(sorted(wanted - has))}"
 
 
 def built(name, folder):

@@ -93,9 +93,7 @@ FITTING = [8, 9, 8192, 1 << 40, 1 << 36, 4]
 def functions(launches, slots, before=()):
     return [
         function
-        for function, *_ in launches(
-            [*before, GUARDED, ROWS | {"function": 1}, {"function": 3, "threads": 0}], slots
-        )
+        for function, *_ in launches([*before, GUARDED, ROWS | {"function": 1}, {"function": 3, "threads": 0}], slots)
     ]
 
 

@@ -12,9 +12,7 @@ import pytest
 
 import pyarray as pa
 
-pytestmark = pytest.mark.skipif(
-    sys.implementation.name != "cpython", reason="counts the interpreter's instructions"
-)
+pytestmark = pytest.mark.skipif(sys.implementation.name != "cpython", reason="counts the interpreter's instructions")
 WARM = 5  # calls after which nothing is looked for any more
 
 

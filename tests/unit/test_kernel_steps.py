@@ -15,9 +15,7 @@ SYMBOLS = st.from_regex(r"[a-z_][a-z_0-9]*", fullmatch=True)
 PLAIN = st.builds(KernelStep, SYMBOLS, SIZES, st.integers(1, 64), shared=NUMBERS)
 TEAMS = st.builds(lambda symbol, sizes, row: KernelStep(symbol, sizes, 1, True, *row), SYMBOLS, SIZES, ROWS)
 SINGLE = st.builds(KernelStep, SYMBOLS, single=st.just(True))
-GUARDS = st.lists(
-    st.builds(Guard, NUMBERS, st.integers(-1, 15), NUMBERS, NUMBERS), min_size=1, max_size=MOST_GUARDS
-)
+GUARDS = st.lists(st.builds(Guard, NUMBERS, st.integers(-1, 15), NUMBERS, NUMBERS), min_size=1, max_size=MOST_GUARDS)
 GUARDED = st.builds(replace, TEAMS, guards=GUARDS.map(tuple), row_bytes=NUMBERS)
 
 

@@ -13,9 +13,7 @@ import pytest
 from pyarray import jit, lazy
 
 PACKAGE = Path(lazy.__file__).parent
-LAZY = sorted(
-    path.parent for path in PACKAGE.rglob("__init__.py") if "submodules(__name__)" in path.read_text()
-)
+LAZY = sorted(path.parent for path in PACKAGE.rglob("__init__.py") if "submodules(__name__)" in path.read_text())
 
 
 def named(folder):

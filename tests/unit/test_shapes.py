@@ -15,10 +15,7 @@ small_shapes = st.lists(st.integers(0, 4), max_size=4).map(tuple)
 
 
 def addresses(shape, strides):
-    return [
-        sum(i * s for i, s in zip(index, strides, strict=True))
-        for index in itertools.product(*map(range, shape))
-    ]
+    return [sum(i * s for i, s in zip(index, strides, strict=True)) for index in itertools.product(*map(range, shape))]
 
 
 @given(st.lists(small_shapes, max_size=4))
@@ -96,9 +93,7 @@ def test_collapse(shape, strides, expected):
 def test_reshape_strides(x, data):
     target = (
         data.draw(
-            hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=12).filter(
-                lambda s: np.prod(s) == x.size
-            )
+            hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=12).filter(lambda s: np.prod(s) == x.size)
         )
         if x.size == 0
         else data.draw(st.sampled_from(factorings(x.size)))
@@ -116,11 +111,7 @@ def factorings(n):
     return [
         (n,),
         *pairs,
-        *(
-            (a, b, c)
-            for a, rest in pairs
-            for b, c in [(k, rest // k) for k in range(1, rest + 1) if rest % k == 0]
-        ),
+        *((a, b, c) for a, rest in pairs for b, c in [(k, rest // k) for k in range(1, rest + 1) if rest % k == 0]),
     ]
 
 

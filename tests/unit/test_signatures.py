@@ -69,12 +69,7 @@ def test_parameters_are_described():
 def test_sections_come_once_and_errors_keep_their_reasons():
     text = pa.arange.__doc__
     assert "Raises\n------\nZeroDivisionError\n    For a step of 0.\nValueError\n    For a length" in text
-    assert (
-        text.index("Parameters\n")
-        < text.index("Returns\n")
-        < text.index("Raises\n")
-        < text.index("Examples\n")
-    )
+    assert text.index("Parameters\n") < text.index("Returns\n") < text.index("Raises\n") < text.index("Examples\n")
     assert "`ZeroDivisionError`" not in text
     assert "`TypeError` for what" in inspect.getdoc(pa.kernel)  # the sentence says more than that
 

@@ -51,10 +51,7 @@ def imports(path):
     """(name of the part imported, line, whether it is inside a function) for imports from this package."""
     tree, found = ast.parse(path.read_text()), []
     inside = {
-        id(n)
-        for f in ast.walk(tree)
-        if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef))
-        for n in ast.walk(f)
+        id(n) for f in ast.walk(tree) if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)) for n in ast.walk(f)
     }
     package = ("pyarray", *path.relative_to(PACKAGE).parts[:-1])
     for node in ast.walk(tree):
@@ -162,9 +159,7 @@ def test_access_to_memory_that_observers_do_not_see_is_recorded():
                 called = {ast.unparse(n.func) for n in ast.walk(f) if isinstance(n, ast.Call)}
                 copies = any(c.endswith(tuple(f"driver.{name}" for name in COPIES)) for c in called)
                 reads = any(c.endswith(".from_address") for c in called)
-                assert not (copies or reads) or "host_access.occurred = True" in text, (
-                    f"{path.name}: {f.name}"
-                )
+                assert not (copies or reads) or "host_access.occurred = True" in text, f"{path.name}: {f.name}"
 
 
 def test_importing_loads_no_gpu_package_no_torch_and_starts_no_compiler():

@@ -7,9 +7,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "pyarray"
 FILES = [
-    path
-    for part in ("jit", "kernels", "api", "fusion", "tune")
-    for path in sorted((PACKAGE / part).rglob("*.py"))
+    path for part in ("jit", "kernels", "api", "fusion", "tune") for path in sorted((PACKAGE / part).rglob("*.py"))
 ]
 DECORATORS = {"cache", "lru_cache"}
 TABLES = {"fast_path_table", "BoundedCache", "OrderedDict", "WeakKeyDictionary", "WeakValueDictionary"}
@@ -33,9 +31,7 @@ def tables(tree):
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             yield from (d.lineno for d in node.decorator_list if name_of(d) in DECORATORS)
-        elif (
-            isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None and is_table(node.value)
-        ):
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None and is_table(node.value):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             kept = node not in local or any(isinstance(t, ast.Attribute) for t in targets)
             if kept or isinstance(node.value, ast.Call):

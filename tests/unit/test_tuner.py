@@ -64,9 +64,7 @@ def test_a_config_is_frozen():
     assert config["block"] == 4
 
 
-@pytest.mark.parametrize(
-    "config", [pa.Config(t=(1, 2)), pa.Config(block=1, pre_hook=print), pa.Config(x=float("inf"))]
-)
+@pytest.mark.parametrize("config", [pa.Config(t=(1, 2)), pa.Config(block=1, pre_hook=print), pa.Config(x=float("inf"))])
 def test_what_json_would_change_is_not_written(config):
     with pytest.raises(ValueError, match="written down"):
         config.to_dict()
@@ -204,11 +202,7 @@ def test_declared_values_keep_their_types():
     values = [2, 2.0, "2", True, None, (2,), pa.float32, np.float32(2), np.int64(2), print, len]
     told = [json.dumps(tune_key.plain_data(v)) for v in values]
     assert len(set(told)) == len(told)
-    assert (
-        tune_key.plain_data(pa.ones((2, 3)))
-        == tune_key.plain_data(np.ones((2, 3), np.int8))
-        == ["shape", 2, 3]
-    )
+    assert tune_key.plain_data(pa.ones((2, 3))) == tune_key.plain_data(np.ones((2, 3), np.int8)) == ["shape", 2, 3]
     assert tune_key.plain_data(pa.ones(())) == ["shape"]
 
 
@@ -265,8 +259,7 @@ PART = st.floats(0, 1, exclude_max=True)  # of the text, whose length depends on
 JSON = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=3)),
     lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["entries", "timings", "winners", "x"]), inner)
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["entries", "timings", "winners", "x"]), inner)
     ),
     max_leaves=8,
 )
@@ -450,9 +443,7 @@ def results(*values, dtype=np.float32):
 def test_the_largest_group_is_right():
     arrays = {"out": pa.zeros(3, dtype=pa.float32)}
     votes = tune_check.MajorityVote(arrays, None)
-    for k, r in enumerate(
-        [results(9, 9, 9), results(1, 2, np.nan), results(1, 2 + 1e-6, np.nan), results(1, 2, 3)]
-    ):
+    for k, r in enumerate([results(9, 9, 9), results(1, 2, np.nan), results(1, 2 + 1e-6, np.nan), results(1, 2, 3)]):
         votes.add(k, r)
     wrong = votes.wrong()
     assert sorted(wrong) == [0, 3]
@@ -479,8 +470,6 @@ def test_results_agree_within_the_tolerance_of_their_type(dtype, data):
     error = tune_check.tolerance(dtype) * scale
     if error and wanted.dtype.kind != "b":
         close[place] = (complex(wanted[place]) + error / 4).real
-    far[place] = (
-        np.logical_not(far[place]) if dtype.kind == "b" else (complex(far[place]) + 4 * error + 1).real
-    )
+    far[place] = np.logical_not(far[place]) if dtype.kind == "b" else (complex(far[place]) + 4 * error + 1).real
     assert tune_check.difference({"out": wanted}, {"out": close}, arrays) is None
     assert f"out[{place}]" in tune_check.difference({"out": wanted}, {"out": far}, arrays)

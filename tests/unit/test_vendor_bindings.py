@@ -39,8 +39,7 @@ def codes(function):
     given = re.search(r"\((.*)\)", text, re.DOTALL)[1].split(",")
     pointer, wide = r"\*|\[\]|(Handle(_t)?|Stream_t|Info_t|Params_t) ", r"size_t |int64_t |long long "
     return "".join(
-        "p" if re.search(pointer, a) else "q" if re.search(wide, a) else "c" if "char " in a else "i"
-        for a in given
+        "p" if re.search(pointer, a) else "q" if re.search(wide, a) else "c" if "char " in a else "i" for a in given
     )
 
 
@@ -99,8 +98,7 @@ CALLED = {
 def test_every_call_of_the_sources_is_in_the_list():
     """So that the names above are all that is to be there."""
     source = "".join(
-        inspect.getsource(importlib.import_module(f"pyarray.api.libraries.{name}"))
-        for name in ("solver", "transforms")
+        inspect.getsource(importlib.import_module(f"pyarray.api.libraries.{name}")) for name in ("solver", "transforms")
     )
     said = set(re.findall(r'(?:lib|call)\((?:device, "\w+", )?f?"(\w+)"', source))
     known = {name for names in CALLED.values() for name in names}

@@ -42,9 +42,7 @@ assert_type(damp(1.0, 2.0), float)
 assert_type(both(a, a, out=a), pa.ndarray)
 
 
-def mean_of(
-    values: ArrayLike, shape: ShapeLike, dtype: DTypeLike = None, device: DeviceLike = None
-) -> pa.ndarray:
+def mean_of(values: ArrayLike, shape: ShapeLike, dtype: DTypeLike = None, device: DeviceLike = None) -> pa.ndarray:
     return pa.mean(pa.asarray(values, dtype, device=device).reshape(shape), dtype=dtype)
 
 

@@ -68,9 +68,7 @@ def _guards(names: Sequence[str], like: str, shapes_too: bool) -> str:
     return text
 
 
-def _by_types(
-    ufunc: Ufunc, operands: Sequence[Any], out: ndarray | None, in_place: bool
-) -> Callable[..., Any] | None:
+def _by_types(ufunc: Ufunc, operands: Sequence[Any], out: ndarray | None, in_place: bool) -> Callable[..., Any] | None:
     """The short way for operands of these types, of which all arrays are contiguous and have one shape."""
     names = ("x", "y")[: len(operands)]
     arrays = {n: x for n, x in zip(names, operands, strict=True) if isinstance(x, ndarray)}
@@ -187,9 +185,7 @@ class _FastPaths:
         layout_key = None
         if launch_state.key is False and all(type(x) in _ARRAYS or type(x) in PYTHON for x in operands):
             arguments = operands if out is None or in_place else (*operands, out)
-            layout_key = tuple(
-                [(x._key, x._shape, x._strides) if type(x) in _ARRAYS else type(x) for x in arguments]
-            )
+            layout_key = tuple([(x._key, x._shape, x._strides) if type(x) in _ARRAYS else type(x) for x in arguments])
             if fast_path := self.layouts.get(layout_key):
                 try:
                     result = fast_path(*operands) if out is None else fast_path(*operands, out)
@@ -243,9 +239,7 @@ class UfuncFunction(Protocol):
         initial: Any = None,
         where: Any = True,
     ) -> ndarray: ...
-    def accumulate(
-        self, array: Any, axis: int = 0, dtype: Any = None, out: ndarray | None = None
-    ) -> ndarray: ...
+    def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: ndarray | None = None) -> ndarray: ...
     def reduceat(
         self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: ndarray | None = None
     ) -> ndarray: ...
@@ -326,9 +320,7 @@ def _make_binary(ufunc: Ufunc, foreign: bool) -> Callable[..., Any]:
                     return result
         except _REFUSED:
             pass
-        if foreign and not (
-            (type(k1) is int or is_operand_type(t1)) and (type(k2) is int or is_operand_type(t2))
-        ):
+        if foreign and not ((type(k1) is int or is_operand_type(t1)) and (type(k2) is int or is_operand_type(t2))):
             return NotImplemented
         return paths.run((x1, x2), out, False)
 

@@ -79,9 +79,7 @@ def set_flat(self: ndarray, value: ArrayLike) -> None:
     values = asarray(value, device=self.device).ravel()
     self._check_writeable()
     if self.size and not values.size:
-        raise ValueError(
-            f"a.flat = values takes at least one value for {self.size} elements, got none; give a number"
-        )
+        raise ValueError(f"a.flat = values takes at least one value for {self.size} elements, got none; give a number")
     put(self, arange(self.size, device=self.device), values)
 
 
@@ -94,9 +92,7 @@ def resize(self: ndarray, *new_shape: ShapeLike, refcheck: bool = True) -> None:
     """
     shape = shapes.resolve_shape(new_shape[0] if len(new_shape) == 1 else new_shape)
     if type(self) is not ndarray or not (self.flags.owndata and self.flags.c_contiguous):
-        raise ValueError(
-            "resize() is for arrays with memory of their own, in C order; use pyarray.resize(a, shape)"
-        )
+        raise ValueError("resize() is for arrays with memory of their own, in C order; use pyarray.resize(a, shape)")
     self._check_writeable()
     _check_unshared(self, refcheck)
     size, old = shapes.size(shape), self._buffer

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["apply_along_axis", "apply_over_axes", "block", "mask_indices", "unwrap", "vectorize"]
 
 
-def apply_along_axis(
-    func1d: Callable[..., Any], axis: int, arr: ArrayLike, /, *args: Any, **kwargs: Any
-) -> ndarray:
+def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, /, *args: Any, **kwargs: Any) -> ndarray:
     """`func1d` of each 1-D line of `arr` along `axis`; what it gives, arrays of one shape or numbers, takes
     the axis' place. A call of Python per line: a function with `axis=` is quicker.
 
@@ -185,9 +183,7 @@ def mask_indices(
     return nonzero(mask_func(ones((n, n), "int64", device=device), k))
 
 
-def unwrap(
-    p: ArrayLike, /, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi
-) -> ndarray:
+def unwrap(p: ArrayLike, /, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi) -> ndarray:
     """`p` with multiples of `period` added so that neighbours along `axis` differ by no more than half of it,
     where they differ by `discont` (half a period unless given) or more.
 

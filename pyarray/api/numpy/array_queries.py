@@ -102,9 +102,7 @@ def asfortranarray(x: ArrayLike, dtype: DTypeLike = None, *, device: DeviceLike 
     return found
 
 
-def require(
-    a: ArrayLike, dtype: DTypeLike = None, requirements: Any = None, *, device: DeviceLike = None
-) -> ndarray:
+def require(a: ArrayLike, dtype: DTypeLike = None, requirements: Any = None, *, device: DeviceLike = None) -> ndarray:
     """`a` as an array of `dtype` that fulfils `requirements`, letters or names: C and F (order), A (aligned,
     which all arrays are), W (writeable), O (memory of its own), E (no subclass). Raises `ValueError` for
     others, and for C and F together.

@@ -92,9 +92,7 @@ def packbits(x: ArrayLike, /, axis: int | None = None, bitorder: str = "big") ->
     return _unlined(pack_bytes(_lines(not_equal(x, 0) if x._dtype is not bool_ else x, along), big), x, along)
 
 
-def unpackbits(
-    x: ArrayLike, /, axis: int | None = None, count: int | None = None, bitorder: str = "big"
-) -> ndarray:
+def unpackbits(x: ArrayLike, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> ndarray:
     """The bits of uint8 along `axis` (None: of the flattened `x`), eight elements of 0 or 1 for each. `count`
     is how many there are in the end: fewer, or more by 0; a negative one leaves out so many.
 
@@ -114,6 +112,4 @@ def unpackbits(
     bit_count = size if count is None else operator.index(count)
     if bit_count < -size:
         raise ValueError(f"unpackbits(): count leaves out {-bit_count} of {size} bits")
-    return _unlined(
-        unpack_bytes(_lines(x, along), bit_count if bit_count >= 0 else size + bit_count, big), x, along
-    )
+    return _unlined(unpack_bytes(_lines(x, along), bit_count if bit_count >= 0 else size + bit_count, big), x, along)

@@ -70,9 +70,7 @@ def interp(
 def _interp(at: ndarray, xs: ndarray, ys: ndarray, left: Any, right: Any) -> ndarray:
     if ys._dtype.kind == "c" or isinstance(left, complex) or isinstance(right, complex):
         both = [
-            _interp(
-                at, xs, part(ys), *(None if v is None else getattr(complex(v), name) for v in (left, right))
-            )
+            _interp(at, xs, part(ys), *(None if v is None else getattr(complex(v), name) for v in (left, right)))
             for part, name in ((real, "real"), (imag, "imag"))
         ]
         result: Any = empty(at.shape, complex128, at.device)
@@ -128,9 +126,7 @@ def gradient(f: ArrayLike, *varargs: Any, axis: AxisLike = None, edge_order: int
     spacings = varargs * len(axes) if len(varargs) == 1 else varargs or (1.0,) * len(axes)
     if f._dtype.kind in "biu":
         f = f.astype(float64)
-    gradients = tuple(
-        _along(f, k, _distance(f, k, h), edge_order) for k, h in zip(axes, spacings, strict=True)
-    )
+    gradients = tuple(_along(f, k, _distance(f, k, h), edge_order) for k, h in zip(axes, spacings, strict=True))
     return gradients[0] if len(gradients) == 1 else gradients
 
 

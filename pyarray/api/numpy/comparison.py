@@ -46,9 +46,7 @@ def _near_or_nan(x: Any, y: Any, rtol: Any, atol: Any) -> Any:
 _NEAR = {False: MapOp("isclose", _near), True: MapOp("isclose_nan", _near_or_nan)}
 _FINITE = MapOp(
     "nan_to_num",
-    func(
-        lambda x, nan, high, low: nan if x != x else high if x == math.inf else low if x == -math.inf else x
-    ),
+    func(lambda x, nan, high, low: nan if x != x else high if x == math.inf else low if x == -math.inf else x),
 )
 
 

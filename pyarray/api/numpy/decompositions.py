@@ -286,9 +286,7 @@ def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> ndarray:
     return total(_large(svdvals(a), rtol, a._shape[-2:]), axis=-1)
 
 
-def lstsq(
-    a: ArrayLike, b: ArrayLike, /, rcond: ArrayLike | None = None
-) -> tuple[ndarray, ndarray, ndarray, ndarray]:
+def lstsq(a: ArrayLike, b: ArrayLike, /, rcond: ArrayLike | None = None) -> tuple[ndarray, ndarray, ndarray, ndarray]:
     """The X that makes ``a @ X - b`` smallest in the least-squares sense, as NumPy's: X, sums of squared
     residuals (empty for a rank below the columns), the rank (0-d) and the singular values of the matrix `a`.
 

@@ -132,9 +132,7 @@ def einsum(
     (2, 4)
     """
     if not isinstance(subscripts, str):
-        raise TypeError(
-            f"einsum() takes subscripts as text, such as 'ij,jk->ik', got {type(subscripts).__name__}"
-        )
+        raise TypeError(f"einsum() takes subscripts as text, such as 'ij,jk->ik', got {type(subscripts).__name__}")
     arrays = _operands("einsum", operands, dtype, casting)
     terms, result = _parse(subscripts, arrays)
     sizes = _sizes(subscripts, terms, arrays)
@@ -334,9 +332,7 @@ def _summed(a: ndarray, labels: Labels, needed: set[int]) -> tuple[ndarray, Labe
     return statistical.sum(a, axis=axes, dtype=a._dtype), remaining
 
 
-def _next_pair(
-    parts: Sequence[tuple[ndarray, Labels]], result: Labels, sizes: dict[int, int]
-) -> tuple[int, int]:
+def _next_pair(parts: Sequence[tuple[ndarray, Labels]], result: Labels, sizes: dict[int, int]) -> tuple[int, int]:
     """The two parts whose product is smallest; of several such, those that share most."""
 
     def cost(pair: tuple[int, int]) -> tuple[int, int]:

@@ -84,9 +84,7 @@ def load(file: FileLike, mmap_mode: Any = None, *, device: DeviceLike = None) ->
     """
     target = get_device(device)
     if mmap_mode is not None and target.code != 0:
-        raise ValueError(
-            f"load(): a file is mapped into the memory of the CPU, not of {target}; leave mmap_mode out"
-        )
+        raise ValueError(f"load(): a file is mapped into the memory of the CPU, not of {target}; leave mmap_mode out")
     loaded = np.load(file, mmap_mode=mmap_mode, allow_pickle=False)
     return Archive(loaded, target) if isinstance(loaded, np.lib.npyio.NpzFile) else _array(loaded, target)
 
@@ -127,9 +125,7 @@ class Archive(Mapping[str, ndarray]):
         self.close()
 
 
-def loadtxt(
-    file: FileLike, dtype: DTypeLike = "float64", *, device: DeviceLike = None, **options: Any
-) -> ndarray:
+def loadtxt(file: FileLike, dtype: DTypeLike = "float64", *, device: DeviceLike = None, **options: Any) -> ndarray:
     """Numbers of a text file, a row per line: `numpy.loadtxt`, with its options.
 
     >>> import io, pyarray as pa
@@ -149,9 +145,7 @@ def savetxt(file: FileLike, x: ArrayLike, **options: Any) -> None:
     np.savetxt(file, asnumpy(x), **options)
 
 
-def genfromtxt(
-    file: FileLike, dtype: DTypeLike = "float64", *, device: DeviceLike = None, **options: Any
-) -> ndarray:
+def genfromtxt(file: FileLike, dtype: DTypeLike = "float64", *, device: DeviceLike = None, **options: Any) -> ndarray:
     """Numbers of a text file with missing ones, which are NaN: `numpy.genfromtxt`, with its options.
 
     >>> import io, pyarray as pa

@@ -129,9 +129,7 @@ def histogram2d(
     device = next((a.device for a in (x, y) if isinstance(a, ndarray)), None)
     first, second = (asarray(a, device=device) for a in (x, y))
     if first.shape != second.shape or first.ndim != 1:
-        raise ValueError(
-            f"histogram2d() takes two 1-D arrays of one length, got {first.shape} and {second.shape}"
-        )
+        raise ValueError(f"histogram2d() takes two 1-D arrays of one length, got {first.shape} and {second.shape}")
     if getattr(bins, "ndim", 0) == 1 or (isinstance(bins, (list, tuple)) and len(bins) not in (1, 2)):
         bins = [bins, bins]
     elif isinstance(bins, (list, tuple)) and len(bins) == 1:

@@ -111,9 +111,7 @@ def _variance(
 
 @method
 @replayable
-def ptp(
-    x: ArrayLike, /, axis: AxisLike = None, *, keepdims: bool = False, out: ndarray | None = None
-) -> ndarray:
+def ptp(x: ArrayLike, /, axis: AxisLike = None, *, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
     """The largest element over `axis` less the smallest one. Raises as `max`, and `TypeError` for bools.
 
     >>> import pyarray as pa
@@ -121,9 +119,7 @@ def ptp(
     6
     """
     x = as_operand("ptp", x, "iuf")
-    return subtract(
-        largest(x, axis=axis, keepdims=keepdims), smallest(x, axis=axis, keepdims=keepdims), out=out
-    )
+    return subtract(largest(x, axis=axis, keepdims=keepdims), smallest(x, axis=axis, keepdims=keepdims), out=out)
 
 
 @precompiled(FLOAT, "average(a, weights=b)")
@@ -162,9 +158,7 @@ def average(
         scale = total(weight, axis=axis, keepdims=keepdims)
         if any_of(scale == 0):
             raise ZeroDivisionError("average(): weights add up to zero, so that they can't be normalized")
-        found = divide(
-            total(multiply(x.astype(kind, copy=False), weight), axis=axis, keepdims=keepdims), scale
-        )
+        found = divide(total(multiply(x.astype(kind, copy=False), weight), axis=axis, keepdims=keepdims), scale)
     return (found, broadcast_to(scale, found._shape).copy()) if returned else found
 
 
@@ -172,14 +166,10 @@ def _weights(x: ndarray, weights: ndarray, axis: Any) -> ndarray:
     if weights._shape == x._shape:
         return weights
     if axis is None:
-        raise TypeError(
-            f"average() needs an axis where weights have another shape, {weights._shape} for {x._shape}"
-        )
+        raise TypeError(f"average() needs an axis where weights have another shape, {weights._shape} for {x._shape}")
     axes = shapes.normalize_axes(axis, x.ndim)
     if weights._shape != tuple(x._shape[k] for k in axes):
-        raise ValueError(
-            f"average(): weights have shape {weights._shape}; expected {x._shape}, or that of axes {axes}"
-        )
+        raise ValueError(f"average(): weights have shape {weights._shape}; expected {x._shape}, or that of axes {axes}")
     order = sorted(range(len(axes)), key=lambda k: axes[k])
     transposed = weights.transpose(order)
     return transposed.reshape(tuple(n if k in axes else 1 for k, n in enumerate(x._shape)))

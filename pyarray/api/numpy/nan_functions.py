@@ -48,9 +48,7 @@ _PROD = ReduceOp(
     transform=func(lambda x: 1 if x != x else x),
     combine_op=PROD,
 )
-_COUNT = ReduceOp(
-    "numbers", SUM.expression, 0, transform=func(lambda x: x == x), combine_op=SUM, count_dtype=int64
-)
+_COUNT = ReduceOp("numbers", SUM.expression, 0, transform=func(lambda x: x == x), combine_op=SUM, count_dtype=int64)
 _FILL = MapOp("fill_nan", func(lambda x, value: value if x != x else x))
 
 
@@ -109,9 +107,7 @@ def nanprod(
 
 
 @replayable
-def nancumsum(
-    x: ArrayLike, /, axis: int | None = None, dtype: DTypeLike = None, out: ndarray | None = None
-) -> ndarray:
+def nancumsum(x: ArrayLike, /, axis: int | None = None, dtype: DTypeLike = None, out: ndarray | None = None) -> ndarray:
     """`cumsum` with 0 in the place of NaN.
 
     >>> import pyarray as pa
@@ -135,9 +131,7 @@ def nancumprod(
 
 
 @replayable
-def nanmin(
-    x: ArrayLike, /, axis: AxisLike = None, *, keepdims: bool = False, out: ndarray | None = None
-) -> ndarray:
+def nanmin(x: ArrayLike, /, axis: AxisLike = None, *, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
     """The smallest element over `axis` that is not NaN; NaN where there is none. Raises `ValueError` over no
     elements.
 
@@ -150,9 +144,7 @@ def nanmin(
 
 @precompiled(FLOAT, "nanmax(a)")
 @replayable
-def nanmax(
-    x: ArrayLike, /, axis: AxisLike = None, *, keepdims: bool = False, out: ndarray | None = None
-) -> ndarray:
+def nanmax(x: ArrayLike, /, axis: AxisLike = None, *, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
     """The largest element over `axis` that is not NaN; NaN where there is none. Raises `ValueError` over no
     elements.
 
@@ -316,9 +308,7 @@ _LAST = {
 }
 
 
-def _nan_variance(
-    name: str, x: ndarray, axis: Any, correction: float, keepdims: bool, out: ndarray | None
-) -> ndarray:
+def _nan_variance(name: str, x: ndarray, axis: Any, correction: float, keepdims: bool, out: ndarray | None) -> ndarray:
     if x._dtype.kind not in "fc":
         plain = var if name == "nanvar" else std
         return plain(x, axis, correction=correction, keepdims=keepdims, out=out)

@@ -37,17 +37,13 @@ def _complex_square(x: Any) -> Any:
 
 
 _SQUARES, _COMPLEX_SQUARES = (
-    ReduceOp(
-        "sum_of_squares", SUM.expression, 0, double_accumulator=True, transform=func(element), combine_op=SUM
-    )
+    ReduceOp("sum_of_squares", SUM.expression, 0, double_accumulator=True, transform=func(element), combine_op=SUM)
     for element in (lambda x: float64(x) * float64(x), _complex_square)
 )
 
 
 @replayable
-def vector_norm(
-    x: ArrayLike, /, *, axis: AxisLike = None, keepdims: bool = False, ord: float | str = 2
-) -> ndarray:
+def vector_norm(x: ArrayLike, /, *, axis: AxisLike = None, keepdims: bool = False, ord: float | str = 2) -> ndarray:
     """Norms of the vectors along `axis` (None: of all elements, an int, or a tuple of ints):
     (sum |x|**ord)**(1/ord), the largest |x| for inf, the smallest for -inf, the number of elements other than
     0 for an `ord` of 0.
@@ -122,9 +118,7 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: float | str = "
     return found[..., None, None] if keepdims else found
 
 
-def norm(
-    x: ArrayLike, /, ord: float | str | None = None, axis: AxisLike = None, keepdims: bool = False
-) -> ndarray:
+def norm(x: ArrayLike, /, ord: float | str | None = None, axis: AxisLike = None, keepdims: bool = False) -> ndarray:
     """NumPy's norm: of all elements, of vectors along one axis (`vector_norm`), or of matrices in two
     (`matrix_norm`); an array of 1 or 2 dimensions with an `ord` is a vector or a matrix.
 

@@ -100,9 +100,7 @@ def _pairs(name: str, value: Any, ndim: int) -> list[tuple[int, int]]:
     if isinstance(value, dict):
         pairs: list[Any] = [(0, 0)] * ndim
         for axis, pair in value.items():
-            pairs[shapes.normalize_axis(axis, ndim)] = (
-                pair if isinstance(pair, (tuple, list)) else (pair, pair)
-            )
+            pairs[shapes.normalize_axis(axis, ndim)] = pair if isinstance(pair, (tuple, list)) else (pair, pair)
         value = pairs
     widths = _per_axis(name, value, ndim)
     if widths.size and widths.dtype.kind not in "iu":

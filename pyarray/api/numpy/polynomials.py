@@ -201,9 +201,7 @@ def polyfit(
     kind = result_type(at, targets, float64) if at.itemsize > 4 or targets.itemsize > 4 else float64
     at, right = at.astype(kind), targets.astype(kind)
     if at.ndim != 1 or not at.size or right.ndim not in (1, 2):
-        raise TypeError(
-            f"polyfit() takes a 1-D x with elements and a 1-D or 2-D y, got {at.shape} and {right.shape}"
-        )
+        raise TypeError(f"polyfit() takes a 1-D x with elements and a 1-D or 2-D y, got {at.shape} and {right.shape}")
     if right.shape[0] != at.size:
         raise TypeError(f"polyfit(): x and y have equal lengths, got shapes {at.shape} and {right.shape}")
     rcond = at.size * float(np.finfo(kind.numpy).eps) if rcond is None else rcond
@@ -232,8 +230,7 @@ def _covariance(matrix: Any, scale: Any, residuals: Any, right: ndarray, order: 
     if cov != "unscaled":
         if right.shape[0] <= order:
             raise ValueError(
-                f"polyfit(): {right.shape[0]} points give no covariance of {order} coefficients; "
-                "pass cov='unscaled'"
+                f"polyfit(): {right.shape[0]} points give no covariance of {order} coefficients; pass cov='unscaled'"
             )
         factor = divide(residuals, float(right.shape[0] - order))
     return multiply(base, factor) if right.ndim == 1 else multiply(base[:, :, None], factor)

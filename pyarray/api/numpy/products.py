@@ -40,9 +40,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> ndarray:
     a, b = (as_operand("cross", x, "iufc") for x in as_operands("cross", (x1, x2)))
     vector_axes = [shapes.normalize_axis(axis, x.ndim) for x in (a, b)]
     if any(x._shape[k] != 3 for x, k in zip((a, b), vector_axes, strict=True)):
-        raise ValueError(
-            f"cross(): vectors have 3 elements, got shapes {a._shape} and {b._shape} for axis {axis}"
-        )
+        raise ValueError(f"cross(): vectors have 3 elements, got shapes {a._shape} and {b._shape} for axis {axis}")
     a, b = (moveaxis(x, k, -1) for x, k in zip((a, b), vector_axes, strict=True))
     parts = [
         subtract(multiply(a[..., i], b[..., j]), multiply(a[..., j], b[..., i]))[..., None]

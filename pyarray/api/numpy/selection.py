@@ -93,9 +93,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLik
     [0, -1, -1, 30]
     """
     if len(condlist) != len(choicelist) or not condlist:
-        raise ValueError(
-            f"select() takes as many choices as conditions, got {len(choicelist)} and {len(condlist)}"
-        )
+        raise ValueError(f"select() takes as many choices as conditions, got {len(choicelist)} and {len(condlist)}")
     operands = as_operands("select", (*condlist, *choicelist, default))
     conditions, choices = operands[: len(condlist)], operands[len(condlist) :]
     if any(c._dtype is not bool_ if isinstance(c, ndarray) else not isinstance(c, bool) for c in conditions):
@@ -215,13 +213,8 @@ def put_along_axis(a: ndarray, indices: ArrayLike, values: ArrayLike, /, axis: i
         return
     k = shapes.normalize_axis(axis, a.ndim)
     if index.ndim != a.ndim:
-        raise ValueError(
-            f"put_along_axis(): indices have as many axes as the array, got {index.shape} for {a.shape}"
-        )
-    lines = [
-        arange(n, device=a.device).reshape(shapes.column_shape(axis, a.ndim))
-        for axis, n in enumerate(a.shape)
-    ]
+        raise ValueError(f"put_along_axis(): indices have as many axes as the array, got {index.shape} for {a.shape}")
+    lines = [arange(n, device=a.device).reshape(shapes.column_shape(axis, a.ndim)) for axis, n in enumerate(a.shape)]
     gather.put(a, tuple(index if d == k else line for d, line in enumerate(lines)), values)
 
 
@@ -291,9 +284,7 @@ def fill_diagonal(a: ndarray, val: ArrayLike, /, wrap: bool = False) -> None:
     """
     a = _target("fill_diagonal", a)
     if a.ndim < 2 or (a.ndim > 2 and len(set(a.shape)) != 1):
-        raise ValueError(
-            f"fill_diagonal() takes a matrix, or more dimensions of one size, got shape {a.shape}"
-        )
+        raise ValueError(f"fill_diagonal() takes a matrix, or more dimensions of one size, got shape {a.shape}")
     step = 1 + sum(shapes.contiguous_strides(a.shape, 1)[:-1])
     end = a.size if a.ndim > 2 or wrap else a.shape[1] * a.shape[1]
     put(a, arange(0, min(end, a.size), step, device=a.device), val)

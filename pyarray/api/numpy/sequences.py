@@ -143,9 +143,7 @@ def diagflat(v: ArrayLike, /, k: int = 0) -> ndarray:
 # ---- indices
 
 
-def indices(
-    dimensions: ShapeLike, dtype: DTypeLike = int64, sparse: bool = False, *, device: DeviceLike = None
-) -> Any:
+def indices(dimensions: ShapeLike, dtype: DTypeLike = int64, sparse: bool = False, *, device: DeviceLike = None) -> Any:
     """The index of each element of a grid: an array of shape (axes, *dimensions), or with `sparse` a tuple of
     arrays that broadcast.
 
@@ -293,9 +291,7 @@ def diag_indices_from(x: ArrayLike) -> tuple[ndarray, ...]:
     return diag_indices(x.shape[0], x.ndim, device=x.device)
 
 
-def tril_indices(
-    n: int, k: int = 0, m: int | None = None, *, device: DeviceLike = None
-) -> tuple[ndarray, ...]:
+def tril_indices(n: int, k: int = 0, m: int | None = None, *, device: DeviceLike = None) -> tuple[ndarray, ...]:
     """Index arrays of the elements of an `n` by `m` matrix up to diagonal `k`. Waits for the device.
 
     >>> import pyarray as pa
@@ -305,9 +301,7 @@ def tril_indices(
     return nonzero(_below(n, n if m is None else m, k, device))
 
 
-def triu_indices(
-    n: int, k: int = 0, m: int | None = None, *, device: DeviceLike = None
-) -> tuple[ndarray, ...]:
+def triu_indices(n: int, k: int = 0, m: int | None = None, *, device: DeviceLike = None) -> tuple[ndarray, ...]:
     """Index arrays of the elements of an `n` by `m` matrix from diagonal `k` on. Waits for the device.
 
     >>> import pyarray as pa

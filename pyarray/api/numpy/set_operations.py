@@ -47,9 +47,7 @@ def union1d(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     return found
 
 
-def intersect1d(
-    x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False, return_indices: bool = False
-) -> Any:
+def intersect1d(x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False, return_indices: bool = False) -> Any:
     """The distinct elements that are in both arrays, in order. With `return_indices` also where the first of
     each is in the flattened `x1` and `x2` (int64). `assume_unique` says that no array has an element twice.
 
@@ -77,9 +75,7 @@ def intersect1d(
     found: list[Any] = [_chosen(order[:-1], same), _chosen(order[1:], same)]
     found[1] = found[1] - first.size
     if order_of_inputs:
-        found = [
-            operation("take")(indices, index) for indices, index in zip(order_of_inputs, found, strict=True)
-        ]
+        found = [operation("take")(indices, index) for indices, index in zip(order_of_inputs, found, strict=True)]
     return _chosen(both[:-1], same), *found
 
 

@@ -72,9 +72,7 @@ def arange(
         raise ValueError(f"arange(): no finite number of steps of {by!r} leads from {first!r} to {last!r}")
     out = _empty(max(math.ceil(count), 0), kind, device)
     if out.size > 2 and kind.kind == "b":
-        raise TypeError(
-            f"arange(): {out.size} numbers don't fit into bool, which has two; name an integer dtype"
-        )
+        raise TypeError(f"arange(): {out.size} numbers don't fit into bool, which has two; name an integer dtype")
     # the difference of the first two numbers in the array's own type is the step, as in NumPy
     two = np.empty(2, kind.numpy)
     two[:] = first
@@ -135,9 +133,7 @@ def linspace(
     is_complex = isinstance(first, complex) or isinstance(last, complex)
     kind = asdtype(dtype) if dtype is not None else complex128 if is_complex else float64
     if is_complex and kind.kind != "c":
-        raise TypeError(
-            f"linspace(): complex numbers don't go into {kind}; name a complex dtype, or pass real numbers"
-        )
+        raise TypeError(f"linspace(): complex numbers don't go into {kind}; name a complex dtype, or pass real numbers")
     out = _empty(count, kind, device)
     wide = np.complex128 if is_complex else np.float64
     divisor = count - 1 if endpoint else count
@@ -157,9 +153,7 @@ def _number(parameter: str, x: Any) -> Any:
     return x if isinstance(x, complex) else float(x)
 
 
-def empty(
-    shape: ShapeLike, dtype: DTypeLike = None, order: str = "C", *, device: DeviceLike = None
-) -> ndarray:
+def empty(shape: ShapeLike, dtype: DTypeLike = None, order: str = "C", *, device: DeviceLike = None) -> ndarray:
     """A new array of `shape` with arbitrary contents; dtype float64 unless given. `order` is "C" (the last
     axis fastest in memory) or "F" (the first one).
 
@@ -179,9 +173,7 @@ def _new(shape: Any, dtype: Any, order: str, device: Any) -> ndarray:
     return result
 
 
-def zeros(
-    shape: ShapeLike, dtype: DTypeLike = None, order: str = "C", *, device: DeviceLike = None
-) -> ndarray:
+def zeros(shape: ShapeLike, dtype: DTypeLike = None, order: str = "C", *, device: DeviceLike = None) -> ndarray:
     """A new array of `shape` filled with 0; dtype float64 unless given. Raises as `empty`.
 
     >>> import pyarray as pa
@@ -199,9 +191,7 @@ def _zeroed(a: ndarray) -> ndarray:
     return a
 
 
-def ones(
-    shape: ShapeLike, dtype: DTypeLike = None, order: str = "C", *, device: DeviceLike = None
-) -> ndarray:
+def ones(shape: ShapeLike, dtype: DTypeLike = None, order: str = "C", *, device: DeviceLike = None) -> ndarray:
     """A new array of `shape` filled with 1; dtype float64 unless given. Raises as `empty`.
 
     >>> import pyarray as pa
@@ -303,9 +293,7 @@ def full_like(
     [7.0, 7.0]
     """
     out = _like(x, shape, dtype, order, device)
-    return _filled(
-        out, fill_value if type(fill_value) in PYTHON_KIND else asarray(fill_value, device=out.device)
-    )
+    return _filled(out, fill_value if type(fill_value) in PYTHON_KIND else asarray(fill_value, device=out.device))
 
 
 def eye(

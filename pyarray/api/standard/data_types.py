@@ -140,7 +140,5 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     if isinstance(kind, str) and kind in _STANDARD:
         return row.kind in rows.CATEGORIES[kind]
     if isinstance(kind, str) and kind not in rows.BY_NAME:
-        raise ValueError(
-            f"isdtype(): {kind!r} is no group of dtypes; there are {', '.join(map(repr, _STANDARD))}"
-        )
+        raise ValueError(f"isdtype(): {kind!r} is no group of dtypes; there are {', '.join(map(repr, _STANDARD))}")
     return row is asdtype(kind)

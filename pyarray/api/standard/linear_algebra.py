@@ -84,8 +84,7 @@ def _matmul(x1: Any, x2: Any, out: ndarray | None) -> ndarray:
     a, b = (as_operand("matmul", x, "biufc") for x in as_operands("matmul", (x1, x2)))
     if not a._shape or not b._shape:
         raise ValueError(
-            f"matmul(): 0-d operands have no matrix product, got shapes {a._shape} and {b._shape}; "
-            "multiply with *"
+            f"matmul(): 0-d operands have no matrix product, got shapes {a._shape} and {b._shape}; multiply with *"
         )
     dtype = dtypes.result_type(a, b)
     rows, columns = a.ndim > 1, b.ndim > 1
@@ -101,11 +100,7 @@ def _matmul(x1: Any, x2: Any, out: ndarray | None) -> ndarray:
     m, n = left._shape[-2], right._shape[-1]
     shape = (*batch, *((m,) if rows else ()), *((n,) if columns else ()))
     result = compute_out("matmul", out, shape, dtype, common_device("matmul", [a, b]))
-    target = (
-        result
-        if out is None or out._dtype is dtype
-        else compute_out("matmul", None, shape, dtype, result.device)
-    )
+    target = result if out is None or out._dtype is dtype else compute_out("matmul", None, shape, dtype, result.device)
     steps = list(target._strides)
     full = (*steps[: len(batch)], steps[len(batch)] if rows else 0, steps[-1] if columns else 0)
     left, right = left.astype(dtype, copy=False), right.astype(dtype, copy=False)
@@ -113,12 +108,7 @@ def _matmul(x1: Any, x2: Any, out: ndarray | None) -> ndarray:
         narrow_matvec(result, left, right._view(0, right._shape[:1], right._strides[:1]))
         return result
     gemm(target._view(0, (*batch, m, n), full), left, right)
-    if (
-        a.ndim == b.ndim == 2
-        and a._dtype is b._dtype
-        and launch_state.key is False
-        and not (a._key | b._key) & MARKED
-    ):
+    if a.ndim == b.ndim == 2 and a._dtype is b._dtype and launch_state.key is False and not (a._key | b._key) & MARKED:
         _plans[False, a._key, b._key] = (
             gemm_2d_launcher(dtype, target.device),
             dtype,

@@ -180,9 +180,7 @@ def moveaxis(x: ArrayLike, source: AxisLike, destination: AxisLike, /) -> ndarra
     x = asarray(x)
     moved, targets = (shapes.normalize_axes(axes, x.ndim) for axes in (source, destination))
     if len(moved) != len(targets):
-        raise ValueError(
-            f"moveaxis() needs a place for each axis, got axes {source!r} and places {destination!r}"
-        )
+        raise ValueError(f"moveaxis() needs a place for each axis, got axes {source!r} and places {destination!r}")
     order = [k for k in range(x.ndim) if k not in moved]
     for target, axis in sorted(zip(targets, moved, strict=True)):
         order.insert(target, axis)
@@ -222,9 +220,7 @@ def _arrays(name: str, sequence: Any) -> list[ndarray]:
     elif isinstance(sequence, (tuple, list)):
         operands = as_array_like(*sequence)
     else:
-        raise TypeError(
-            f"{name}() takes a sequence of arrays, got {type(sequence).__name__}; write {name}([a, b])"
-        )
+        raise TypeError(f"{name}() takes a sequence of arrays, got {type(sequence).__name__}; write {name}([a, b])")
     if not operands:
         raise ValueError(f"{name}() needs at least one array, got none")
     if any(a.device is not operands[0].device for a in operands):
@@ -234,9 +230,7 @@ def _arrays(name: str, sequence: Any) -> list[ndarray]:
 
 @precompiled(ALL, "concat([a, b])", "concat([m, w], axis=1)")
 @replayable
-def concat(
-    arrays: Sequence[ArrayLike] | ndarray, /, axis: AxisLike = 0, *, dtype: DTypeLike = None
-) -> ndarray:
+def concat(arrays: Sequence[ArrayLike] | ndarray, /, axis: AxisLike = 0, *, dtype: DTypeLike = None) -> ndarray:
     """The arrays one after the other along `axis`, flattened first for None; in their common dtype unless one
     is given.
 
@@ -258,8 +252,7 @@ def concat(
     for n, a in enumerate(operands):
         if a.ndim != len(first) or a._shape[:k] + a._shape[k + 1 :] != first[:k] + first[k + 1 :]:
             raise ValueError(
-                f"concat() needs equal shapes off axis {k}: array 0 has shape {first} "
-                f"and array {n} has {a._shape}"
+                f"concat() needs equal shapes off axis {k}: array 0 has shape {first} and array {n} has {a._shape}"
             )
     out = empty(first[:k] + (sum(a._shape[k] for a in operands),) + first[k + 1 :], kind, operands[0].device)
     if can_concatenate(out, operands, k):
@@ -336,9 +329,7 @@ def _counts(repeats: Any, size: int) -> Any:
     if counts.dtype.kind not in "iu" and counts.size:
         raise TypeError(f"repeat(): counts are integers, got {counts.dtype}")
     if counts.ndim > 1 or (counts.ndim == 1 and counts.size not in (1, size)):
-        raise ValueError(
-            f"repeat() takes one count, or one for each of the {size} elements, got shape {counts.shape}"
-        )
+        raise ValueError(f"repeat() takes one count, or one for each of the {size} elements, got shape {counts.shape}")
     if counts.size and counts.min() < 0:
         raise ValueError(f"repeat(): counts are 0 or more, got {counts.min()}")
     return int(counts.item()) if counts.size == 1 and counts.ndim < 2 else counts.astype(np.int64)
@@ -393,8 +384,7 @@ def roll(x: ArrayLike, /, shift: AxisLike, axis: AxisLike = None) -> ndarray:
         )
     if len(steps) != len(axes):
         raise ValueError(
-            f"roll() takes a shift for each axis, or one for all, "
-            f"got {len(steps)} shifts for {len(axes)} axes"
+            f"roll() takes a shift for each axis, or one for all, got {len(steps)} shifts for {len(axes)} axes"
         )
     total = [0] * x.ndim
     for k, step in zip(axes, steps, strict=True):

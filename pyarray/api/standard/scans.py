@@ -70,9 +70,7 @@ def cumulative_prod(
 
 @method
 @replayable
-def cumsum(
-    x: ArrayLike, /, axis: int | None = None, dtype: DTypeLike = None, out: ndarray | None = None
-) -> ndarray:
+def cumsum(x: ArrayLike, /, axis: int | None = None, dtype: DTypeLike = None, out: ndarray | None = None) -> ndarray:
     """NumPy's `cumulative_sum`: without an axis, along the flattened array.
 
     >>> import pyarray as pa
@@ -84,9 +82,7 @@ def cumsum(
 
 @method
 @replayable
-def cumprod(
-    x: ArrayLike, /, axis: int | None = None, dtype: DTypeLike = None, out: ndarray | None = None
-) -> ndarray:
+def cumprod(x: ArrayLike, /, axis: int | None = None, dtype: DTypeLike = None, out: ndarray | None = None) -> ndarray:
     """NumPy's `cumulative_prod`: without an axis, along the flattened array.
 
     >>> import pyarray as pa
@@ -96,20 +92,14 @@ def cumprod(
     return _scan("cumprod", PROD, x, axis, dtype, False, out)
 
 
-def _cumulative(
-    name: str, op: ReduceOp, x: Any, axis: Any, dtype: Any, initial: bool, out: ndarray | None
-) -> ndarray:
+def _cumulative(name: str, op: ReduceOp, x: Any, axis: Any, dtype: Any, initial: bool, out: ndarray | None) -> ndarray:
     x = as_operand(name, x, "biufc")
     if axis is None and x.ndim != 1:
-        raise ValueError(
-            f"{name}() needs an axis for an array of {x.ndim} dimensions; give axis=, or flatten it first"
-        )
+        raise ValueError(f"{name}() needs an axis for an array of {x.ndim} dimensions; give axis=, or flatten it first")
     return _scan(name, op, x, 0 if axis is None else axis, dtype, initial, out)
 
 
-def _scan(
-    name: str, op: ReduceOp, x: Any, axis: Any, dtype: Any, initial: bool, out: ndarray | None
-) -> ndarray:
+def _scan(name: str, op: ReduceOp, x: Any, axis: Any, dtype: Any, initial: bool, out: ndarray | None) -> ndarray:
     x = as_operand(name, x, "biufc")
     if axis is None:
         x, axis = x.reshape(x._size), 0

@@ -109,9 +109,7 @@ def _arg_extreme(name: str, op: ReduceOp, x: Any, axis: int | None, keepdims: bo
         arg_extreme(op, out, lines)
     if not keepdims:
         return out
-    return out.reshape(
-        (1,) * x.ndim if axis is None else tuple(1 if k == along else n for k, n in enumerate(x.shape))
-    )
+    return out.reshape((1,) * x.ndim if axis is None else tuple(1 if k == along else n for k, n in enumerate(x.shape)))
 
 
 @precompiled(REAL, "nonzero(a)")
@@ -130,9 +128,7 @@ def nonzero(x: ArrayLike, /) -> tuple[ndarray, ...]:
 @precompiled(REAL, "searchsorted(sort(a), b)")
 @method
 @replayable
-def searchsorted(
-    x1: ArrayLike, x2: ArrayLike, /, side: str = "left", sorter: ArrayLike | None = None
-) -> ndarray:
+def searchsorted(x1: ArrayLike, x2: ArrayLike, /, side: str = "left", sorter: ArrayLike | None = None) -> ndarray:
     """Positions (int64, in the shape of `x2`) at which elements of `x2` go into the 1-D array `x1` so that it
     stays sorted: before equal elements, or after them with `side="right"`. NaN is the largest.
 

@@ -149,16 +149,12 @@ def lexsort(keys: Any, axis: int = -1) -> ndarray:
     if not columns:
         raise TypeError("lexsort() takes a sequence of one or more keys, got none")
     if any(key._shape != columns[0]._shape for key in columns):
-        raise ValueError(
-            f"lexsort() needs keys of one shape, got {', '.join(str(k._shape) for k in columns)}"
-        )
+        raise ValueError(f"lexsort() needs keys of one shape, got {', '.join(str(k._shape) for k in columns)}")
     shape = columns[0]._shape
     if not shape:
         return asarray(0, device=columns[0].device)
     along = shapes.normalize_axis(axis, len(shape))
-    parts = [
-        part for key in columns for part in ((imag(key), real(key)) if key._dtype.kind == "c" else (key,))
-    ]
+    parts = [part for key in columns for part in ((imag(key), real(key)) if key._dtype.kind == "c" else (key,))]
     return from_lines(by_keys([lines(part, along) for part in parts]), shape, along)
 
 

@@ -71,9 +71,7 @@ def reduction(
     result = compute_out(op.name, out, full if keepdims else reduced_shape, dtype, x.device)
     target = result
     if keepdims:
-        target = result._view(
-            0, reduced_shape, tuple(s for k, s in enumerate(result._strides) if k not in axes)
-        )
+        target = result._view(0, reduced_shape, tuple(s for k, s in enumerate(result._strides) if k not in axes))
     if out is not None:
         x = copy_if_aliased(x, out)
     reduce_into(op, target, x, axes, kind or dtype)
@@ -101,9 +99,7 @@ def _of_chosen(
     if where is not True:
         start = first if op.identity is None else op.identity
         if start is None:
-            raise ValueError(
-                f"{op.name}(): with where= there may be no element; pass initial=, the result then"
-            )
+            raise ValueError(f"{op.name}(): with where= there may be no element; pass initial=, the result then")
         operands = x, mask_of(op.name, x, where), _number(x._dtype, start)
         x = compute(_SELECT, x._dtype, x._dtype, operands, None)
     if first is None:
@@ -178,9 +174,7 @@ def reduce_contiguous(op: ReduceOp, x: Any) -> ndarray | None:
         while failure is None and (pieces := piece_count(size, 1, size, grid)) > 1:
             width = plan.partial._dtype.itemsize
             buffer = Buffer.allocate(device, pieces * width)
-            partial = unchecked_array(
-                buffer, (pieces,), (width,), pieces, plan.partial._dtype, plan.partial._key
-            )
+            partial = unchecked_array(buffer, (pieces,), (width,), pieces, plan.partial._dtype, plan.partial._key)
             failure = launch(partial, source)
             launch, source, size = plan.middle, partial, pieces
         failure = failure or plan.last(out, source)
@@ -248,9 +242,7 @@ def sum(
     >>> pa.sum(pa.asarray([[1, 2], [3, 4]]), axis=0).tolist()
     [4, 6]
     """
-    plain = (
-        axis is None and dtype is None and not keepdims and out is None and initial is None and where is True
-    )
+    plain = axis is None and dtype is None and not keepdims and out is None and initial is None and where is True
     if plain and (fast := reduce_contiguous(SUM, x)) is not None:
         return fast
     x = as_operand("sum", x, "biufc")
@@ -279,9 +271,7 @@ def prod(
     >>> pa.prod(pa.asarray([2.0, 3.0])).item()
     6.0
     """
-    plain = (
-        axis is None and dtype is None and not keepdims and out is None and initial is None and where is True
-    )
+    plain = axis is None and dtype is None and not keepdims and out is None and initial is None and where is True
     if plain and (fast := reduce_contiguous(PROD, x)) is not None:
         return fast
     x = as_operand("prod", x, "biufc")

@@ -107,14 +107,10 @@ class ElementwiseKernel(tp.CppKernel):
             raise ValueError(f"{self.name}(): no array says how many iterations there are; pass size=")
         return tp.broadcast(self.name, found)
 
-    def _outputs(
-        self, shape: tuple[int, ...], types: dict[str, DType], size: int | None, device: Device
-    ) -> list[Any]:
+    def _outputs(self, shape: tuple[int, ...], types: dict[str, DType], size: int | None, device: Device) -> list[Any]:
         for p in self.out_params:
             if p.raw and size is None:
-                raise ValueError(
-                    f"{self.name}(): nothing says the size of the raw output {p.name!r}; pass it"
-                )
+                raise ValueError(f"{self.name}(): nothing says the size of the raw output {p.name!r}; pass it")
         return [empty(shape, p.kind(types), device) for p in self.out_params]
 
     def _launch(
@@ -138,9 +134,7 @@ class ElementwiseKernel(tp.CppKernel):
 
     def _program(self, key: Any, target: str, debug: bool) -> Program:
         named, layouts, ndim = key
-        return _Frame(
-            self, tf.types_of(named), layouts, ndim, DIALECTS[target], debug, self._location
-        ).program()
+        return _Frame(self, tf.types_of(named), layouts, ndim, DIALECTS[target], debug, self._location).program()
 
 
 class _Frame:
@@ -221,9 +215,7 @@ class _Frame:
             lines.add("    pa_runtime _run = slots->run;\n")
         lines.add(f"    const {self.symbol}_slots *const _slots = slots;\n    {{\n")
         self.declare(lines, "&_run" if self.debug else "0")
-        lines.add(
-            "    for (int64_t i = pa_thread(); i < _ind.size(); i += pa_threads()) {\n        _ind.set(i);\n"
-        )
+        lines.add("    for (int64_t i = pa_thread(); i < _ind.size(); i += pa_threads()) {\n        _ind.set(i);\n")
         lines.indices(self.ndim, "_ind", "        ")
         self.body(lines)
         lines.add("    }\n")

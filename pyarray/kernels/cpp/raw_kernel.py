@@ -131,9 +131,7 @@ class RawKernel:
         struct_format = rs.struct_format(args, values)
         # the key has the device only as part of an array's type key, and types of numbers, which are passed
         if struct_format is not None and not watched and any(isinstance(a, ndarray) for a in args):
-            self._kernel.plans.add(
-                (*launch_key, *map(_type_of, args)), (launch, struct.Struct(struct_format).pack)
-            )
+            self._kernel.plans.add((*launch_key, *map(_type_of, args)), (launch, struct.Struct(struct_format).pack))
 
     def _names(self, count: int) -> list[str]:
         names = [p.name for p in self._params or ()]
@@ -159,9 +157,7 @@ class RawKernel:
         text = f'#line 1 "{self.name}: code"\n{self.code}\n'
         step = KernelStep(self.name, None)
         if DIALECTS[target].blocks:
-            dynamic = "".join(
-                f"PA_GRID_DYNAMIC({name})\n" for name in sorted(set(_DYNAMIC.findall(self.code)))
-            )
+            dynamic = "".join(f"PA_GRID_DYNAMIC({name})\n" for name in sorted(set(_DYNAMIC.findall(self.code))))
             text = f"#include <pa_grid_cpu.h>\n{text}PA_GRID_ENTRY({self.name}, {self.name})\n{dynamic}"
             step = KernelStep(f"pa_grid_{self.name}")
         directions = {n: "INOUT" if isinstance(kind, ArrayType) else "SCALAR" for n, kind in kinds}
@@ -221,9 +217,7 @@ def check_features(backend: str, **features: Any) -> None:
         raise ValueError(f"backend is one of {', '.join(map(repr, BACKENDS))}, got {backend!r}")
     for name, value in features.items():
         if value:
-            raise ValueError(
-                f"{name}={value!r} isn't supported; leave it out (see docs/guide/cpp_kernels.md)"
-            )
+            raise ValueError(f"{name}={value!r} isn't supported; leave it out (see docs/guide/cpp_kernels.md)")
 
 
 def _sizes(kernel: str, what: str, value: Any) -> tuple[int, int, int]:
@@ -251,10 +245,7 @@ def _check_limits(
     threads = block[0] * block[1] * block[2]
     if threads > properties["block_threads"]:
         raise ValueError(
-            f"{kernel}(): block {block} has {threads} threads, and {device} takes "
-            f"{properties['block_threads']} at most"
+            f"{kernel}(): block {block} has {threads} threads, and {device} takes {properties['block_threads']} at most"
         )
     if not 0 <= shared <= properties["shared_bytes"]:
-        raise ValueError(
-            f"{kernel}(): shared_mem is 0 to {properties['shared_bytes']} bytes on {device}, got {shared}"
-        )
+        raise ValueError(f"{kernel}(): shared_mem is 0 to {properties['shared_bytes']} bytes on {device}, got {shared}")

@@ -99,8 +99,7 @@ def converted_arguments(
         raise TypeError(f"{kernel}() takes {len(params)} arguments ({listed}), got {len(args)}")
     rows = params if params is not None else [RawParam("", "", False, None)] * len(args)
     return [
-        _converted(kernel, n, p, arg, params is not None)
-        for n, (p, arg) in enumerate(zip(rows, args, strict=True))
+        _converted(kernel, n, p, arg, params is not None) for n, (p, arg) in enumerate(zip(rows, args, strict=True))
     ]
 
 

@@ -122,8 +122,7 @@ class _Frame:
         """The element at the indices of `outer` and `inner`, two into one, and the outputs."""
         last = self.outer - 1 if self.columns else self.outer + self.inner - 1
         lines.add(
-            "    auto _element = [&](const int64_t _i, const int64_t _J, "
-            f"const int64_t _j{last}) -> _type_reduce {{\n"
+            f"    auto _element = [&](const int64_t _i, const int64_t _J, const int64_t _j{last}) -> _type_reduce {{\n"
         )
         for k in range(self.outer + self.inner):
             source = f"_outer.index_[{k}]" if k < self.outer else f"_inner.index_[{k - self.outer}]"
@@ -135,9 +134,7 @@ class _Frame:
                 lines.add(tf.array_text(p, p.ctype(self.types), layout, "        "))
         lines.add("        return static_cast<_type_reduce>(")
         lines.user(self.texts.map, "map_expr")
-        lines.add(
-            "        );\n    };\n    auto _reduce = [&](_type_reduce a, _type_reduce b) -> _type_reduce {\n"
-        )
+        lines.add("        );\n    };\n    auto _reduce = [&](_type_reduce a, _type_reduce b) -> _type_reduce {\n")
         lines.add("        return (")
         lines.user(self.texts.reduce, "reduce_expr")
         lines.add("        );\n    };\n    auto _store = [&](const int64_t _i, _type_reduce a) {\n")
@@ -263,8 +260,7 @@ class _Frame:
         self.declare(lines, "&_at_run" if self.debug else "0")
         lines.add(f"    __shared__ double _room[({BLOCK} * sizeof(_type_reduce) + 7) / 8];\n")
         lines.add(
-            "    _type_reduce *const _shared = (_type_reduce *)_room;\n"
-            "    const int _thread = (int)threadIdx.x;\n"
+            "    _type_reduce *const _shared = (_type_reduce *)_room;\n    const int _thread = (int)threadIdx.x;\n"
         )
 
 

@@ -62,9 +62,7 @@ class ReductionKernel(tp.CppKernel):
     def __repr__(self) -> str:
         return f"<ReductionKernel {self.name!r}>"
 
-    def __call__(
-        self, *args: Any, axis: Any = None, keepdims: bool = False, out: ndarray | None = None
-    ) -> Any:
+    def __call__(self, *args: Any, axis: Any = None, keepdims: bool = False, out: ndarray | None = None) -> Any:
         """Reduce what the inputs broadcast to over `axis`: an int, a tuple of them, None for all.
 
         The outputs follow the inputs, or the only one is `out`; what isn't given is new. Its shape is that of
@@ -86,9 +84,7 @@ class ReductionKernel(tp.CppKernel):
         values = tp.arguments_of(self.name, self.params[: len(args)], args)
         device = tp.device_of(self.name, self.params[: len(args)], values)
         found = [
-            (p, a._shape)
-            for p, a in zip(self.in_params, values, strict=False)
-            if isinstance(a, ndarray) and not p.raw
+            (p, a._shape) for p, a in zip(self.in_params, values, strict=False) if isinstance(a, ndarray) and not p.raw
         ]
         if not found:
             raise ValueError(f"{self.name}(): no array that isn't raw says what is reduced")
@@ -115,9 +111,7 @@ class ReductionKernel(tp.CppKernel):
         sizes = full if keepdims else reduced_shape
         for p, a in zip(self.out_params, outputs, strict=False):
             if a._shape != sizes:
-                raise ValueError(
-                    f"{self.name}(): the output {p.name!r} has shape {a._shape}, the result has {sizes}"
-                )
+                raise ValueError(f"{self.name}(): the output {p.name!r} has shape {a._shape}, the result has {sizes}")
         return outputs or [empty(sizes, p.kind(types), device) for p in self.out_params]
 
     def _launch(
@@ -190,9 +184,7 @@ class ReductionKernel(tp.CppKernel):
         named, layouts, outer, inner, columns, pieces = key
         types = tf.types_of(named)
         kind = self.reduce_type or self.out_params[0].ctype(types)
-        texts = Expressions(
-            self.map_expr, self.reduce_expr, self.post_map_expr, self.identity, kind, self.preamble
-        )
+        texts = Expressions(self.map_expr, self.reduce_expr, self.post_map_expr, self.identity, kind, self.preamble)
         rows = list(zip(self.params, layouts, strict=True))
         part = self._reduced_dtype(types) if pieces else None
         structure = (outer, inner, columns, part)

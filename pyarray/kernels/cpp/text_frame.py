@@ -115,9 +115,7 @@ def is_raw(param: Param, layout: Layout) -> bool:
 
 def directions(rows: Sequence[tuple[Param, Layout]], sizes: Sequence[str]) -> dict[str, str]:
     """Direction by parameter. The text may read outputs, so they are INOUT."""
-    found = {
-        p.name: "SCALAR" if not isinstance(x.type, ArrayType) else "INOUT" if p.out else "IN" for p, x in rows
-    }
+    found = {p.name: "SCALAR" if not isinstance(x.type, ArrayType) else "INOUT" if p.out else "IN" for p, x in rows}
     return found | dict.fromkeys(sizes, "SCALAR")
 
 
@@ -133,9 +131,7 @@ class TextBuilder:
 
     def indices(self, count: int, source: str, pad: str, first: int = 0) -> None:
         """Declares loop indices from those of an indexer."""
-        self._text += "".join(
-            f"{pad}const int64_t _j{first + k} = {source}.index_[{k}];\n" for k in range(count)
-        )
+        self._text += "".join(f"{pad}const int64_t _j{first + k} = {source}.index_[{k}];\n" for k in range(count))
 
     def add(self, text: str) -> None:
         self._text += text
@@ -154,9 +150,7 @@ class TextBuilder:
 def slots_struct(symbol: str, params: Sequence[tuple[str, Any]], debug: bool, grid: bool) -> str:
     """The struct of argument slots."""
     nowhere = Loc("", 1, 1, 0)
-    return emit_loop.slots(
-        Function(symbol, symbol, nowhere, tuple(params), (), (), None), symbol, debug, grid
-    )
+    return emit_loop.slots(Function(symbol, symbol, nowhere, tuple(params), (), (), None), symbol, debug, grid)
 
 
 def slots_copy(symbol: str, slots: str) -> str:
@@ -188,9 +182,7 @@ def types_of(named: Sequence[tuple[str, str]]) -> dict[str, DType]:
     return {letter: BY_NAME[name] for letter, name in named}
 
 
-def declarations(
-    rows: Sequence[tuple[Param, Layout]], types: dict[str, DType], debug: bool, runtime: str
-) -> str:
+def declarations(rows: Sequence[tuple[Param, Layout]], types: dict[str, DType], debug: bool, runtime: str) -> str:
     """Declares numbers and `raw` arrays; `runtime` receives failure records."""
     text, site = (f"    pa_text_at _at = {{{runtime}, 0}};\n" if debug else ""), 0
     for p, layout in rows:
@@ -219,9 +211,7 @@ def raw_text(param: Param, ctype: str, kind: ArrayType, site: int | None) -> str
     field, axes = cname(param.name), range(kind.ndim)
     sizes = [f"_slots->n{k}_{field}" for k in axes]
     steps = [
-        f"_slots->s{k}_{field}"
-        if kind.strided
-        else " * ".join([*sizes[k + 1 :], f"(int64_t)sizeof({ctype})"])
+        f"_slots->s{k}_{field}" if kind.strided else " * ".join([*sizes[k + 1 :], f"(int64_t)sizeof({ctype})"])
         for k in axes
     ]
     const, dense = ("" if param.out else "const "), str(not kind.strided).lower()

@@ -79,9 +79,7 @@ def parse_params(kernel: str, text: str, out: bool) -> tuple[Param, ...]:
 def _param(kernel: str, part: str, out: bool) -> Param:
     *words, kind, name = part.split() if len(part.split()) > 1 else ("", "", "")
     if not name or any(word != "raw" for word in words):
-        raise ValueError(
-            f"{kernel}: {part.strip()!r} is no parameter; expected 'T x', 'float32 x' or 'raw T x'"
-        )
+        raise ValueError(f"{kernel}: {part.strip()!r} is no parameter; expected 'T x', 'float32 x' or 'raw T x'")
     if not _NAME.fullmatch(name) or name in RESERVED:
         raise ValueError(
             f"{kernel}: a parameter can't be called {name!r}; names are letters, digits and _, don't begin "
@@ -92,9 +90,7 @@ def _param(kernel: str, part: str, out: bool) -> Param:
     try:
         return Param(name, kind, asdtype(kind), bool(words), out)
     except TypeError as error:
-        raise ValueError(
-            f"{kernel}: the type of {part.strip()!r} is no letter and no dtype: {error}"
-        ) from None
+        raise ValueError(f"{kernel}: the type of {part.strip()!r} is no letter and no dtype: {error}") from None
 
 
 class CppKernel(ABC):
@@ -202,9 +198,7 @@ def broadcast(kernel: str, found: Sequence[tuple[Param, tuple[int, ...]]]) -> tu
         raise ValueError(f"{kernel}(): {listed} don't broadcast: sizes must be equal or 1") from None
     for p, shape_of_param in found:
         if p.out and shape_of_param != shape:
-            raise ValueError(
-                f"{kernel}(): the output {p.name!r} has shape {shape_of_param}, the arguments {shape}"
-            )
+            raise ValueError(f"{kernel}(): the output {p.name!r} has shape {shape_of_param}, the arguments {shape}")
     return shape
 
 

@@ -46,31 +46,24 @@ def launch_map(op: MapOp, compute: DType, out: ndarray, operands: Sequence[Any],
     """
     if not fresh:
         operands = [copy_if_aliased(x, out) if isinstance(x, ndarray) else x for x in operands]
-    columns = tuple(
-        [(x._shape, x._strides, x._dtype.itemsize) if isinstance(x, ndarray) else None for x in operands]
-    )
+    columns = tuple([(x._shape, x._strides, x._dtype.itemsize) if isinstance(x, ndarray) else None for x in operands])
     merged = map_layout(out._shape, out._strides, out._dtype.itemsize, columns)
     if merged is None:
         return
     layouts, patterns, tiled = merged
     views = [
-        x if layout is None else _merged_view(x, layout)
-        for x, layout in zip((out, *operands), layouts, strict=True)
+        x if layout is None else _merged_view(x, layout) for x, layout in zip((out, *operands), layouts, strict=True)
     ]
     grid = out._buffer.device.driver.grid
     _map_kernel(op, compute.code, len(layouts[0].shape), patterns, tiled, grid)(*views)
 
 
-def bound_map_launch(
-    op: MapOp, compute: DType, out: ndarray, operands: Sequence[Any]
-) -> Callable[..., Any] | None:
+def bound_map_launch(op: MapOp, compute: DType, out: ndarray, operands: Sequence[Any]) -> Callable[..., Any] | None:
     """The launch bound to these types, shapes and strides: a function of addresses (output first) and
     numbers, without checks. None for no elements, or where writes to the buffer must be reported to its owner."""
     if out._key & WATCHED:
         return None
-    columns = tuple(
-        [(x._shape, x._strides, x._dtype.itemsize) if isinstance(x, ndarray) else None for x in operands]
-    )
+    columns = tuple([(x._shape, x._strides, x._dtype.itemsize) if isinstance(x, ndarray) else None for x in operands])
     merged = map_layout(out._shape, out._strides, out._dtype.itemsize, columns)
     if merged is None:
         return None
@@ -101,9 +94,7 @@ def _merged_layout(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: i
 
 def _merged_view(x: ndarray, layout: _MergedLayout) -> ndarray:
     shape, strides, size, bits = layout
-    view = unchecked_array(
-        x._buffer, shape, strides, size, x._dtype, x._key & _INHERITED | x._dtype.code | bits
-    )
+    view = unchecked_array(x._buffer, shape, strides, size, x._dtype, x._key & _INHERITED | x._dtype.code | bits)
     view._ptr, view._base = x._ptr, x if x._base is None else x._base
     return view
 
@@ -149,12 +140,7 @@ def copy_if_aliased(x: ndarray, out: ndarray) -> ndarray:
     that are read later."""
     if not may_share(x, out):
         return x
-    same = (
-        x._ptr == out._ptr
-        and x._strides == out._strides
-        and x._shape == out._shape
-        and x.itemsize == out.itemsize
-    )
+    same = x._ptr == out._ptr and x._strides == out._strides and x._shape == out._shape and x.itemsize == out.itemsize
     if same or not overlaps(x, out):
         return x
     copied = empty(x._shape, x._dtype, x.device)
@@ -200,9 +186,7 @@ def _map_kernel(
     return jit.kernel.from_text(op.name, text, {"op": function, "kind": kind, "ndrange": ndrange})
 
 
-def map_kernel(
-    op: MapOp, compute: DType, ndim: int, patterns: Patterns, grid: bool = False
-) -> jit.kernel.Kernel:
+def map_kernel(op: MapOp, compute: DType, ndim: int, patterns: Patterns, grid: bool = False) -> jit.kernel.Kernel:
     """The kernel `(out, *operands)` of an operation for one rank and patterns; None is a number, () a 0-d
     array."""
     return _map_kernel(op, compute.code, ndim, patterns, False, grid)
@@ -259,8 +243,7 @@ def check_device(out: ndarray, value: ndarray) -> None:
     """Raises `ValueError` unless `value`, to be assigned to `out`, is on its device."""
     if value.device is not out.device:
         raise ValueError(
-            f"assignment between devices: target on {out.device}, value on {value.device}; "
-            "move it with .to_device(...)"
+            f"assignment between devices: target on {out.device}, value on {value.device}; move it with .to_device(...)"
         )
 
 
@@ -269,9 +252,7 @@ def assign(out: ndarray, value: Any) -> None:
     if isinstance(value, ndarray):
         check_device(out, value)
         if value._dtype.kind == "c" and out._dtype.kind != "c":
-            raise TypeError(
-                f"{value._dtype} can't be assigned to {out._dtype}: take .real, .imag or abs() first"
-            )
+            raise TypeError(f"{value._dtype} can't be assigned to {out._dtype}: take .real, .imag or abs() first")
     elif isinstance(value, complex) and out._dtype.kind != "c":
         raise TypeError(f"a complex number can't be assigned to an array of {out._dtype}")
     elif out._dtype.kind in "iub":

@@ -69,9 +69,7 @@ def take_along_axis(a: ndarray, indices: ndarray, axis: int) -> ndarray:
     another type than integer, `ValueError` for ranks that differ or shapes that don't broadcast.
     """
     if indices._dtype.kind not in "iu":
-        raise IndexError(
-            f"indices of take_along_axis are integers, got {indices._dtype}; cast them with astype"
-        )
+        raise IndexError(f"indices of take_along_axis are integers, got {indices._dtype}; cast them with astype")
     if indices.ndim != a.ndim:
         raise ValueError(
             "take_along_axis needs indices with as many dimensions as the array, "
@@ -102,9 +100,7 @@ def _fill_where(a: ndarray, mask: ndarray, source: ndarray) -> None:
     if not a._size or not mask._size:
         return
     mask = mask.copy() if overlaps(mask, a) else mask
-    lead = mask._view(
-        0, mask._shape + (1,) * (a.ndim - mask.ndim), mask._strides + (0,) * (a.ndim - mask.ndim)
-    )
+    lead = mask._view(0, mask._shape + (1,) * (a.ndim - mask.ndim), mask._strides + (0,) * (a.ndim - mask.ndim))
     target, lead = unsigned_view(a), _broadcast(lead, a._shape)
     shape, steps = shapes.collapse(a._shape, target._strides, lead._strides)
     kernel = _fill_kernel(len(shape))
@@ -173,9 +169,7 @@ def _move(name: str, plan: IndexPlan, x: ndarray) -> None:
         name, plan.before, plan.broadcast, view._shape, view._strides, x._shape, x._strides,
         tuple((i._shape, i._strides) for i in indices),
     )  # fmt: skip
-    source, target, *positions = (
-        a._view(0, *window) for a, window in zip((view, x, *indices), windows, strict=True)
-    )
+    source, target, *positions = (a._view(0, *window) for a, window in zip((view, x, *indices), windows, strict=True))
     kernel(
         reinterpret_unsigned(source),
         reinterpret_unsigned(target),

@@ -53,13 +53,7 @@ def index_plan(a: ndarray, key: Any) -> IndexPlan:
     """The plan for `a[key]`. Raises `IndexError` for a key that doesn't fit, and for indices out of range
     where their values are on the host; GPUs are waited for in debug mode and for masks only.
     """
-    if (
-        isinstance(key, ndarray)
-        and key._dtype.kind in "iu"
-        and key._shape
-        and a._shape
-        and key.device is a.device
-    ):
+    if isinstance(key, ndarray) and key._dtype.kind in "iu" and key._shape and a._shape and key.device is a.device:
         check_range(key, a._shape[0], 0)  # the common case, which the code below handles too
         return IndexPlan(a, 0, (key,), key._shape, False)
     items = _expand_ellipsis(a, key)
@@ -150,13 +144,10 @@ def _expand_ellipsis(a: ndarray, key: Any) -> list[Any]:
     if len(dots) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
     used = sum(
-        (item.array.ndim if item.mask else 1) if isinstance(item, IndexItem) else item is not None
-        for item in items
+        (item.array.ndim if item.mask else 1) if isinstance(item, IndexItem) else item is not None for item in items
     ) - len(dots)
     if used > a.ndim:
-        raise IndexError(
-            f"too many indices for array: array is {a.ndim}-dimensional, but {used} were indexed"
-        )
+        raise IndexError(f"too many indices for array: array is {a.ndim}-dimensional, but {used} were indexed")
     position = dots[0] if dots else len(items)
     # an Ellipsis that stands for no axis is kept: it separates index arrays, as in NumPy
     fill: list[Any] = [slice(None)] * (a.ndim - used) or [Ellipsis]
@@ -195,9 +186,7 @@ def _item(a: ndarray, x: Any) -> Any:
 
 
 def _contains_arrays(x: Any) -> bool:
-    return any(
-        _contains_arrays(item) if isinstance(item, (list, tuple)) else isinstance(item, ndarray) for item in x
-    )
+    return any(_contains_arrays(item) if isinstance(item, (list, tuple)) else isinstance(item, ndarray) for item in x)
 
 
 def _array_item(a: ndarray, x: ndarray, host: Any) -> Any:
@@ -216,8 +205,7 @@ def _array_item(a: ndarray, x: ndarray, host: Any) -> Any:
 
 def _device_mismatch(a: ndarray, x: ndarray) -> ValueError:
     return ValueError(
-        f"an index array must be where the array is, got one on {x.device} for {a.device}; "
-        "move it with .to_device(...)"
+        f"an index array must be where the array is, got one on {x.device} for {a.device}; move it with .to_device(...)"
     )
 
 

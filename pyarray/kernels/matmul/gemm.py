@@ -57,8 +57,7 @@ def gemm(
     columns = [shapes.broadcast_strides(x._shape[:-2], x._strides[:-2], batch) for x in arrays]
     batch, merged = shapes.collapse(batch, *columns)
     views = [
-        x._view(0, batch + x._shape[-2:], steps + x._strides[-2:])
-        for x, steps in zip(arrays, merged, strict=True)
+        x._view(0, batch + x._shape[-2:], steps + x._strides[-2:]) for x, steps in zip(arrays, merged, strict=True)
     ]
     if vector:
         gemv(*views)
@@ -90,9 +89,7 @@ def _tuned(key: Any, a: ndarray, b: ndarray, c: ndarray, *more: Any) -> None:
 
     inputs = (a, b, *(x for x in more if isinstance(x, ndarray)))
     variant_key, arguments = launch_arguments(
-        tuner().choose(
-            device, blocks.tuning_key(a, c, epilogue is not None), blocks.DEFAULT, prepare, (c,), inputs
-        )
+        tuner().choose(device, blocks.tuning_key(a, c, epilogue is not None), blocks.DEFAULT, prepare, (c,), inputs)
     )
     _KERNEL.launch(variant_key, device, *arguments, checked=False)
 
@@ -137,9 +134,7 @@ def _grid_tiles(c: ndarray, checked: bool) -> int | Tile:
     if not driver.grid or c._size < th.MIN_LARGE_TILES:
         return int(driver.grid)
     m, n = c._shape[-2:]
-    tall, wide = (
-        -(-m // rows) * -(-n // columns) * (c._size // (m * n)) for rows, columns in ((256, 128), (128, 256))
-    )
+    tall, wide = (-(-m // rows) * -(-n // columns) * (c._size // (m * n)) for rows, columns in ((256, 128), (128, 256)))
     processors = driver.properties()["processors"]
     return 2 if c.itemsize <= 4 and -(-wide // processors) <= -(-tall // processors) else 0
 
@@ -205,14 +200,10 @@ def _program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
     else:
         text, step = _grid_text(dtype, nb, params[0][1], debug, tiles)
     count = partial(gemm_operations, epilogue is not None)
-    return lang.pipeline.Program(
-        "matmul", text, (step,), tuple(params), directions, sites, count_operations=count
-    )
+    return lang.pipeline.Program("matmul", text, (step,), tuple(params), directions, sites, count_operations=count)
 
 
-def _text(
-    dtype: DType, nb: int, params: Any, epilogue: Epilogue | None, debug: bool
-) -> tuple[str, KernelStep]:
+def _text(dtype: DType, nb: int, params: Any, epilogue: Epilogue | None, debug: bool) -> tuple[str, KernelStep]:
     """C text and its entry."""
     out = BY_NAME[epilogue.out] if epilogue else dtype
     extra = "#include <pa_half.h>\n" if dtype.itemsize == 2 and dtype.kind == "f" else ""
@@ -269,9 +260,7 @@ def _grid_text(
         defines += tiles.macros(dtype)
         letter, call, header, shared = "M", "pa_gemm_mma", "pa_gemm_mma.h", tiles.shared(dtype)
     params = [(n, kind) for n in _NAMES]
-    slots = slot_fields(
-        params + [(n, lang.ir.ScalarType(int64)) for n in _RANGES] if debug else params, debug
-    )
+    slots = slot_fields(params + [(n, lang.ir.ScalarType(int64)) for n in _RANGES] if debug else params, debug)
     body = f"    g.m = s->c_n{nb}, g.n = s->c_n{nb + 1}, g.k = s->a_n{nb + 1};\n"
     for number, n in enumerate(_NAMES):
         body += f"    g.{n} = (char *)s->{n}_data, g.r{n}s = s->{n}_s{nb}, g.c{n}s = s->{n}_s{nb + 1};\n"

@@ -113,15 +113,10 @@ def epilogue_text(epilogue: Epilogue) -> str:
     text = f"{head}    if size > 0:\n        for i in range(size):\n"
     text += "".join(f"            {line}\n" for line in epilogue.lines("i"))
     params: list[tuple[str, Any]] = [
-        (n, lang.ir.ArrayType(epilogue.sum if n == "acc" else BY_NAME[epilogue.out], 1, strided=False))
-        for n in names
+        (n, lang.ir.ArrayType(epilogue.sum if n == "acc" else BY_NAME[epilogue.out], 1, strided=False)) for n in names
     ]
-    params += [(n, lang.ir.ScalarType(epilogue.sum)) for n in epilogue.numbers] + [
-        ("size", lang.ir.ScalarType(int64))
-    ]
-    program = lang.pipeline.lower(
-        jit.kernel.from_text("epilogue", text, epilogue.scope).source_text, params, "cpu"
-    )
+    params += [(n, lang.ir.ScalarType(epilogue.sum)) for n in epilogue.numbers] + [("size", lang.ir.ScalarType(int64))]
+    program = lang.pipeline.lower(jit.kernel.from_text("epilogue", text, epilogue.scope).source_text, params, "cpu")
     symbol = program.steps[0].symbol
     body = ""
     for name, kind in program.params:
@@ -151,9 +146,7 @@ static void matmul_epilogue(const matmul_slots *s, int64_t n, const void *acc, c
 _kernels: BoundedCache[tuple[Epilogue, int], jit.kernel.Kernel] = BoundedCache(MAX_VARIANTS)
 
 
-def apply_epilogue(
-    epilogue: Epilogue, out: ndarray, sums: ndarray, addends: Addends, numbers: Sequence[Any]
-) -> None:
+def apply_epilogue(epilogue: Epilogue, out: ndarray, sums: ndarray, addends: Addends, numbers: Sequence[Any]) -> None:
     """The epilogue in a kernel of its own, after the product; `addends` have the shape of `out`."""
     key = epilogue, out.ndim
     step = _kernels.get(key)

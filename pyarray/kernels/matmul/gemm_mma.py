@@ -91,11 +91,7 @@ def copy_if_unaligned(x: ndarray, uses: int) -> ndarray:
     size = x.itemsize
     pitch = rs if cs == size else cs
     unaligned = any(step % th.VECTOR_BYTES for step in (x._ptr, pitch, *x._strides[:-2]))
-    if (
-        uses < th.COPY_USES
-        or min(x._shape[-2:]) < th.COPY_MIN_SIDE
-        or ((cs == size or rs == size) and not unaligned)
-    ):
+    if uses < th.COPY_USES or min(x._shape[-2:]) < th.COPY_MIN_SIDE or ((cs == size or rs == size) and not unaligned):
         return x
     *_, rows, columns = x._shape
     lead = tuple(n if step else 1 for n, step in zip(x._shape[:-2], x._strides[:-2], strict=True))
@@ -105,10 +101,6 @@ def copy_if_unaligned(x: ndarray, uses: int) -> ndarray:
     except OutOfMemoryError:
         return x
     unbroadcast = (*lead, rows, columns)
-    launch_map(
-        COPY, x._dtype, padded._view(0, unbroadcast, padded._strides), (x._view(0, unbroadcast, x._strides),)
-    )
-    steps = (
-        stride if step else 0 for stride, step in zip(padded._strides[:-2], x._strides[:-2], strict=True)
-    )
+    launch_map(COPY, x._dtype, padded._view(0, unbroadcast, padded._strides), (x._view(0, unbroadcast, x._strides),))
+    steps = (stride if step else 0 for stride, step in zip(padded._strides[:-2], x._strides[:-2], strict=True))
     return padded._view(0, x._shape, (*steps, *padded._strides[-2:]))

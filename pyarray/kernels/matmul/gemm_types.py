@@ -51,6 +51,4 @@ def gemm_operations(epilogue: bool, values: Mapping[str, Any]) -> lang.operation
     results = math.prod(values["c"])
     loads = {name: math.prod(values[name]) if results else 0 for name in "ab"}
     notes = ("what is done to each result is not counted",) if epilogue else ()
-    return lang.operation_counts.OperationCounts(
-        2 * values["a"][-1] * results, loads, {"c": results}, results, notes
-    )
+    return lang.operation_counts.OperationCounts(2 * values["a"][-1] * results, loads, {"c": results}, results, notes)

@@ -43,9 +43,7 @@ def gemv(a: ndarray, b: ndarray, c: ndarray) -> None:
 
 # A function of sizes and the number of processors; the rest are constants.
 @functools.lru_cache(maxsize=4096)
-def _split_depth(
-    rows: int, depth: int, count: int, size: int, across: bool, processors: int
-) -> tuple[int, int, int]:
+def _split_depth(rows: int, depth: int, count: int, size: int, across: bool, processors: int) -> tuple[int, int, int]:
     """(threads, parts of the depth, elements of a part), so that all processors have work."""
     vector = max(16 // size, 1)
     groups = -(-rows // (32 * vector if across else WARPS)) * count
@@ -75,9 +73,7 @@ def _program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
     body += "    g.part = (PA_G_ELEMENT *)s->part_data;\n"
     body += "".join(f"    g.batch[{k}] = s->c_n{k}, g.batch_y[{k}] = s->c_s{k};\n" for k in range(nb))
     for n, (one, other) in (("m", "ba"), ("x", "ab")):
-        body += "".join(
-            f"    g.batch_{n}[{k}] = s->row ? s->{one}_s{k} : s->{other}_s{k};\n" for k in range(nb)
-        )
+        body += "".join(f"    g.batch_{n}[{k}] = s->row ? s->{one}_s{k} : s->{other}_s{k};\n" for k in range(nb))
     body += "" if nb else "    g.batch[0] = 1;\n"
     kernels = "".join(
         f"""
@@ -104,9 +100,7 @@ typedef struct {{
     directions = {"a": "IN", "b": "IN", "c": "OUT", "part": "INOUT"}
     steps = KernelStep("kernel_gemv", (0,)), KernelStep("kernel_gemv_total", (1,))
     count = partial(gemm_operations, False)
-    return lang.pipeline.Program(
-        "matmul", text, steps, tuple(params), directions, sites, count_operations=count
-    )
+    return lang.pipeline.Program("matmul", text, steps, tuple(params), directions, sites, count_operations=count)
 
 
 _KERNEL = TextKernel("matvec", _program)

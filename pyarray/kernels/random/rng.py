@@ -124,9 +124,7 @@ def _fill_kernel(kind: str, width: int, standard: bool) -> jit.kernel.Kernel:
     if pairs:
         before = f"        n0, n1 = {pairs}(w0, w1)\n        n2, n3 = {pairs}(w2, w3)\n"
         words = ["n0", "n1", "n2", "n3"]
-    stores = [
-        f"        out[{count} * i + {n}] = {text.format(*words[n * 4 // count :])}\n" for n in range(count)
-    ]
+    stores = [f"        out[{count} * i + {n}] = {text.format(*words[n * 4 // count :])}\n" for n in range(count)]
     real: DType = float32 if kind in ("uniform", "normal") and width == 32 else float64
     text = f"""def {name}(out, {STATE_PARAMS}, shift: real, scale: real):
     for i in range(out.shape[0] // {count}):

@@ -172,9 +172,7 @@ def normal_pair(a: Any, b: Any) -> Any:
         float32(0.14791990 / 64) + w * (float32(-0.14246150 / 128) + w * float32(0.09018427 / 256))
     )
     p = float32(0.33333540 / 4) + w * (float32(-0.25001434 / 8) + w * (float32(0.19975681 / 16) + w * p))
-    r = kernel_math.sqrt(
-        float32(power) * float32(-1.38629436 / 2**23) - (w + w * w * (w * p - float32(0.25)))
-    )
+    r = kernel_math.sqrt(float32(power) * float32(-1.38629436 / 2**23) - (w + w * w * (w * p - float32(0.25))))
     t = float32(int32(b << uint32(2))) * 3.65729529e-10
     s = t * t
     sine = t + t * s * (-0.16666651 + s * (0.0083320369 + s * -0.00019504021))

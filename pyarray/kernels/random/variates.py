@@ -33,9 +33,7 @@ def fill_between(out: ndarray, state: PhiloxState, low: ndarray, last: ndarray) 
     _between_kernel()(unsigned_view(out), *state, low, int(low._size > 1), last, int(last._size > 1))
 
 
-def fill_variates(
-    kind: str, function: Any, out: ndarray, state: PhiloxState, parameters: list[ndarray]
-) -> None:
+def fill_variates(kind: str, function: Any, out: ndarray, state: PhiloxState, parameters: list[ndarray]) -> None:
     """Fills the contiguous 1-D `out` with what `function` makes of `parameters`, which are float64, and a
     counter; `kind` names it."""
     arguments = [x for a in parameters for x in (a, int(a._size > 1))]

@@ -81,6 +81,4 @@ def _kernel(rank: int, accumulator: DType, short: bool) -> jit.kernel.Kernel:
         acc = acc_t(0){serial if short else chunked}
         out[{", ".join(ks) or "()"}] = acc
 """
-    return jit.kernel.from_text(
-        "dots", text, {"acc_t": accumulator, "ndrange": ndrange, "unordered": unordered}
-    )
+    return jit.kernel.from_text("dots", text, {"acc_t": accumulator, "ndrange": ndrange, "unordered": unordered})

@@ -130,9 +130,7 @@ def _rows(op: ReduceOp, out: ndarray, x: ndarray, merged: _MergedAxes, kind: DTy
         return
     partial = empty((*outer, pieces), op.accumulator_type(kind), x.device)
     kernel(partial, source)
-    reduce_into(
-        op.combine_op or op, out._view(0, outer, merged.out_steps), partial, (len(outer),), partial._dtype
-    )
+    reduce_into(op.combine_op or op, out._view(0, outer, merged.out_steps), partial, (len(outer),), partial._dtype)
 
 
 def _row_schedule(x: ndarray) -> str:
@@ -146,9 +144,7 @@ def _columns(op: ReduceOp, out: ndarray, x: ndarray, merged: _MergedAxes, kind: 
     # with this many rows in a piece, each launch leaves fewer rows
     pieces = min(piece_count(inner[0], blocks, x._size, grid), max(inner[0] // (64 if grid else 8), 1))
     pieces, accumulator = -(-inner[0] // -(-inner[0] // pieces)), op.accumulator_type(kind)
-    source = x._view(
-        0, outer[:-1] + inner + outer[-1:], merged.x_outer[:-1] + merged.x_inner + merged.x_outer[-1:]
-    )
+    source = x._view(0, outer[:-1] + inner + outer[-1:], merged.x_outer[:-1] + merged.x_inner + merged.x_outer[-1:])
     target = out._view(0, outer, merged.out_steps)
     schedule = "threads" if grid else "columns"
     kernel = _kernel(op, len(outer) - 1, len(inner), schedule, accumulator, kind)
@@ -166,9 +162,7 @@ def _columns(op: ReduceOp, out: ndarray, x: ndarray, merged: _MergedAxes, kind: 
 
 # By the operation (its identity), the axes, the schedule and two types; dtypes are in its variants' keys.
 @functools.cache
-def _kernel(
-    op: ReduceOp, keep: int, reduced: int, schedule: str, accumulator: DType, kind: DType
-) -> jit.kernel.Kernel:
+def _kernel(op: ReduceOp, keep: int, reduced: int, schedule: str, accumulator: DType, kind: DType) -> jit.kernel.Kernel:
     write = {
         "rows": rows_text,
         "teams": teams_text,

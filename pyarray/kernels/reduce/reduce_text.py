@@ -94,9 +94,7 @@ _ADD = [  # TwoSum
 
 def teams_text(op: ReduceOp, keep: int, reduced: int, kind: DType) -> str:
     """As `rows_text` for a grid: a team of threads reduces a piece, with coalesced loads."""
-    exact = (
-        op.identity == 0 and op.double_accumulator and kind is op.accumulator_type(kind) and kind.kind in "fc"
-    )
+    exact = op.identity == 0 and op.double_accumulator and kind is op.accumulator_type(kind) and kind.kind in "fc"
 
     def inner(before: str, low: str, high: str) -> list[str]:
         if not exact:
@@ -104,9 +102,7 @@ def teams_text(op: ReduceOp, keep: int, reduced: int, kind: DType) -> str:
                 f"for r in unordered(range({low}, {high})):",
                 f"    acc = {op.expression.format('acc', f'acc_t(kind(x[{before}r]))')}",
             ]
-        fours = "({} + {}) + ({} + {})".format(
-            *(f"kind(x[{before}r + {n * BLOCK_SUMMED // 4}])" for n in range(4))
-        )
+        fours = "({} + {}) + ({} + {})".format(*(f"kind(x[{before}r + {n * BLOCK_SUMMED // 4}])" for n in range(4)))
         return [
             f"for c in range({low}, {high} - {BLOCK_SUMMED - 1}, {BLOCK_SUMMED}):",
             "    part = acc_t(0)",
@@ -142,9 +138,7 @@ def _pieces_text(
     if multiple > 1 and reduced == 1:
         lines.append(f"    step = (step + {multiple - 1}) // {multiple} * {multiple}")
     lines += [
-        f"    for {', '.join([*ks, 'piece'])} in ndrange({sizes}):"
-        if keep
-        else f"    for piece in range({sizes}):",
+        f"    for {', '.join([*ks, 'piece'])} in ndrange({sizes}):" if keep else f"    for piece in range({sizes}):",
         f"        low = min(piece * step, {cut})",
         f"        high = min(low + step, {cut})",
         "        acc = " + (f"acc_t(kind(x[{first}]))" if op.identity is None else f"acc_t({op.identity})"),

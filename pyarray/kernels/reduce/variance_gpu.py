@@ -49,9 +49,7 @@ def one_pass_into(out: ndarray, x: ndarray, axes: tuple[int, ...]) -> None:
         return
     pieces = piece_count(n, outputs, x._size, True) if _narrow(x) else -(-n // PIECE)
     partial = unchecked_empty((2, *sizes, pieces), float64, x.device)
-    (_shifted_kernel if _narrow(x) else _means_kernel)(len(sizes))(
-        partial, x._view(0, (*sizes, n), (*x_lead, step))
-    )
+    (_shifted_kernel if _narrow(x) else _means_kernel)(len(sizes))(partial, x._view(0, (*sizes, n), (*x_lead, step)))
     _combine_kernel(len(sizes), _narrow(x))(target, partial, n)
 
 

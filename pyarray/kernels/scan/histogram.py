@@ -45,9 +45,7 @@ _BINNINGS = {
 }
 
 
-def count_into(
-    out: ndarray, x: ndarray, binning: str, edges: ndarray, scale: float, weights: ndarray | None
-) -> None:
+def count_into(out: ndarray, x: ndarray, binning: str, edges: ndarray, scale: float, weights: ndarray | None) -> None:
     """`out[k]` = the number of elements of the 1-D array `x` in bin k, or the sum of their `weights`. `binning`:
     "value": an element is its bin; else bin k is between `edges[k]` and `edges[k + 1]`, which are evenly
     spaced, `scale` bins per unit ("even"), or not ("edges")."""

@@ -44,9 +44,7 @@ def nonzero(a: ndarray) -> tuple[ndarray, ...]:
     Raises `ValueError` for a 0-d array.
     """
     if not a._shape:
-        raise ValueError(
-            "nonzero() takes an array of 1 or more dimensions, got a 0-d array; use a.reshape(1)"
-        )
+        raise ValueError("nonzero() takes an array of 1 or more dimensions, got a 0-d array; use a.reshape(1)")
     return positions(a, a._shape)
 
 

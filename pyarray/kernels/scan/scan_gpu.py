@@ -77,9 +77,7 @@ def count(flat: ndarray, test: str = "true") -> ndarray:
     return counts
 
 
-def positions_into(
-    out: ndarray, flat: ndarray, counts: ndarray, sizes: Sequence[int], test: str = "true"
-) -> None:
+def positions_into(out: ndarray, flat: ndarray, counts: ndarray, sizes: Sequence[int], test: str = "true") -> None:
     """The positions of the elements that pass the test: a row of `out` per axis of an array of `sizes`."""
     segments, length = _segments(flat._size, TRUTHS, SEGMENTS)
     key = flat._dtype.name, test, None, len(sizes)

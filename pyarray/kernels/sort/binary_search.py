@@ -82,9 +82,7 @@ def _search_kernel(kind: str, side: str, found: bool) -> jit.kernel.Kernel:
             left -= half
         out[t] = {result}
 """
-    return jit.kernel.from_text(
-        "search", text, {"int64": int64, "real": kernel_math.real, "imag": kernel_math.imag}
-    )
+    return jit.kernel.from_text("search", text, {"int64": int64, "real": kernel_math.real, "imag": kernel_math.imag})
 
 
 def edges(x: ndarray, equal_nan: bool) -> ndarray:

@@ -91,9 +91,7 @@ def _program(itemsize: int, target: str, debug: bool) -> lang.pipeline.Program:
     sites += [lang.bounds_checks.Site("index", loc, "sort", ("x",), axis, 2) for axis in range(2)]
     directions = {"out": "OUT", "x": "IN", "tmp": "INOUT", "places": "OUT"}
     text = _text(itemsize, params, debug)
-    return lang.pipeline.Program(
-        "sort", text, (KernelStep("kernel_sort"),), tuple(params), directions, tuple(sites)
-    )
+    return lang.pipeline.Program("sort", text, (KernelStep("kernel_sort"),), tuple(params), directions, tuple(sites))
 
 
 def _text(itemsize: int, params: Any, debug: bool) -> str:

@@ -123,23 +123,17 @@ def _program(config: _Config, target: str, debug: bool) -> lang.pipeline.Program
     return lang.pipeline.Program("sort", text, steps, tuple(params), directions, sites)
 
 
-def _text(
-    config: _Config, params: Any, arrays: tuple[str, ...], debug: bool
-) -> tuple[str, tuple[KernelStep, ...]]:
+def _text(config: _Config, params: Any, arrays: tuple[str, ...], debug: bool) -> tuple[str, tuple[KernelStep, ...]]:
     """The text, and its kernels in the order in which they are launched."""
     fields = config.order._asdict().items()
-    defines = {
-        f"PA_S_{name.upper()}": f"((PA_S_KEY){value:#x}ull)" for name, value in fields if name != "zero"
-    }
+    defines = {f"PA_S_{name.upper()}": f"((PA_S_KEY){value:#x}ull)" for name, value in fields if name != "zero"}
     defines |= {"PA_S_KEY": _WORDS[config.word].ctype, "PA_S_ITEMS": str(config.items)}
     flags = {"POSITIONS": config.positions, "ROWS": config.rows, "CARRY": config.carry, "WIDE": config.wide}
     flags["MATCH"] = not config.rows and config.word <= 4  # a block has 48 KiB of shared memory
     defines |= {f"PA_S_{name}": str(int(flag)) for name, flag in flags.items()}
     size = len(_SIZES) + 4 * (2 + debug) + 1 + debug  # the slot with the size of `work`
     blocks = 3 if config.rows else 4 if config.word <= 4 else 1  # of a processor at the same time
-    grids = (
-        {"rows": 0} if config.rows else {"clear": size, "count": 1, "plan": 2, "pass": 0}
-    )  # slots of sizes
+    grids = {"rows": 0} if config.rows else {"clear": size, "count": 1, "plan": 2, "pass": 0}  # slots of sizes
     body = "".join(f"    g.{name} = s->{name};\n" for name in ("rows", "n", "tiles", "parts"))
     for site, name in enumerate(arrays):
         cast = f"(decltype(g.{name}.data))" if name in ("out", "places", "work") else ""

@@ -56,9 +56,7 @@ def row(
     ROWS.append(Row(name, draw, dtypes or dtypes_of(kinds), close, mine, other, shares, few, there))
 
 
-def rows(
-    names: str, draw: Callable[[Draw], Arguments], kinds: str = "biufc", close: str = "exact", **how: Any
-) -> None:
+def rows(names: str, draw: Callable[[Draw], Arguments], kinds: str = "biufc", close: str = "exact", **how: Any) -> None:
     """`row` for each of several names."""
     for name in names.split():
         row(name, draw, kinds, close, **how)

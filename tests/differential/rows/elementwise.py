@@ -24,9 +24,7 @@ def unary(values: str = "any", out: str = "same") -> Callable[[Draw], Arguments]
     def draw(d: Draw) -> Arguments:
         x = d.array(d.shape(), values=values)
         if out and d.chance(0.2) and x.shape:
-            return (x,), {
-                "out": d.array(x.shape, "bool" if out == "bool" else None, values, write=True, ours=True)
-            }
+            return (x,), {"out": d.array(x.shape, "bool" if out == "bool" else None, values, write=True, ours=True)}
         return (x,), {}
 
     return draw

@@ -52,9 +52,7 @@ _REASONS = {
         "ndarray.subview ndarray.view ndarray.flat ndarray.resize ndarray.T ndarray.mT ndarray.real "
         "ndarray.imag asfortranarray tril_indices_from triu_indices_from diag_indices_from"
     ),
-    "is ill-conditioned where signs of zero or roots decide, tested by its inverse": (
-        "roots poly polydiv polyfit"
-    ),
+    "is ill-conditioned where signs of zero or roots decide, tested by its inverse": ("roots poly polydiv polyfit"),
     "gives a plan and no values": "einsum_path",
     "is a synonym that shares its code": "in1d row_stack ndarray.ptp",
 }

@@ -25,9 +25,7 @@ def into(count: int, values: str, dtypes: tuple[str, ...] = _STORED) -> Callable
 
     def draw(d: Draw) -> Arguments:
         shape = d.shape()
-        operands = [
-            d.array(shape if d.chance(0.6) else d.broadcastable(shape), values=values) for _ in range(count)
-        ]
+        operands = [d.array(shape if d.chance(0.6) else d.broadcastable(shape), values=values) for _ in range(count)]
         whole = np.broadcast_shapes(*(x.shape for x in operands))
         whole = shape if d.chance(0.3) else whole
         whole = (2, *whole) if d.chance(0.1) else whole
@@ -142,9 +140,7 @@ for _name in ("zeros_like", "ones_like"):
 def _reshape(d: Draw) -> Arguments:
     shape = d.shape(empty=False)
     size = int(np.prod(shape))
-    target = d.one_of(
-        [(-1,), (size,), (size, 1), *[(n, size // n) for n in (2, 3) if not size % n], shape[::-1]]
-    )
+    target = d.one_of([(-1,), (size,), (size, 1), *[(n, size // n) for n in (2, 3) if not size % n], shape[::-1]])
     return (d.array(shape, ours=True), target), {"order": d.one_of("CFA")}
 
 
@@ -216,9 +212,7 @@ def _delete(d: Draw) -> Arguments:
     shape = d.shape(1, 3, empty=False)
     axis = d.axis(shape)
     n = shape[axis]
-    places = d.one_of(
-        (d.integer(-n, n - 1), [d.integer(0, n - 1), d.integer(-n, n - 1)], slice(None, None, -2))
-    )
+    places = d.one_of((d.integer(-n, n - 1), [d.integer(0, n - 1), d.integer(-n, n - 1)], slice(None, None, -2)))
     return (d.array(shape), places), {"axis": axis}
 
 
@@ -231,11 +225,7 @@ def _append(d: Draw) -> Arguments:
 @drawn("diff", "iuf", "sum")
 def _diff(d: Draw) -> Arguments:
     shape = d.shape(1)
-    ends = {
-        name: d.one_of((1, d.array(shape, values="finite")))
-        for name in ("prepend", "append")
-        if d.chance(0.6)
-    }
+    ends = {name: d.one_of((1, d.array(shape, values="finite"))) for name in ("prepend", "append") if d.chance(0.6)}
     return (d.array(shape, values="finite"),), {"axis": -1, "n": d.integer(0, 3)} | ends
 
 

@@ -139,17 +139,13 @@ row(
 )
 row(
     "matvec",
-    _sized(
-        lambda d, k: ((d.array((d.integer(1, 9), k), values="finite"), d.array((k,), values="finite")), {})
-    ),
+    _sized(lambda d, k: ((d.array((d.integer(1, 9), k), values="finite"), d.array((k,), values="finite")), {})),
     "f",
     "square",
 )
 row(
     "vecmat",
-    _sized(
-        lambda d, k: ((d.array((k,), values="finite"), d.array((k, d.integer(1, 9)), values="finite")), {})
-    ),
+    _sized(lambda d, k: ((d.array((k,), values="finite"), d.array((k, d.integer(1, 9)), values="finite")), {})),
     "f",
     "square",
 )
@@ -229,9 +225,7 @@ def _symmetric(x: Any) -> Any:
     return x + x.conj().T
 
 
-def on(
-    name: str, prepare: Callable[[Any], Any], read: Callable[..., Any] = lambda found: found
-) -> dict[str, Any]:
+def on(name: str, prepare: Callable[[Any], Any], read: Callable[..., Any] = lambda found: found) -> dict[str, Any]:
     """Both sides of a function of a prepared matrix, of whose result `read` is compared."""
     get = operator.attrgetter(name)
     return {

@@ -44,9 +44,7 @@ def _fold(names: str, values: str) -> Callable[[Draw], Arguments]:
     def draw(d: Draw) -> Arguments:
         name = d.one_of(names.split())
         how = "where" if name in _INITIAL or name.startswith("logical_a") else ""
-        args, options = total(
-            values, how, _INITIAL.get(name, ()), axes=name not in _ONE_AXIS, empty=d.chance(0.3)
-        )(d)
+        args, options = total(values, how, _INITIAL.get(name, ()), axes=name not in _ONE_AXIS, empty=d.chance(0.3))(d)
         if options["axis"] is None and (name in _ONE_AXIS or d.chance(0.3)):
             del options["axis"]
         return (name, *args), options

@@ -111,9 +111,7 @@ def _broadcast_arrays(d: Draw) -> Arguments:
     return (d.array(shape), d.array(d.broadcastable(shape))), {}
 
 
-row(
-    "meshgrid", lambda d: ((d.array(d.shape(1, 1)), d.array(d.shape(1, 1))), d.options(indexing=("xy", "ij")))
-)
+row("meshgrid", lambda d: ((d.array(d.shape(1, 1)), d.array(d.shape(1, 1))), d.options(indexing=("xy", "ij"))))
 row(
     "ix_",
     lambda d: (
