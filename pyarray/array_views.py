@@ -99,7 +99,11 @@ def flatten(a: ndarray, order: str = "C") -> ndarray:
 
 def ordered(a: ndarray, order: str) -> Any:
     """The view of `a` whose elements in C order are those of `a` in the memory order "C", "F", "A" or "K"."""
-    return a if order == "C" else a.transpose(shapes.axis_order(a._shape, a._strides, a._dtype.itemsize, order))
+    if order == "C":
+        return a
+    if order == "K":
+        return a.transpose(shapes.iteration_order(a._shape, a._strides))
+    return a.transpose(shapes.axis_order(a._shape, a._strides, a._dtype.itemsize, order))
 
 
 def lay_out(a: ndarray, order: str, like: Any = None) -> Any:

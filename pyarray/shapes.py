@@ -148,6 +148,28 @@ def axis_order(shape: Sequence[int], strides: Sequence[int], itemsize: int, orde
     return axes[::-1] if order == "F" else axes
 
 
+def iteration_order(shape: Sequence[int], strides: Sequence[int]) -> Ints:
+    """The axes, the slowest first, in which NumPy's iterators walk an array in the order "K": by their strides,
+    whatever the sign. Axes that repeat an element (stride 0) or have one only stay where they are.
+
+    >>> iteration_order((2, 3, 4), (8, 0, 16))
+    (2, 1, 0)
+    >>> iteration_order((2, 3), (0, 8))
+    (0, 1)
+    """
+    steps = [abs(stride) if n > 1 else 0 for n, stride in zip(shape, strides, strict=True)]
+    order: list[int] = []  # the fastest first
+    for axis in reversed(range(len(steps))):
+        at = len(order)
+        for k in reversed(range(len(order))):
+            if steps[axis] and steps[order[k]]:
+                if steps[order[k]] <= steps[axis]:
+                    break
+                at = k
+        order.insert(at, axis)
+    return tuple(reversed(order))
+
+
 def is_contiguous(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bool:
     """Whether the elements follow each other in C order without gaps; always so for 0 or 1 elements."""
     step, contiguous = itemsize, True

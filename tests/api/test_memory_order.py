@@ -1,5 +1,6 @@
 """Where elements lie: the memory order of what NumPy promises one for, and what is a view."""
 
+import itertools
 import numpy as np
 import pytest
 from hypothesis import given
@@ -102,3 +103,15 @@ def test_orders_inside_fuse():
     np.testing.assert_array_equal(pa.asnumpy(wave(pa.asarray(x))), (x + 1).ravel("F") * 2)
     with pytest.raises(pa.CompileError, match=r"order='A' goes by strides.* write order='C' or order='F'"):
         pa.fuse(lambda v: (v + 1).ravel("A"))(pa.asarray(x))
+
+
+def test_axes_that_repeat_an_element_stay_where_they_are(device):
+    memory = np.arange(200, dtype=np.int32)
+    whole = pa.asarray(memory, device=device)
+    for shape in ((3, 2, 4), (1, 3, 4)):
+        for steps in itertools.product((0, 1, 5, 17, -5), repeat=3):
+            strides = [4 * step for step in steps]
+            x = np.lib.stride_tricks.as_strided(memory[100:], shape, strides)
+            a = pa.lib.stride_tricks.as_strided(whole[100:], shape, strides)
+            np.testing.assert_array_equal(pa.asnumpy(a.flatten("K")), x.flatten("K"))
+            np.testing.assert_array_equal(pa.asnumpy(a.ravel("K")), x.ravel("K"))
