@@ -1,4 +1,4 @@
-"""Registers the plug-ins: which one is imported and called when which library's module is."""
+"""Registers plug-ins of other libraries: each is imported and called once its library's module is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places in the user's source."""
+"""Source locations in the user's code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The library of a GPU's vendor computes: docs/design/libraries.md."""
+"""Calls of the GPU vendor's libraries, as docs/design/libraries.md says."""
 
 from __future__ import annotations
 
