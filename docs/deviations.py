@@ -96,6 +96,12 @@ DEVIATIONS = (
         (("round", "raises", "all integers"),),
     ),
     Deviation(
+        "`i0` of float16 beyond 11.08",
+        "infinite: its steps are rounded to float16, and `exp` overflows",
+        "the number, up to 65504",
+        _each("i0", "values memory", "half"),
+    ),
+    Deviation(
         "`place` with values that lie in the array itself",
         "reads values that it has just written",
         "the values before the call",

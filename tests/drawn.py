@@ -7,14 +7,20 @@ import contextlib
 import faulthandler
 import multiprocessing
 import os
+import resource
+import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PYARRAY_NUM_THREADS")
+_doing: int | None = None  # the file of what this process does now
 
 
 def arguments(program: str, doc: str | None, counted: str, count: int) -> argparse.ArgumentParser:
@@ -66,15 +72,33 @@ def spread(
     return found
 
 
+def at(what: str) -> None:
+    """Say what this process does now: the parent prints it should the process be killed."""
+    if _doing is not None:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        os.pwrite(_doing, f"{what}, at most {peak:.0f} MiB".ljust(200).encode(), 0)
+
+
+def _begin(folder: str) -> None:
+    global _doing
+    faulthandler.enable()
+    _doing = os.open(Path(folder) / str(os.getpid()), os.O_WRONLY | os.O_CREAT, 0o600)
+
+
 @contextlib.contextmanager
 def _reports(check: Callable[[Any], Any], parts: Sequence[Any], processes: int) -> Iterator[Iterator[Any]]:
     if processes <= 1:
         yield map(check, parts)
         return
     os.environ.update(dict.fromkeys(_THREADS, "1"))  # this process computes nothing
-    # Not by fork: that copies a process in which torch has threads, or a GPU. One that crashes says where.
-    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), initializer=faulthandler.enable)
-    try:
-        yield (done.result() for done in as_completed([pool.submit(check, x) for x in parts]))
-    finally:
-        pool.shutdown(cancel_futures=True)
+    with tempfile.TemporaryDirectory() as folder:
+        # Not by fork: that copies a process in which torch has threads, or a GPU. One that crashes says where.
+        pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _begin, (folder,))
+        try:
+            yield (done.result() for done in as_completed([pool.submit(check, x) for x in parts]))
+        except BrokenProcessPool:
+            for path in Path(folder).iterdir():
+                print(f"process {path.name}: {path.read_text().strip()}", file=sys.stderr)
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)

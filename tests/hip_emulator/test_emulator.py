@@ -299,13 +299,17 @@ def test_processes_and_threads_compile_at_once(emulator, tmp_path):
         use_emulator()
         os.environ["HIP_EMULATOR_CACHE"] = {str(tmp_path)!r}
         from pyarray.driver.base import get_device
-        driver, together = get_device("hip:0").driver, threading.Barrier(4, timeout=20)
+        driver, together = get_device("hip:0").driver, threading.Barrier(4)
         def load(thread):
             for k in 0, 1, thread + 2:
                 text = f'extern "C" __global__ void only_{{k}}(int *v) {{{{ *v = {{k}}; }}}}'
                 together.wait()
-                module = driver.load(driver.compiler().compile(text))
-                driver.symbol(module, f"only_{{k}}")
+                try:
+                    module = driver.load(driver.compiler().compile(text))
+                    driver.symbol(module, f"only_{{k}}")
+                except BaseException:
+                    together.abort()  # the others would wait for ever
+                    raise
         with ThreadPoolExecutor(4) as threads:
             list(threads.map(load, range(4)))
     """

@@ -18,6 +18,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from pyarray.torch.backend import compile_graph, pyarray
 from pyarray.torch.decompositions import decompositions
 from pyarray.torch.sizes import expressions
+from tests.drawn import at
 
 from .compare import changes, difference
 from .draw import SYMBOLS, Drawing, Graph, finish
@@ -49,6 +50,7 @@ def check(
         sizes, dynamo_too = _sizes(rng), rng.random() < dynamo
         graph = draw(rng, sizes, device, WITH_CHANGES if dynamo_too else STEPS)
         report.graphs += 1
+        at(f"graph {number}")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -235,14 +237,22 @@ def _through_dynamo(graph: Graph, sizes: dict[str, int], rng: random.Random, dev
             lines = []
         if way == "trained" and not lines and not graph.changed:
             lines += gradients(graph, some, module, compiled, device)
+            if lines and not gradients(graph, some, _aot(module), compiled, device):
+                report.skipped["torch's aot_eager has these gradients, too"] += 1
+                lines = []
     report.traces += 1
     return lines
 
 
-def _in_aot(module: Any, graph: Graph, sizes: dict[str, int], device: str) -> bool:
-    """Whether torch's own backend, which changes nothing about a graph, differs as well."""
+def _aot(module: Any) -> Callable[..., Any]:
+    """Through torch's own backend, which changes nothing about a graph."""
     torch._dynamo.reset()
-    compiled = torch.compile(module, backend="aot_eager", dynamic=True)
+    return torch.compile(module, backend="aot_eager", dynamic=True)
+
+
+def _in_aot(module: Any, graph: Graph, sizes: dict[str, int], device: str) -> bool:
+    """Whether torch's own backend differs as well."""
+    compiled = _aot(module)
     return bool(_compared(graph, sizes, lambda given: compiled(*given), device))
 
 
