@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .ir import Static
+from . import ir
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def transform(path: str, value: Any, change: Callable[[str, Any], Any]) -> Any:
 
 def skeleton(value: Any) -> Any:
     """The structure alone: None for each leaf that lives in a variable, `Static`s as they are."""
-    return transform("", value, lambda _, leaf: leaf if isinstance(leaf, Static) else None)
+    return transform("", value, lambda _, leaf: leaf if isinstance(leaf, ir.Static) else None)
 
 
 def key(kind: Any) -> Any:
@@ -81,4 +81,4 @@ def key(kind: Any) -> Any:
         return (kind.kind, kind.names, kind.whole, *map(key, kind.items))
     if isinstance(kind, tuple):
         return (tuple, *map(key, kind))
-    return kind.key() if isinstance(kind, Static) else kind
+    return kind.key() if isinstance(kind, ir.Static) else kind

@@ -9,28 +9,9 @@ from dataclasses import dataclass, replace
 from types import NoneType
 from typing import Any
 
+from . import ir
 from .bounds_elimination import proven_sites
 from .directions import bases_of, result_bases, view_bases
-from .ir import (
-    ArrayType,
-    Atomic,
-    Cast,
-    Const,
-    For,
-    Function,
-    Invoke,
-    Let,
-    Load,
-    Loc,
-    Local,
-    Reshape,
-    Select,
-    Slice,
-    Store,
-    SubView,
-    Tree,
-    rewrite,
-)
 from .loop_extents import extents
 
 
@@ -42,7 +23,7 @@ class Site:
     `unsigned`: the index was a uint64, which the record holds as an int64."""
 
     kind: str
-    loc: Loc
+    loc: ir.Loc
     function: str
     argument: tuple[str, ...] = ()
     axis: int | None = None
@@ -53,17 +34,17 @@ class Site:
     unsigned: bool = False
 
 
-def insert_checks(tree: Tree) -> tuple[Tree, tuple[Site, ...]]:
+def insert_checks(tree: ir.Tree) -> tuple[ir.Tree, tuple[Site, ...]]:
     """The tree with `site` set on each call, and on each access and on what is tested of each loop if it
     isn't proven, and the sites by number."""
     sites: list[Site] = []
     by_symbol, results = {f.symbol: f for f in tree.functions}, result_bases(tree)
     functions = tuple(_numbered(f, by_symbol, results, sites) for f in tree.functions)
-    numbered = Tree(_numbered(tree.kernel, by_symbol, results, sites), functions)
+    numbered = ir.Tree(_numbered(tree.kernel, by_symbol, results, sites), functions)
     return _drop_proven(numbered, sites, proven_sites(numbered))
 
 
-def _drop_proven(tree: Tree, sites: list[Site], proven_sites: frozenset[int]) -> tuple[Tree, tuple[Site, ...]]:
+def _drop_proven(tree: ir.Tree, sites: list[Site], proven_sites: frozenset[int]) -> tuple[ir.Tree, tuple[Site, ...]]:
     """The tree without the proven sites, the others numbered anew."""
     remaining: list[Site] = []
 
@@ -77,31 +58,31 @@ def _drop_proven(tree: Tree, sites: list[Site], proven_sites: frozenset[int]) ->
         remaining.extend(sites[old : old + _site_count(node)])
         return replace(node, site=new)
 
-    functions = tuple(replace(f, body=tuple(rewrite(s, change) for s in f.body)) for f in tree.functions)
-    body = tuple(rewrite(s, change) for s in tree.kernel.body)
-    return Tree(replace(tree.kernel, body=body), functions), tuple(remaining)
+    functions = tuple(replace(f, body=tuple(ir.rewrite(s, change) for s in f.body)) for f in tree.functions)
+    body = tuple(ir.rewrite(s, change) for s in tree.kernel.body)
+    return ir.Tree(replace(tree.kernel, body=body), functions), tuple(remaining)
 
 
 def _site_count(node: Any) -> int:
     """How many sites it has: one for each axis that is tested."""
-    if isinstance(node, (Load, Store, Atomic)):
+    if isinstance(node, (ir.Load, ir.Store, ir.Atomic)):
         return len(node.index)
-    return len(node.parts) if isinstance(node, Slice) else 1
+    return len(node.parts) if isinstance(node, ir.Slice) else 1
 
 
 def _numbered(
-    function: Function, functions: dict[str, Function], results: dict[str, frozenset[int]], sites: list[Site]
-) -> Function:
+    function: ir.Function, functions: dict[str, ir.Function], results: dict[str, frozenset[int]], sites: list[Site]
+) -> ir.Function:
     roots = view_bases(function, results)
     launched = {found.loop for found in extents(function)}
 
     def view_of(array: Any) -> str | None:
         """`Site.view` of an array: its axes are then not those of the argument."""
-        if isinstance(array, Let):
+        if isinstance(array, ir.Let):
             return view_of(array.body)
-        if isinstance(array, Select):
+        if isinstance(array, ir.Select):
             return None if view_of(array.a) is view_of(array.b) is None else ""
-        if not isinstance(array, Local):
+        if not isinstance(array, ir.Local):
             return ""
         if array.name not in roots:
             return None
@@ -113,41 +94,41 @@ def _numbered(
     def number(node: Any, kind: str, index: tuple[Any, ...] = (None,)) -> int:
         first, array, view = len(sites), names_of(node.array), view_of(node.array)
         for axis, part in enumerate(index):
-            unsigned = isinstance(part, Cast) and part.a.type.dtype.name == "uint64"
+            unsigned = isinstance(part, ir.Cast) and part.a.type.dtype.name == "uint64"
             ndim = node.array.type.ndim
             sites.append(Site(kind, node.loc, function.name, array, axis, ndim, view=view, unsigned=unsigned))
         return first
 
     def change(node: Any) -> Any:
-        if isinstance(node, (Load, Store, Atomic)):
+        if isinstance(node, (ir.Load, ir.Store, ir.Atomic)):
             return replace(node, site=number(node, "index", node.index)) if node.index else node
-        if isinstance(node, Slice):
+        if isinstance(node, ir.Slice):
             return replace(node, site=number(node, "slice", node.parts))
-        if isinstance(node, SubView):
+        if isinstance(node, ir.SubView):
             return replace(node, site=number(node, "subview"))
-        if isinstance(node, Reshape):
+        if isinstance(node, ir.Reshape):
             return replace(node, site=number(node, "shape"))
-        if isinstance(node, For):
+        if isinstance(node, ir.For):
             kind = _loop_check(node, launched)
             if kind is None:
                 return node
             sites.append(Site(kind, node.loc, function.name))
             return replace(node, site=len(sites) - 1)
-        if isinstance(node, Invoke):
+        if isinstance(node, ir.Invoke):
             callee = functions[node.function]
             pairs = zip(callee.params, node.args, strict=True)
-            arrays = [(name, a) for (name, kind), a in pairs if isinstance(kind, ArrayType)]
+            arrays = [(name, a) for (name, kind), a in pairs if isinstance(kind, ir.ArrayType)]
             names = tuple((name, names_of(a)) for name, a in arrays)
             views = tuple((name, view_of(a)) for name, a in arrays)
             sites.append(Site("call", node.loc, function.name, roots=names, views=views))
             return replace(node, site=len(sites) - 1)
         return node
 
-    return replace(function, body=tuple(rewrite(s, change) for s in function.body))
+    return replace(function, body=tuple(ir.rewrite(s, change) for s in function.body))
 
 
-def _loop_check(node: For, launched: set[int]) -> str | None:
+def _loop_check(node: ir.For, launched: set[int]) -> str | None:
     """What is tested of a loop; the launch tests the sizes of the loops `launched`."""
     if len(node.ranges) != 1:  # several have no steps
         return None if node.loop is None or node.loop in launched else "sizes"
-    return None if isinstance(node.ranges[0].step, (Const, NoneType)) else "step"
+    return None if isinstance(node.ranges[0].step, (ir.Const, NoneType)) else "step"

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from . import ir
 from .interval_analysis import (
     Bounds,
     InRange,
@@ -22,7 +23,6 @@ from .interval_analysis import (
     Test,
     unknown_variables,
 )
-from .ir import Binary, Const, Function, If, Invoke, Range, Size, Slice, Tree
 from .parse import FunctionSource
 from .specializations import Specializations
 
@@ -155,7 +155,7 @@ class SymbolicDomain:
         return index.low.natural() and extent.low.plus(index.high, -1).plus(Affine(-1)).natural()
 
 
-def proven_sites(tree: Tree) -> frozenset[int]:
+def proven_sites(tree: ir.Tree) -> frozenset[int]:
     """Sites whose tests hold in every launch."""
     found: set[int] = set()
     for function in (*tree.functions, tree.kernel):
@@ -163,7 +163,7 @@ def proven_sites(tree: Tree) -> frozenset[int]:
     return frozenset(found)
 
 
-def _proven_in(function: Function) -> set[int]:
+def _proven_in(function: ir.Function) -> set[int]:
     domain = SymbolicDomain()
     env = unknown_variables(function, lambda _: None, lambda _name, _axis: domain.new_size())
     analysis = IntervalAnalysis(domain, env, _unknown_call)
@@ -181,7 +181,7 @@ class _ConstantIndexCheck(IntervalAnalysis):
         self.symbolic, self.depth = domain, 0
 
     def test(self, node: Any, tests: list[Test]) -> bool:
-        parts = [p for p in node.parts if not isinstance(p, Range)] if isinstance(node, Slice) else None
+        parts = [p for p in node.parts if not isinstance(p, ir.Range)] if isinstance(node, ir.Slice) else None
         inside = [t for t in tests if isinstance(t, InRange)]
         for index, test in zip(parts if parts is not None else getattr(node, "index", ()), inside, strict=True):
             if self.violation is None and not self.depth and _constant(index) and test.index and test.extent:
@@ -192,7 +192,7 @@ class _ConstantIndexCheck(IntervalAnalysis):
                     self.violation = node, index, at_most or 0
         return not tests
 
-    def branches(self, s: If) -> bool:
+    def branches(self, s: ir.If) -> bool:
         self.depth += 1
         try:
             return super().branches(s)
@@ -209,12 +209,12 @@ class _ConstantIndexCheck(IntervalAnalysis):
 
 def _constant(index: Any) -> bool:
     """A number in the source, or one that counts from the end."""
-    from_end = isinstance(index, Binary) and isinstance(index.a, Size) and isinstance(index.b, Const)
-    return isinstance(index, Const) or from_end
+    from_end = isinstance(index, ir.Binary) and isinstance(index.a, ir.Size) and isinstance(index.b, ir.Const)
+    return isinstance(index, ir.Const) or from_end
 
 
 def reject_constant_indices(
-    tree: Tree, specs: Mapping[str, Specializations], sources: Mapping[str, FunctionSource]
+    tree: ir.Tree, specs: Mapping[str, Specializations], sources: Mapping[str, FunctionSource]
 ) -> None:
     """Raises `CompileError` at a constant index that is out of range for every array of these types and specializations
     through."""
@@ -231,10 +231,10 @@ def reject_constant_indices(
         analysis.block(function.body)
         if analysis.violation is not None:
             node, index, at_most = analysis.violation
-            shown = index.value if isinstance(index, Const) else index.b.value
+            shown = index.value if isinstance(index, ir.Const) else index.b.value
             what = f"index {shown} is out of range: this axis has {at_most} element{'s' * (at_most != 1)} at most"
             sources[function.symbol].fail(node.loc, what)
 
 
-def _unknown_call(call: Invoke, args: list[Any]) -> tuple[bool, Any]:
+def _unknown_call(call: ir.Invoke, args: list[Any]) -> tuple[bool, Any]:
     return False, None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .ir import For, Invoke, Load, Local, Stmt, assigned, walk
+from . import ir
 
 
-def loop_nest(loop: For) -> tuple[For, ...]:
+def loop_nest(loop: ir.For) -> tuple[ir.For, ...]:
     """An unordered loop and those in it, outermost first, down to the first body that is more."""
     found = [loop]
     while loop.unordered and (inner := sole_inner_loop(found[-1].body)) is not None:
@@ -13,15 +13,15 @@ def loop_nest(loop: For) -> tuple[For, ...]:
     return tuple(found)
 
 
-def sole_inner_loop(body: tuple[Stmt, ...]) -> For | None:
+def sole_inner_loop(body: tuple[ir.Stmt, ...]) -> ir.For | None:
     """The unordered loop that a body consists of."""
-    return body[0] if len(body) == 1 and isinstance(body[0], For) and body[0].unordered else None
+    return body[0] if len(body) == 1 and isinstance(body[0], ir.For) and body[0].unordered else None
 
 
-def is_collapsible(loops: tuple[For, ...]) -> bool:
+def is_collapsible(loops: tuple[ir.For, ...]) -> bool:
     """Whether the bounds of all loops of a nest are the same throughout."""
-    changing = {v for s in loops for v in s.variables} | assigned(*loops[-1].body)
+    changing = {v for s in loops for v in s.variables} | ir.assigned(*loops[-1].body)
     bounds = [x for s in loops for r in s.ranges for x in (r.start, r.stop) if x is not None]
-    nodes = [n for x in bounds for n in walk(x)]
-    names = {n.name for n in nodes if isinstance(n, Local)}
-    return not names & changing and not any(isinstance(n, (Load, Invoke)) for n in nodes)
+    nodes = [n for x in bounds for n in ir.walk(x)]
+    names = {n.name for n in nodes if isinstance(n, ir.Local)}
+    return not names & changing and not any(isinstance(n, (ir.Load, ir.Invoke)) for n in nodes)

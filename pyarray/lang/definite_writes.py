@@ -11,32 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from .ir import (
-    ArrayType,
-    Assign,
-    Atomic,
-    Break,
-    Const,
-    Continue,
-    For,
-    Function,
-    If,
-    Invoke,
-    Let,
-    Load,
-    Local,
-    Logic,
-    Range,
-    Return,
-    Select,
-    Size,
-    Slice,
-    Stmt,
-    Store,
-    While,
-    children,
-    walk,
-)
+from . import ir
 
 ALL = "*"
 Index = tuple[Any, ...]  # per axis of a parameter: ALL, the name of a variable, a number, or an `Axis` of a view
@@ -63,7 +38,7 @@ class DefiniteWrites:
 
 
 def definite_writes(
-    function: Function, callees: dict[str, DefiniteWrites], bases: Callable[[Any], Iterable[str]]
+    function: ir.Function, callees: dict[str, DefiniteWrites], bases: Callable[[Any], Iterable[str]]
 ) -> DefiniteWrites:
     """`callees` by symbol; `bases(expr)` gives the parameters that an array may be a view of."""
     analysis = _Analysis(function, callees, bases)
@@ -74,57 +49,59 @@ def definite_writes(
 
 
 class _Analysis:
-    def __init__(self, function: Function, callees: dict[str, DefiniteWrites], bases: Callable[[Any], Iterable[str]]):
+    def __init__(
+        self, function: ir.Function, callees: dict[str, DefiniteWrites], bases: Callable[[Any], Iterable[str]]
+    ):
         self.callees, self.bases = callees, bases
         self.read_early: set[str] = set()
         self.returns: list[State] = []
         self.loop_exits: list[tuple[list[State], list[State]]] = []  # per loop: states at break, at continue
-        nodes = [n for s in function.body for n in walk(s)]
-        sets = Counter(n.name for n in nodes if isinstance(n, (Assign, Let)))
-        self.values = {n.name: n.value for n in nodes if isinstance(n, (Assign, Let)) and sets[n.name] == 1}
+        nodes = [n for s in function.body for n in ir.walk(s)]
+        sets = Counter(n.name for n in nodes if isinstance(n, (ir.Assign, ir.Let)))
+        self.values = {n.name: n.value for n in nodes if isinstance(n, (ir.Assign, ir.Let)) and sets[n.name] == 1}
         params = {n for n, _ in function.params}
-        self.fixed = {v for n in nodes if isinstance(n, For) for v in n.variables} | params - set(sets)
+        self.fixed = {v for n in nodes if isinstance(n, ir.For) for v in n.variables} | params - set(sets)
 
     # ---- arrays and indices
 
     def base_index(self, array: Any) -> tuple[str, Index] | None:
         """The parameter that the array is a view of, and per axis of it what is fixed and what is whole."""
-        if isinstance(array, Local):
+        if isinstance(array, ir.Local):
             value = self.values.get(array.name)
             if value is not None:
                 return self.base_index(value)
             if array.name not in self.fixed:
                 return None
             return array.name, tuple(Axis(k) for k in range(array.type.ndim))
-        if not isinstance(array, Slice) or array.transposed:
+        if not isinstance(array, ir.Slice) or array.transposed:
             return None
         base = self.base_index(array.array)
         if base is None:
             return None
         items: list[Any] = []
         for part in array.parts:
-            is_full = isinstance(part, Range) and part.start is part.stop is part.step is None
+            is_full = isinstance(part, ir.Range) and part.start is part.stop is part.step is None
             items.append(Axis(sum(isinstance(i, Axis) for i in items)) if is_full else self.index(part))
         return _compose(base, items)
 
     def index(self, part: Any) -> Any:
         """A variable that is never reassigned, or a number; None for others."""
-        if isinstance(part, Local) and part.name in self.fixed:
+        if isinstance(part, ir.Local) and part.name in self.fixed:
             return part.name
-        return part.value if isinstance(part, Const) and part.value >= 0 else None
+        return part.value if isinstance(part, ir.Const) and part.value >= 0 else None
 
     def element(self, array: Any, index: Iterable[Any]) -> tuple[str, Index] | None:
         base = self.base_index(array)
         return None if base is None else _compose(base, [self.index(i) for i in index])
 
-    def axes(self, range_: Range) -> set[tuple[str, int]]:
+    def axes(self, range_: ir.Range) -> set[tuple[str, int]]:
         """Axes that the range runs over, all of them."""
         stop, first, step = range_.stop, range_.start, range_.step
-        if isinstance(stop, Local):
+        if isinstance(stop, ir.Local):
             stop = self.values.get(stop.name)
-        zero = first is None or (isinstance(first, Const) and first.value == 0)
-        one = step is None or (isinstance(step, Const) and step.value == 1)
-        if not isinstance(stop, Size) or not zero or not one:
+        zero = first is None or (isinstance(first, ir.Const) and first.value == 0)
+        one = step is None or (isinstance(step, ir.Const) and step.value == 1)
+        if not isinstance(stop, ir.Size) or not zero or not one:
             return set()
         found = self.base_index(stop.array)
         return set() if found is None else {(found[0], k) for k, i in enumerate(found[1]) if i == Axis(stop.axis)}
@@ -139,24 +116,24 @@ class _Analysis:
                 self.read_early.add(name)
 
     def expr(self, node: Any, state: State) -> None:
-        if isinstance(node, (Select, Logic)):
-            first, *others = children(node)
+        if isinstance(node, (ir.Select, ir.Logic)):
+            first, *others = ir.children(node)
             self.expr(first, state)
             for other in others:  # which may not be evaluated
                 self.expr(other, set(state))
             return
-        for child in children(node):
+        for child in ir.children(node):
             self.expr(child, state)
-        if isinstance(node, (Load, Atomic)):
+        if isinstance(node, (ir.Load, ir.Atomic)):
             self.read(node.array, node.index, state)
-        elif isinstance(node, Invoke):
+        elif isinstance(node, ir.Invoke):
             self.call(node, state)
 
-    def call(self, node: Invoke, state: State) -> None:
+    def call(self, node: ir.Invoke, state: State) -> None:
         callee = self.callees[node.function]
         args = dict(zip(callee.params, node.args, strict=True))
         for name in callee.read_early:
-            if isinstance(args[name].type, ArrayType):
+            if isinstance(args[name].type, ir.ArrayType):
                 self.read(args[name], [None] * args[name].type.ndim, state)
         for name, index in callee.written:
             base = self.base_index(args[name])
@@ -167,36 +144,36 @@ class _Analysis:
 
     # ---- statements
 
-    def block(self, statements: tuple[Stmt, ...], state: State) -> State | None:
+    def block(self, statements: tuple[ir.Stmt, ...], state: State) -> State | None:
         """What is written after them; None if their end is never reached."""
         for s in statements:
-            if isinstance(s, If):
+            if isinstance(s, ir.If):
                 self.expr(s.condition, state)
                 ends = [self.block(s.then, set(state)), self.block(s.orelse, set(state))]
                 reached = [end for end in ends if end is not None]
                 if not reached:
                     return None
                 state = set.intersection(*reached)
-            elif isinstance(s, For):
+            elif isinstance(s, ir.For):
                 state |= self.loop(s, state)
-            elif isinstance(s, While):
+            elif isinstance(s, ir.While):
                 self.expr(s.condition, state)
                 self.loop_exits.append(([], []))
                 self.block(s.body, set(state))
                 self.loop_exits.pop()
-            elif isinstance(s, (Break, Continue)):
-                self.loop_exits[-1][isinstance(s, Continue)].append(state)
+            elif isinstance(s, (ir.Break, ir.Continue)):
+                self.loop_exits[-1][isinstance(s, ir.Continue)].append(state)
                 return None
             else:
                 self.simple(s, state)
-                if isinstance(s, Return):
+                if isinstance(s, ir.Return):
                     self.returns.append(state)
                     return None
         return state
 
     def simple(self, s: Any, state: State) -> None:
-        if not isinstance(s, Store):
-            for child in children(s):
+        if not isinstance(s, ir.Store):
+            for child in ir.children(s):
                 self.expr(child, state)
             return
         for part in (s.value, s.array, *s.index):
@@ -205,7 +182,7 @@ class _Analysis:
         if found is not None:
             state.add(found)
 
-    def loop(self, s: For, state: State) -> State:
+    def loop(self, s: ir.For, state: State) -> State:
         for range_ in s.ranges:
             self.expr(range_, state)
         self.loop_exits.append(([], []))

@@ -13,21 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from .ir import (
-    Assign,
-    Binary,
-    Break,
-    Cast,
-    Const,
-    For,
-    Local,
-    Range,
-    Size,
-    While,
-    assigned,
-    children,
-    walk,
-)
+from . import ir
 
 _PLAIN = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%"}
 _SHORTEST_ROW = 8  # iterations of a row from which on it is as fast as a mask
@@ -152,7 +138,7 @@ class Split:
     remaining: str | None
 
 
-def find_split(loop: For, rows: bool = True) -> Split | str | None:
+def find_split(loop: ir.For, rows: bool = True) -> Split | str | None:
     """How the last variable of a loop is split; why it isn't; None where it isn't divided. `rows`: its
     iterations are to run in rows."""
     found = _Terms(loop)
@@ -198,22 +184,22 @@ def _covers(extent: Product, points: tuple[Product, ...]) -> bool:
     return extent == points[-1] or (cuts is not None and set(points) <= set(cuts))
 
 
-def _without_rows(loop: For) -> str | None:
+def _without_rows(loop: ir.For) -> str | None:
     """Why a loop can't, or needn't, run in rows."""
     if not unit_step(loop.ranges[-1]):
         return "the loop has a step"
-    nodes = [n for s in loop.body for n in walk(s)]
-    if any(isinstance(n, (For, While)) for n in nodes):
+    nodes = [n for s in loop.body for n in ir.walk(s)]
+    if any(isinstance(n, (ir.For, ir.While)) for n in nodes):
         return _OUTER  # beside which a division is little
-    return "a break leaves it" if any(isinstance(n, Break) for n in nodes) else None
+    return "a break leaves it" if any(isinstance(n, ir.Break) for n in nodes) else None
 
 
-def has_cheap_divisions(loop: For, blocks: bool) -> bool:
+def has_cheap_divisions(loop: ir.For, blocks: bool) -> bool:
     """Whether divisions of the loop's last variable cost little. `blocks`: the iterations of a parallel loop
     come in blocks, not in threads of their own."""
     if loop.loop is not None and not blocks:
         return True
-    if loop.loop is None and isinstance(loop.ranges[-1].stop, Const):  # which unrolls
+    if loop.loop is None and isinstance(loop.ranges[-1].stop, ir.Const):  # which unrolls
         return False
     return _without_rows(loop) in (None, _OUTER)
 
@@ -223,9 +209,9 @@ def _is_masked(points: tuple[Product, ...]) -> bool:
     return points[1].number < _SHORTEST_ROW and all(not p.symbols and not p.number & (p.number - 1) for p in points)
 
 
-def unit_step(range_: Range) -> bool:
+def unit_step(range_: ir.Range) -> bool:
     """Whether each number of the range is one more than the last."""
-    return range_.step is None or (isinstance(range_.step, Const) and range_.step.value == 1)
+    return range_.step is None or (isinstance(range_.step, ir.Const) and range_.step.value == 1)
 
 
 class Symbols:
@@ -238,9 +224,9 @@ class Symbols:
     def product(self, e: Any) -> Product | None:
         """A divisor as a product; None of what changes in the loop, or is never positive."""
         e = _uncast(e)
-        if isinstance(e, Const):
+        if isinstance(e, ir.Const):
             return Product(e.value) if type(e.value) is int and e.value > 0 else None
-        if isinstance(e, Binary) and e.op == "mul":
+        if isinstance(e, ir.Binary) and e.op == "mul":
             a, b = self.product(e.a), self.product(e.b)
             return None if a is None or b is None else a.times(b)
         name = self.name(e)
@@ -251,16 +237,16 @@ class Symbols:
 
     def name(self, e: Any) -> str | None:
         """The source of an expression that stays as it is in the loop; None of others."""
-        if isinstance(e, Cast):
+        if isinstance(e, ir.Cast):
             inner = self.name(e.a) if e.type.dtype.kind in "iu" and e.a.type.dtype.kind in "iu" else None
             return inner and (inner if e.type.dtype is e.a.type.dtype else f"{e.type.dtype}({inner})")
-        if isinstance(e, Const):
+        if isinstance(e, ir.Const):
             return str(e.value) if type(e.value) is int else None
-        if isinstance(e, Local):
+        if isinstance(e, ir.Local):
             return None if e.name in self.changing else e.name
-        if isinstance(e, Size) and isinstance(e.array, Local):
+        if isinstance(e, ir.Size) and isinstance(e.array, ir.Local):
             return None if e.array.name in self.changing else f"{e.array.name}.shape[{e.axis}]"
-        if isinstance(e, Binary) and e.op in _PLAIN and _is_index(e):
+        if isinstance(e, ir.Binary) and e.op in _PLAIN and _is_index(e):
             a, b = self.name(e.a), self.name(e.b)
             return None if a is None or b is None else f"({a} {_PLAIN[e.op]} {b})"
         return None
@@ -269,10 +255,10 @@ class Symbols:
 class _Terms(Symbols):
     """What the body of a loop makes of its last variable."""
 
-    def __init__(self, loop: For):
-        super().__init__({*assigned(*loop.body), *loop.variables})
+    def __init__(self, loop: ir.For):
+        super().__init__({*ir.assigned(*loop.body), *loop.variables})
         self.variables = loop.variables
-        stores = [n.name for s in loop.body for n in walk(s) if isinstance(n, Assign)]
+        stores = [n.name for s in loop.body for n in ir.walk(s) if isinstance(n, ir.Assign)]
         self.once = {name for name in stores if stores.count(name) == 1}
         self.terms: dict[Any, _Term] = {}
         self.terms_by_name: dict[str, _Term] = {}
@@ -281,21 +267,21 @@ class _Terms(Symbols):
     def block(self, statements: Iterable[Any]) -> None:
         for s in statements:
             for node in _after_operands(s):
-                if isinstance(node, Binary) and node.op in ("floordiv", "mod") and _is_index(node):
+                if isinstance(node, ir.Binary) and node.op in ("floordiv", "mod") and _is_index(node):
                     self.record(node)
-            if isinstance(s, Assign) and s.name in self.once and (term := self.term(s.value)) is not None:
+            if isinstance(s, ir.Assign) and s.name in self.once and (term := self.term(s.value)) is not None:
                 self.terms_by_name[s.name] = term
 
-    def record(self, node: Binary) -> None:
+    def record(self, node: ir.Binary) -> None:
         term = self.term(node)
         if term is not None:
             self.terms[node] = term
             return
-        names = {n.name for n in walk(node.a) if isinstance(n, Local)}
+        names = {n.name for n in ir.walk(node.a) if isinstance(n, ir.Local)}
         if names & {*self.variables, *self.terms_by_name}:
             self.reason = self.reason_for(node, names)
 
-    def reason_for(self, node: Binary, names: set[str]) -> str:
+    def reason_for(self, node: ir.Binary, names: set[str]) -> str:
         if len(names & {*self.variables}) > 1:
             return SEVERAL
         if self.product(node.b) is None:
@@ -305,9 +291,9 @@ class _Terms(Symbols):
     def term(self, e: Any) -> _Term | None:
         """The expression as digits of the variable, or None."""
         e = _uncast(e)
-        if isinstance(e, Local):
+        if isinstance(e, ir.Local):
             return (ONE, None) if e.name == self.variables[-1] else self.terms_by_name.get(e.name)
-        if not isinstance(e, Binary) or e.op not in ("floordiv", "mod") or not _is_index(e):
+        if not isinstance(e, ir.Binary) or e.op not in ("floordiv", "mod") or not _is_index(e):
             return None
         above, by = self.term(e.a), self.product(e.b)
         if above is None or by is None:
@@ -324,13 +310,13 @@ def _is_index(e: Any) -> bool:
 
 
 def _uncast(e: Any) -> Any:
-    while isinstance(e, Cast) and _is_index(e) and _is_index(e.a):
+    while isinstance(e, ir.Cast) and _is_index(e) and _is_index(e.a):
         e = e.a
     return e
 
 
 def _after_operands(node: Any) -> Iterator[Any]:
     """`node` and everything below it, operands first."""
-    for child in children(node):
+    for child in ir.children(node):
         yield from _after_operands(child)
     yield node

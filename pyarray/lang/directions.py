@@ -11,31 +11,8 @@ from typing import Any
 
 from ..annotations import DIRECTIONS
 from ..annotations import declared as declared_direction
+from . import ir
 from .definite_writes import DefiniteWrites, definite_writes
-from .ir import (
-    ArrayType,
-    Assign,
-    Atomic,
-    Expr,
-    Function,
-    Invoke,
-    Item,
-    Let,
-    Load,
-    Loc,
-    Local,
-    Pack,
-    Reshape,
-    Return,
-    Select,
-    Slice,
-    Store,
-    SubView,
-    Tree,
-    TupleType,
-    children,
-    walk,
-)
 from .parse import FunctionSource
 
 Bases = dict[str, frozenset[str]]  # array variable → the parameters that it may be a view of
@@ -46,7 +23,7 @@ class Access:
     """The first read ("r") or write ("w") of an array parameter, and the function it is in."""
 
     mode: str
-    loc: Loc
+    loc: ir.Loc
     symbol: str
 
 
@@ -54,7 +31,7 @@ Accesses = dict[str, list[Access]]  # parameter → what is done with it, in ord
 
 
 def directions(
-    tree: Tree, declared: Mapping[str, str] | None = None, by_function: Mapping[str, Accesses] | None = None
+    tree: ir.Tree, declared: Mapping[str, str] | None = None, by_function: Mapping[str, Accesses] | None = None
 ) -> dict[str, str]:
     """Kernel parameter → UNUSED, IN, OUT, INOUT or SCALAR, in parameter order; declared directions are kept. OUT
     only where every element is proven written, and none is read before. `by_function` is `accesses_of(tree)`, here
@@ -68,7 +45,7 @@ def directions(
     definite, accesses = writes[tree.kernel.symbol], (by_function or accesses_of(tree))[tree.kernel.symbol]
     result = {}
     for name, kind in tree.kernel.params:
-        if not isinstance(kind, ArrayType):
+        if not isinstance(kind, ir.ArrayType):
             result[name] = "SCALAR"
             continue
         found = {access.mode for access in accesses.get(name, ())}
@@ -77,20 +54,20 @@ def directions(
     return result | dict(declared or {})
 
 
-def write_only(tree: Tree, by_function: Mapping[str, Accesses] | None = None) -> frozenset[str]:
+def write_only(tree: ir.Tree, by_function: Mapping[str, Accesses] | None = None) -> frozenset[str]:
     """Kernel parameters that are written and never read: a second run changes nothing in them if they don't
     alias others."""
     accesses = (by_function or accesses_of(tree))[tree.kernel.symbol]
     return frozenset(name for name, found in accesses.items() if {access.mode for access in found} == {"w"})
 
 
-def written(tree: Tree) -> frozenset[str]:
+def written(tree: ir.Tree) -> frozenset[str]:
     """Kernel parameters that are written."""
     accesses = accesses_of(tree)[tree.kernel.symbol]
     return frozenset(name for name, found in accesses.items() if any(a.mode == "w" for a in found))
 
 
-def accesses_of(tree: Tree) -> dict[str, Accesses]:
+def accesses_of(tree: ir.Tree) -> dict[str, Accesses]:
     """Function → accesses to its parameters, those by functions that it calls among them."""
     results, by_function = result_bases(tree), dict[str, Accesses]()
     for function in (*tree.functions, tree.kernel):  # callees first
@@ -98,12 +75,14 @@ def accesses_of(tree: Tree) -> dict[str, Accesses]:
     return by_function
 
 
-def result_bases(tree: Tree) -> dict[str, frozenset[int]]:
+def result_bases(tree: ir.Tree) -> dict[str, frozenset[int]]:
     """Function → positions of the parameters that its result may be a view of."""
     results: dict[str, frozenset[int]] = {}
     for function in tree.functions:
         bases, names = view_bases(function, results), [name for name, _ in function.params]
-        returned = [n.value for s in function.body for n in walk(s) if isinstance(n, Return) and n.value is not None]
+        returned = [
+            n.value for s in function.body for n in ir.walk(s) if isinstance(n, ir.Return) and n.value is not None
+        ]
         found = (bases_of(value, bases, results) for value in returned if _holds_array(value.type))
         results[function.symbol] = frozenset(names.index(name) for part in found for name in part)
     return results
@@ -111,30 +90,35 @@ def result_bases(tree: Tree) -> dict[str, frozenset[int]]:
 
 def bases_of(expr: Any, bases: Bases, results: dict[str, frozenset[int]]) -> frozenset[str]:
     """The parameters that an array expression may be a view of."""
-    if isinstance(expr, (Slice, SubView, Reshape)):
+    if isinstance(expr, (ir.Slice, ir.SubView, ir.Reshape)):
         return bases_of(expr.array, bases, results)
-    if isinstance(expr, Let):
+    if isinstance(expr, ir.Let):
         return bases_of(expr.body, bases, results)
-    if isinstance(expr, Select):
+    if isinstance(expr, ir.Select):
         return bases_of(expr.a, bases, results) | bases_of(expr.b, bases, results)
-    if isinstance(expr, Item):
+    if isinstance(expr, ir.Item):
         return bases_of(expr.pack, bases, results)
-    if isinstance(expr, Pack):
-        arrays = (x for x in expr.items if isinstance(x.type, ArrayType))
+    if isinstance(expr, ir.Pack):
+        arrays = (x for x in expr.items if isinstance(x.type, ir.ArrayType))
         return frozenset().union(*(bases_of(x, bases, results) for x in arrays))
-    if isinstance(expr, Invoke):
+    if isinstance(expr, ir.Invoke):
         return frozenset().union(*(bases_of(expr.args[k], bases, results) for k in results[expr.function]))
-    assert isinstance(expr, Local)
+    assert isinstance(expr, ir.Local)
     return bases.get(expr.name, frozenset((expr.name,)))
 
 
 def _holds_array(kind: Any) -> bool:
-    return isinstance(kind, ArrayType) or (isinstance(kind, TupleType) and any(map(_holds_array, kind.items)))
+    return isinstance(kind, ir.ArrayType) or (isinstance(kind, ir.TupleType) and any(map(_holds_array, kind.items)))
 
 
-def view_bases(function: Function, results: dict[str, frozenset[int]]) -> Bases:
+def view_bases(function: ir.Function, results: dict[str, frozenset[int]]) -> Bases:
     """Bases of the function's array variables, by a fixed point over their assignments."""
-    sets = [n for s in function.body for n in walk(s) if isinstance(n, (Assign, Let)) and _holds_array(n.value.type)]
+    sets = [
+        n
+        for s in function.body
+        for n in ir.walk(s)
+        if isinstance(n, (ir.Assign, ir.Let)) and _holds_array(n.value.type)
+    ]
     bases: Bases = {n.name: frozenset() for n in sets}
     while True:
         before = dict(bases)
@@ -145,27 +129,27 @@ def view_bases(function: Function, results: dict[str, frozenset[int]]) -> Bases:
 
 
 def _accesses(
-    function: Function, tree: Tree, by_function: dict[str, Accesses], results: dict[str, frozenset[int]]
+    function: ir.Function, tree: ir.Tree, by_function: dict[str, Accesses], results: dict[str, frozenset[int]]
 ) -> Accesses:
     bases = view_bases(function, results)
     params = {f.symbol: [name for name, _ in f.params] for f in tree.functions}
     found: Accesses = {}
 
-    def record(array: Expr, accesses: Iterable[Access]) -> None:
+    def record(array: ir.Expr, accesses: Iterable[Access]) -> None:
         for name in bases_of(array, bases, results):
             recorded = found.setdefault(name, [])
             recorded += [a for a in accesses if a.mode not in {b.mode for b in recorded}]
 
     def visit(node: Any) -> None:
-        parts = (node.value, node.array, *node.index) if isinstance(node, Store) else children(node)
+        parts = (node.value, node.array, *node.index) if isinstance(node, ir.Store) else ir.children(node)
         for part in parts:  # operands are evaluated first, and of a store its value
             visit(part)
-        if isinstance(node, Invoke):
+        if isinstance(node, ir.Invoke):
             for name, argument in zip(params[node.function], node.args, strict=True):
-                if isinstance(argument.type, ArrayType):
+                if isinstance(argument.type, ir.ArrayType):
                     record(argument, by_function[node.function].get(name, ()))
-        elif isinstance(node, (Load, Store, Atomic)):
-            modes = "w" if isinstance(node, Store) else "r" if isinstance(node, Load) else "rw"
+        elif isinstance(node, (ir.Load, ir.Store, ir.Atomic)):
+            modes = "w" if isinstance(node, ir.Store) else "r" if isinstance(node, ir.Load) else "rw"
             record(node.array, [Access(mode, node.loc, function.symbol) for mode in modes])
 
     for statement in function.body:
@@ -174,7 +158,7 @@ def _accesses(
 
 
 def check_declared(
-    tree: Tree, declared: Mapping[str, str], sources: Mapping[str, FunctionSource],
+    tree: ir.Tree, declared: Mapping[str, str], sources: Mapping[str, FunctionSource],
     by_function: Mapping[str, Accesses] | None = None,
 ) -> None:  # fmt: skip
     """Raises `CompileError` where a function reads or writes an array against its declared direction. `declared` is

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..driver.kernel_step import KernelStep
+from . import ir
 from .dialect import Dialect
 from .directions import written
 from .emit_loop import (
@@ -33,22 +34,6 @@ from .emit_loop import (
 from .emit_noalias import noalias_test
 from .emit_statements import Emitter, cname, ctype, sites_of
 from .hoisted_checks import Hoisting
-from .ir import (
-    Binary,
-    Builtin,
-    Cast,
-    Const,
-    For,
-    Function,
-    Invoke,
-    Local,
-    Range,
-    Size,
-    Tree,
-    Unary,
-    assigned,
-    walk,
-)
 from .iteration_cost import cost
 from .reshape_indexing import Remarks
 from .specializations import Specializations
@@ -72,11 +57,11 @@ _HEADERS = (  # header, and what its functions end with; the order is that of th
     ("pa_stream.h", re.compile(r"\b(?:pa_stream_copy)")),
 )
 # what an estimate may evaluate before its time: it reads no memory, has no effect and can't fail
-_PLAIN = (Binary, Builtin, Cast, Const, Local, Range, Size, Unary)
+_PLAIN = (ir.Binary, ir.Builtin, ir.Cast, ir.Const, ir.Local, ir.Range, ir.Size, ir.Unary)
 
 
 def emit(
-    tree: Tree, dialect: Dialect, debug: bool, specs: dict[str, Specializations] | None = None
+    tree: ir.Tree, dialect: Dialect, debug: bool, specs: dict[str, Specializations] | None = None
 ) -> tuple[str, tuple[KernelStep, ...], Remarks]:
     """(text, the function to call, what became of divided loops)."""
     code = Emitter(dialect, debug, specs)
@@ -93,7 +78,7 @@ def emit(
     loops = "\n".join(
         code.printed(parallel_loop, code, kernel, s, symbol, outer, hoisted_checks)
         for s in kernel.body
-        if isinstance(s, For) and is_parallel(s)
+        if isinstance(s, ir.For) and is_parallel(s)
     )
     body = code.printed(_entry, code, kernel, symbol, outer, functions, depth=1)
     entry = code.dialect.entry.format(symbol=symbol, body=body)
@@ -108,14 +93,14 @@ def emit(
     return assemble(code, parts), (KernelStep(symbol),), code.remarks
 
 
-def may_fail(tree: Tree) -> bool:
+def may_fail(tree: ir.Tree) -> bool:
     """Whether an access of the program is tested."""
     bodies = (*tree.kernel.body, *(s for f in tree.functions for s in f.body))
-    nodes = (n for s in bodies for n in walk(s) if not isinstance(n, Invoke))
+    nodes = (n for s in bodies for n in ir.walk(s) if not isinstance(n, ir.Invoke))
     return any(getattr(n, "site", None) is not None for n in nodes)
 
 
-def helper_functions(code: Emitter, tree: Tree, hoisted_checks: Hoisting | None) -> str:
+def helper_functions(code: Emitter, tree: ir.Tree, hoisted_checks: Hoisting | None) -> str:
     """The functions that the kernel calls, callees first."""
     return "\n".join(code.printed(_function, code, f, hoisted_checks) for f in tree.functions)
 
@@ -130,7 +115,7 @@ def assemble(code: Emitter, parts: list[str]) -> str:
     return f"#include <pa_base.h>\n{includes}\n{code.dialect.prelude}\n{_AT if code.debug else ''}{body}"
 
 
-def _function(code: Emitter, function: Function, hoisted_checks: Hoisting | None) -> None:
+def _function(code: Emitter, function: ir.Function, hoisted_checks: Hoisting | None) -> None:
     code.hoisted = hoisted_checks.hoistable[function.symbol] if hoisted_checks else frozenset()
     code.sites = sites_of(function.body)
     for _, kind in (*function.params, *function.variables):
@@ -138,7 +123,7 @@ def _function(code: Emitter, function: Function, hoisted_checks: Hoisting | None
     hidden = ["const bool inside", "pa_at *at", "const pa_frame *up"] if code.debug else []
     params = [*hidden, *(f"{ctype(kind)} {cname(name)}" for name, kind in function.params)]
     head = f"{code.dialect.function} {ctype(function.result)} {code.function_name(function.symbol)}"
-    local_names = assigned(*function.body)
+    local_names = ir.assigned(*function.body)
     with code.out.function(f"{head}({', '.join(params) or 'void'})"):
         code.out.lines(frames(code, function.body, "up"))
         code.out.lines(declarations((n, t) for n, t in function.variables if n in local_names))
@@ -147,10 +132,10 @@ def _function(code: Emitter, function: Function, hoisted_checks: Hoisting | None
 
 def _entry(
     code: Emitter,
-    kernel: Function,
+    kernel: ir.Function,
     symbol: str,
     outer: tuple[tuple[str, Any], ...],
-    functions: dict[str, Function],
+    functions: dict[str, ir.Function],
 ) -> None:
     """Unpacks the slots, runs the statements outside the loops, starts the loops."""
     code.hoisted = code.sites = frozenset()
@@ -168,28 +153,30 @@ def _entry(
     if arrays := noalias_params(code, kernel):
         out.lines(noalias_test(arrays, code.written))
     if code.debug:
-        outside = [part for s in kernel.body for part in (s.ranges if isinstance(s, For) and is_parallel(s) else (s,))]
+        outside = [
+            part for s in kernel.body for part in (s.ranges if isinstance(s, ir.For) and is_parallel(s) else (s,))
+        ]
         out.lines([*debug_state(code, "rt", 0, -1), "(void)at; (void)up;", *frames(code, outside, "0")])
     out.lines(declarations(outer))
     changed: set[str] = set()
     visible = {name for name, _ in (*kernel.params, *outer)}
     for statement in kernel.body:
-        if isinstance(statement, For) and is_parallel(statement):
-            changed |= assigned(*statement.ranges)
+        if isinstance(statement, ir.For) and is_parallel(statement):
+            changed |= ir.assigned(*statement.ranges)
             copied = [n for n, _ in (*outer, *kernel.params) if n in changed]
             cost_text = cost(statement, functions, _trip_counts(code, visible))
             _start(code, kernel, statement, symbol, copied, cost_text)
             continue
         code.write_statement(statement)
-        changed |= assigned(statement)
+        changed |= ir.assigned(statement)
 
 
-def _trip_counts(code: Emitter, visible: set[str]) -> Callable[[For], str | None]:
+def _trip_counts(code: Emitter, visible: set[str]) -> Callable[[ir.For], str | None]:
     """Iterations of an inner loop as C text, where the entry knows its bounds."""
 
-    def trips(loop: For) -> str | None:
-        nodes = [n for r in loop.ranges for n in walk(r)]
-        names = {n.name for n in nodes if isinstance(n, Local)}
+    def trips(loop: ir.For) -> str | None:
+        nodes = [n for r in loop.ranges for n in ir.walk(r)]
+        names = {n.name for n in nodes if isinstance(n, ir.Local)}
         if not names <= visible or not all(isinstance(n, _PLAIN) for n in nodes):
             return None
         return " * ".join(f"(double){trip_count(code, r)}" for r in loop.ranges)
@@ -197,7 +184,7 @@ def _trip_counts(code: Emitter, visible: set[str]) -> Callable[[For], str | None
     return trips
 
 
-def _start(code: Emitter, kernel: Function, loop: For, symbol: str, copied: list[str], weight: str) -> None:
+def _start(code: Emitter, kernel: ir.Function, loop: ir.For, symbol: str, copied: list[str], weight: str) -> None:
     """Fills the loop's part of the environment and starts it. In debug mode, what stands between two loops
     counts as before the first iteration of the second."""
     fields, out = {field: f"env.{field}" for field, _ in bound_fields(loop)}, code.out

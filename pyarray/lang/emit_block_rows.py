@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..driver.kernel_step import MOST_GUARDS, Guard
+from . import ir
 from .emit_cached_rows import CachedRow, Ref
-from .ir import ArrayType, For
 from .loop_dependences import structural_key
 
 _THREADS = 256  # of a block
@@ -34,7 +34,7 @@ def block_row_guards(row: CachedRow, row_slot: int, slots: Mapping[str, int]) ->
     return used if len(used) <= MOST_GUARDS else None
 
 
-def _array_guards(kind: ArrayType, slot: int, row_axis: int, width: int) -> set[Guard] | None:
+def _array_guards(kind: ir.ArrayType, slot: int, row_axis: int, width: int) -> set[Guard] | None:
     """That each row of an array is contiguous along `row_axis` and aligned to its vectors."""
     size = kind.dtype.itemsize
     mask = min(size * width, 16) - 1
@@ -48,7 +48,7 @@ def _array_guards(kind: ArrayType, slot: int, row_axis: int, width: int) -> set[
     return guards | ({Guard(slot + kind.ndim, mask // size, 0, 0)} if kind.ndim > 1 else set())
 
 
-def streamed_elements(row: CachedRow, loop: For) -> frozenset[Ref]:
+def streamed_elements(row: CachedRow, loop: ir.For) -> frozenset[Ref]:
     """Those that differ in each iteration of the parallel loop: no other block uses them."""
     return frozenset(ref for ref in row.kinds if set(loop.variables) <= set(ref[1]))
 

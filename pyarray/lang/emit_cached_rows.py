@@ -14,24 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import emit_views as views
+from . import ir
 from .emit_noalias import byte_range
 from .emit_statements import Emitter, cname
 from .emit_vectorized import always_evaluated
-from .ir import (
-    Atomic,
-    For,
-    Function,
-    Invoke,
-    Load,
-    Local,
-    Size,
-    Store,
-    Stride,
-    While,
-    assigned,
-    children,
-    walk,
-)
 from .loop_dependences import structural_key
 from .printer import Printer, conjunction
 
@@ -50,7 +36,7 @@ class CachedRow:
     that loop instead; its value there says whose registers hold it: its own, or those of an element last used
     there. Arrays in `reloaded` are read after those in `stored` are written, so they must not alias."""
 
-    loops: tuple[For, ...]
+    loops: tuple[ir.For, ...]
     cached: dict[Ref, int]
     registers_of: dict[Ref, Ref]
     loads: tuple[tuple[Ref, ...], ...]
@@ -66,17 +52,17 @@ class CachedRow:
         return min(16 // min(16, *(kind.dtype.itemsize for kind in self.kinds.values())), 8)
 
 
-def find_cached_row(code: Emitter, kernel: Function, loop: For, shared: list[For]) -> CachedRow | None:
+def find_cached_row(code: Emitter, kernel: ir.Function, loop: ir.For, shared: list[ir.For]) -> CachedRow | None:
     """The row that an iteration of a parallel loop keeps in registers; None if there is nothing to keep."""
-    inner = [s for s in loop.body if isinstance(s, For) and any(s is x for x in shared)]
+    inner = [s for s in loop.body if isinstance(s, ir.For) and any(s is x for x in shared)]
     loops = [s for s in inner if _is_invariant(s, loop)]
-    nodes = [n for s in loop.body for n in walk(s)]
-    if len(loops) < 2 or any(isinstance(n, Atomic) for n in nodes):
+    nodes = [n for s in loop.body for n in ir.walk(s)]
+    if len(loops) < 2 or any(isinstance(n, ir.Atomic) for n in nodes):
         return None
     order = [n for s in loop.body for n in _in_order(s, loops)]
-    first = next((k for k, n in enumerate(order) if isinstance(n, Store)), len(order))
-    written = {n.array.name if isinstance(n.array, Local) else "" for n in order if isinstance(n, Store)}
-    inside = assigned(*kernel.body)
+    first = next((k for k, n in enumerate(order) if isinstance(n, ir.Store)), len(order))
+    written = {n.array.name if isinstance(n.array, ir.Local) else "" for n in order if isinstance(n, ir.Store)}
+    inside = ir.assigned(*kernel.body)
     params = {n: k for n, k in kernel.params if n not in inside}
     known = written <= params.keys()
     before = {id(n) for n in order[:first]}
@@ -102,7 +88,7 @@ def find_cached_row(code: Emitter, kernel: Function, loop: For, shared: list[For
         refs = {p: n.array.type for n, p in last}
         kinds |= refs
         stores.append(tuple(refs))
-    elsewhere = {id(n) for n in nodes if isinstance(n, (Load, Invoke))} - before
+    elsewhere = {id(n) for n in nodes if isinstance(n, (ir.Load, ir.Invoke))} - before
     for own, s in zip(loaded, loops, strict=True):
         found = own.union(*stores)
         elsewhere -= {id(n) for n in _loads(s) if _ref(code, n, s, loop, params) in found}
@@ -128,25 +114,25 @@ def find_cached_row(code: Emitter, kernel: Function, loop: For, shared: list[For
     return CachedRow(tuple(loops), cached, owners, loads, tuple(stores), kinds, stored, late, elements)
 
 
-def _loads(s: For) -> Iterator[Load]:
-    return (n for st in s.body for n in walk(st) if isinstance(n, Load))
+def _loads(s: ir.For) -> Iterator[ir.Load]:
+    return (n for st in s.body for n in ir.walk(st) if isinstance(n, ir.Load))
 
 
 def _forwarded_stores(
     code: Emitter,
-    kernel: Function,
-    loop: For,
-    loops: list[For],
+    kernel: ir.Function,
+    loop: ir.For,
+    loops: list[ir.For],
     stores: list[tuple[Ref, ...]],
     params: dict[str, Any],
 ) -> dict[Ref, int]:
     """Elements that one loop stores and later ones load, with the number of the first loop that stores there.
     The iteration loads and stores the array nowhere else, and the array has no other name."""
-    nodes = [n for st in loop.body for n in walk(st) if isinstance(n, (Load, Store))]
-    touched = Counter(n.array.name for n in nodes if isinstance(n.array, Local))
-    named = Counter(n.name for st in kernel.body for n in walk(st) if isinstance(n, Local))
-    parts = [n for st in kernel.body for n in walk(st) if isinstance(n, (Load, Store, Size, Stride))]
-    named -= Counter(n.array.name for n in parts if isinstance(n.array, Local))
+    nodes = [n for st in loop.body for n in ir.walk(st) if isinstance(n, (ir.Load, ir.Store))]
+    touched = Counter(n.array.name for n in nodes if isinstance(n.array, ir.Local))
+    named = Counter(n.name for st in kernel.body for n in ir.walk(st) if isinstance(n, ir.Local))
+    parts = [n for st in kernel.body for n in ir.walk(st) if isinstance(n, (ir.Load, ir.Store, ir.Size, ir.Stride))]
+    named -= Counter(n.array.name for n in parts if isinstance(n.array, ir.Local))
     forwarded = {}
     for ref in dict.fromkeys(p for refs in stores for p in refs if not named[p[0]]):
         first = next(k for k, refs in enumerate(stores) if ref in refs)
@@ -170,64 +156,66 @@ def _register_owners(
     return owners
 
 
-def _is_invariant(s: For, loop: For) -> bool:
+def _is_invariant(s: ir.For, loop: ir.For) -> bool:
     """Whether the bounds of a loop are invariant in the parallel loop."""
-    changing = assigned(*loop.body) | set(loop.variables)
+    changing = ir.assigned(*loop.body) | set(loop.variables)
     parts = [x for x in (s.ranges[0].start, s.ranges[0].stop) if x is not None]
-    nodes = [n for x in parts for n in walk(x)]
-    names = {n.name for n in nodes if isinstance(n, Local)}
-    return not names & changing and not any(isinstance(n, (Load, Invoke, Atomic)) for n in nodes)
+    nodes = [n for x in parts for n in ir.walk(x)]
+    names = {n.name for n in nodes if isinstance(n, ir.Local)}
+    return not names & changing and not any(isinstance(n, (ir.Load, ir.Invoke, ir.Atomic)) for n in nodes)
 
 
-def _in_order(node: Any, loops: list[For]) -> Iterator[Any]:
+def _in_order(node: Any, loops: list[ir.For]) -> Iterator[Any]:
     """Loads, calls and stores in order. What a loop stores comes before what it loads, except in a loop over the
     row, whose iterations are independent."""
-    nodes = [n for n in walk(node) if isinstance(n, (For, While)) and not any(n is x for x in loops)]
+    nodes = [n for n in ir.walk(node) if isinstance(n, (ir.For, ir.While)) and not any(n is x for x in loops)]
     if nodes and nodes[0] is node:
-        stores = [n for n in walk(node) if isinstance(n, Store)]
+        stores = [n for n in ir.walk(node) if isinstance(n, ir.Store)]
         yield from stores
-        yield from (n for n in walk(node) if isinstance(n, (Load, Invoke)))
+        yield from (n for n in ir.walk(node) if isinstance(n, (ir.Load, ir.Invoke)))
         return
-    if isinstance(node, Store):
-        yield from (n for part in (node.value, *node.index) for n in walk(part) if isinstance(n, (Load, Invoke)))
+    if isinstance(node, ir.Store):
+        yield from (
+            n for part in (node.value, *node.index) for n in ir.walk(part) if isinstance(n, (ir.Load, ir.Invoke))
+        )
         yield node
         return
-    if isinstance(node, (Load, Invoke)):
-        yield from (n for n in walk(node) if isinstance(n, (Load, Invoke)))
+    if isinstance(node, (ir.Load, ir.Invoke)):
+        yield from (n for n in ir.walk(node) if isinstance(n, (ir.Load, ir.Invoke)))
         return
-    for part in getattr(node, "body", ()) if isinstance(node, For) else children(node):
+    for part in getattr(node, "body", ()) if isinstance(node, ir.For) else ir.children(node):
         yield from _in_order(part, loops)
 
 
-def _ref(code: Emitter, n: Load | Store, s: For, loop: For, params: dict[str, Any]) -> Ref | None:
+def _ref(code: Emitter, n: ir.Load | ir.Store, s: ir.For, loop: ir.For, params: dict[str, Any]) -> Ref | None:
     """The element reference of an access to a parameter's row, if it is known to be in range."""
-    if not isinstance(n.array, Local) or n.array.name not in params:
+    if not isinstance(n.array, ir.Local) or n.array.name not in params:
         return None
     if n.site is not None and n.site not in code.hoisted:
         return None
-    inner = {v for st in loop.body for x in walk(st) if isinstance(x, For) for v in x.variables}
-    changing, (variable,) = assigned(*loop.body) | inner, s.variables
-    names = [i.name if isinstance(i, Local) else None for i in n.index]
+    inner = {v for st in loop.body for x in ir.walk(st) if isinstance(x, ir.For) for v in x.variables}
+    changing, (variable,) = ir.assigned(*loop.body) | inner, s.variables
+    names = [i.name if isinstance(i, ir.Local) else None for i in n.index]
     if None in names or names.count(variable) != 1 or set(names) - {variable} & changing:
         return None
     return n.array.name, tuple("" if name == variable else str(name) for name in names)
 
 
 def _last_stores(
-    code: Emitter, s: For, loop: For, params: dict[str, Any], own: set[Ref]
-) -> Iterator[tuple[Store, Ref]]:
+    code: Emitter, s: ir.For, loop: ir.For, params: dict[str, Any], own: set[Ref]
+) -> Iterator[tuple[ir.Store, Ref]]:
     """The stores that end a loop's body, each the only one into its array. After them only elements are read
     that are loaded already."""
-    stores = Counter(n.array.name for st in s.body for n in walk(st) if isinstance(n, Store))  # type: ignore[union-attr]
+    stores = Counter(n.array.name for st in s.body for n in ir.walk(st) if isinstance(n, ir.Store))  # type: ignore[union-attr]
     for st in reversed(s.body):
-        if not isinstance(st, Store) or st.marks:
+        if not isinstance(st, ir.Store) or st.marks:
             return
         ref = _ref(code, st, s, loop, params)
         if ref is None or stores[ref[0]] > 1:
             return
         yield st, ref
-        reads = [n for part in (st.value, *st.index) for n in walk(part) if isinstance(n, (Load, Invoke))]
-        if not all(isinstance(n, Load) and _ref(code, n, s, loop, params) in own for n in reads):
+        reads = [n for part in (st.value, *st.index) for n in ir.walk(part) if isinstance(n, (ir.Load, ir.Invoke))]
+        if not all(isinstance(n, ir.Load) and _ref(code, n, s, loop, params) in own for n in reads):
             return
 
 
@@ -238,7 +226,7 @@ def index_variables(ref: Ref, variable: str) -> tuple[str, ...]:
     return tuple(name or variable for name in ref[1])
 
 
-def row_tests(code: Emitter, kernel: Function, row: CachedRow) -> Iterator[str]:
+def row_tests(code: Emitter, kernel: ir.Function, row: CachedRow) -> Iterator[str]:
     """C tests whether all rows can be read in vectors (`wide`) and kept in registers (`fits`)."""
     (range_,) = row.loops[0].ranges
     yield f"const int64_t row_low = {code.expr(range_.start) if range_.start is not None else '0'};"
@@ -313,7 +301,7 @@ def _register(row: CachedRow, ref: Ref) -> str:
     return f"keep{_number(row, row.registers_of.get(ref, ref))}"
 
 
-def loaded_registers(row: CachedRow, s: For, fits: bool) -> dict[Ref, str]:
+def loaded_registers(row: CachedRow, s: ir.For, fits: bool) -> dict[Ref, str]:
     """Elements that the loop's body finds in registers, as C text. `fits`: the row is cached."""
     k = next(k for k, x in enumerate(row.loops) if x is s)
     (variable,) = s.variables
@@ -324,17 +312,17 @@ def loaded_registers(row: CachedRow, s: For, fits: bool) -> dict[Ref, str]:
     return {(p[0], index_variables(p, variable)): text for p, text in texts.items()}
 
 
-def stored_registers(row: CachedRow, s: For) -> dict[Ref, str]:
+def stored_registers(row: CachedRow, s: ir.For) -> dict[Ref, str]:
     """The registers that take the elements which the loop fills, as C text."""
     k = next(k for k, x in enumerate(row.loops) if x is s)
     (variable,) = s.variables
     return {(p[0], index_variables(p, variable)): f"give{_number(row, p)}.v[j]" for p in row.stores[k]}
 
 
-def only_forwards(row: CachedRow, s: For) -> bool:
+def only_forwards(row: CachedRow, s: ir.For) -> bool:
     """Whether a loop over the cached row stores registers at most."""
     k = next((k for k, x in enumerate(row.loops) if x is s), None)
-    stores = sum(isinstance(n, Store) for st in s.body for n in walk(st))
+    stores = sum(isinstance(n, ir.Store) for st in s.body for n in ir.walk(st))
     return k is not None and stores == len(row.stores[k]) and not any(_is_stored(row, p, k) for p in row.stores[k])
 
 
@@ -344,7 +332,7 @@ def _is_stored(row: CachedRow, ref: Ref, k: int) -> bool:
 
 
 def cached_row_loop(
-    out: Printer, row: CachedRow, s: For, body: Callable[[], None], streamed: frozenset[Ref] | None
+    out: Printer, row: CachedRow, s: ir.For, body: Callable[[], None], streamed: frozenset[Ref] | None
 ) -> None:
     """The loop over a thread's elements of a cached row; `body` prints what is done with one. `streamed`: a block
     keeps the row, which is longer than half of what it can keep, and these elements pass by the caches."""
@@ -369,7 +357,7 @@ def cached_row_loop(
     each_vector(lambda: _elements(out, row, k, others, body, True, streamed or frozenset()))
 
 
-def uncached_row_loop(out: Printer, row: CachedRow, s: For, body: Callable[[], None]) -> None:
+def uncached_row_loop(out: Printer, row: CachedRow, s: ir.For, body: Callable[[], None]) -> None:
     """The same for a row that isn't cached."""
     k = next(k for k, x in enumerate(row.loops) if x is s)
     out.line(f"#pragma unroll {max(1, _IN_FLIGHT // max(len(row.loads[k]), 1))}")

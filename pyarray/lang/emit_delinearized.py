@@ -11,9 +11,9 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from . import ir
 from .delinearization import Product, Split, find_split
 from .emit_expressions import ExprEmitter, cname
-from .ir import For
 from .printer import Printer
 
 _SHORT = 2  # iterations of a row that are cheaper than their division
@@ -38,13 +38,13 @@ class CountedLoop(NamedTuple):
 Body = Callable[[CountedLoop], None]  # prints the loop with its body
 
 
-def find_rows(code: ExprEmitter, loop: For) -> Split | None:
+def find_rows(code: ExprEmitter, loop: ir.For) -> Split | None:
     """How a loop is split; None of one that isn't."""
     split = _find(code, loop)
     return split if isinstance(split, Split) else None
 
 
-def delinearized_loop(code: ExprEmitter, loop: For, split: Split, first: str, last: str, body: Body) -> None:
+def delinearized_loop(code: ExprEmitter, loop: ir.For, split: Split, first: str, last: str, body: Body) -> None:
     """Prints iterations [first, last) of a loop's last variable, both C names."""
     code.counters += 1
     rows = _RowLoop(code, split, loop.variables[-1], first, last, body)
@@ -52,7 +52,7 @@ def delinearized_loop(code: ExprEmitter, loop: For, split: Split, first: str, la
     rows.write()
 
 
-def thread_digits(code: ExprEmitter, loop: For) -> tuple[list[str], str, dict[Any, str]] | None:
+def thread_digits(code: ExprEmitter, loop: ir.For) -> tuple[list[str], str, dict[Any, str]] | None:
     """Of a loop whose iterations are shared out among the threads of a GPU: the lines before the loop, what
     stands behind the variable in each iteration, and what stands for its divisions."""
     split = None if code.debug else find_split(loop, rows=False)
@@ -64,7 +64,7 @@ def thread_digits(code: ExprEmitter, loop: For) -> tuple[list[str], str, dict[An
     return thread.text()
 
 
-def missed(code: ExprEmitter, loop: For) -> bool:
+def missed(code: ExprEmitter, loop: ir.For) -> bool:
     """Prints a comment that says why a loop is not split whose variable is divided; whether there is one."""
     reason = _find(code, loop)
     if not isinstance(reason, str):
@@ -75,11 +75,11 @@ def missed(code: ExprEmitter, loop: For) -> bool:
     return True
 
 
-def _find(code: ExprEmitter, loop: For) -> Split | str | None:
+def _find(code: ExprEmitter, loop: ir.For) -> Split | str | None:
     return None if code.debug else find_split(loop, _has_rows(code, loop))
 
 
-def _has_rows(code: ExprEmitter, loop: For) -> bool:
+def _has_rows(code: ExprEmitter, loop: ir.For) -> bool:
     """Each thread of a GPU has iterations of its own of a parallel loop, and no rows."""
     return code.dialect.blocks or loop.loop is None
 

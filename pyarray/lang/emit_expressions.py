@@ -9,40 +9,10 @@ import numpy as np
 
 from ..dtypes import DType
 from . import emit_views as views
+from . import ir
 from .dialect import Dialect
 from .emit_cast import bitcast, cast, saturate
 from .emit_reshape import flat_accessor, reshaper
-from .ir import (
-    ArrayType,
-    Atomic,
-    Binary,
-    Builtin,
-    Cast,
-    Compare,
-    Const,
-    Convert,
-    Expr,
-    For,
-    Invoke,
-    Item,
-    Let,
-    Load,
-    Local,
-    Logic,
-    Pack,
-    Range,
-    Reshape,
-    Select,
-    Size,
-    Slice,
-    Stmt,
-    Store,
-    Stride,
-    SubView,
-    TupleType,
-    Unary,
-    walk,
-)
 from .printer import Printer, function_text
 from .promotion import SWAPPED_COMPARISON
 from .reshape_indexing import Remarks
@@ -68,9 +38,9 @@ def cname(name: str) -> str:
 def ctype(kind: Any) -> str:
     if kind is None:
         return "void"
-    if isinstance(kind, TupleType):
+    if isinstance(kind, ir.TupleType):
         return "tuple" + "".join(f"_{ctype(item).removesuffix('_t')}" for item in kind.items)
-    return views.view_name(kind) if isinstance(kind, ArrayType) else str(kind.dtype.ctype)
+    return views.view_name(kind) if isinstance(kind, ir.ArrayType) else str(kind.dtype.ctype)
 
 
 def literal(value: Any, dtype: DType) -> str:
@@ -109,9 +79,9 @@ def _float_literal(value: float, suffix: str) -> str:
     return text + "f" if suffix == "f32" else text
 
 
-def sites_of(body: tuple[Stmt, ...]) -> frozenset[int]:
+def sites_of(body: tuple[ir.Stmt, ...]) -> frozenset[int]:
     """The sites of all accesses and calls in a body."""
-    sites = (getattr(n, "site", None) for s in body for n in walk(s))
+    sites = (getattr(n, "site", None) for s in body for n in ir.walk(s))
     return frozenset(site for site in sites if site is not None)
 
 
@@ -150,12 +120,12 @@ class ExprEmitter:
 
     def declare(self, kind: Any) -> None:
         """Declare the struct of an array type, or of several values."""
-        if isinstance(kind, ArrayType):
+        if isinstance(kind, ir.ArrayType):
             if kind.reshape_of is not None:
                 self.declare(kind.reshape_of)
                 self.helper(flat_accessor(kind.reshape_of, self.dialect.function))
             self.structs.setdefault(views.view_name(kind), views.struct(kind, self.debug))
-        elif isinstance(kind, TupleType):
+        elif isinstance(kind, ir.TupleType):
             for item in kind.items:
                 self.declare(item)
             members = " ".join(f"{ctype(item)} m{k};" for k, item in enumerate(kind.items))
@@ -171,20 +141,20 @@ class ExprEmitter:
 
     # ---- expressions
 
-    def expr(self, e: Expr) -> str:
-        if self.digits and isinstance(e, Binary) and e in self.digits:
+    def expr(self, e: ir.Expr) -> str:
+        if self.digits and isinstance(e, ir.Binary) and e in self.digits:
             return self.digits[e]
         text: str = getattr(self, f"emit_{type(e).__name__}")(e)
         return text
 
-    def emit_Const(self, e: Const) -> str:
+    def emit_Const(self, e: ir.Const) -> str:
         text = literal(e.value, e.type.dtype)
         return f"({text})" if text.startswith("-") else text
 
-    def emit_Local(self, e: Local) -> str:
+    def emit_Local(self, e: ir.Local) -> str:
         return self.renamed.get(e.name) or cname(e.name)
 
-    def emit_Unary(self, e: Unary) -> str:
+    def emit_Unary(self, e: ir.Unary) -> str:
         a, dtype = self.expr(e.a), e.type.dtype
         if e.op == "invert":
             return f"pa_not({a})" if dtype.kind == "b" else f"(({dtype.ctype})~{a})"
@@ -192,7 +162,7 @@ class ExprEmitter:
             return f"(-{a})"
         return f"pa_neg_{dtype.suffix}({a})"
 
-    def emit_Binary(self, e: Binary) -> str:
+    def emit_Binary(self, e: ir.Binary) -> str:
         a, b, dtype, op = self.expr(e.a), self.expr(e.b), e.type.dtype, e.op
         if dtype.kind == "b":
             symbol = {"add": "|", "mul": "&"}.get(op) or INFIX[op]
@@ -202,7 +172,7 @@ class ExprEmitter:
             return f"(({dtype.ctype})({a} {INFIX[op]} {b}))"
         return f"({a} {INFIX[op]} {b})" if infix else f"pa_{op}_{dtype.suffix}({a}, {b})"
 
-    def emit_Compare(self, e: Compare) -> str:
+    def emit_Compare(self, e: ir.Compare) -> str:
         a, b = self.expr(e.a), self.expr(e.b)
         if e.a.type.dtype.kind == "c":
             return f"pa_{e.op}_{e.a.type.dtype.suffix}({a}, {b})"
@@ -214,24 +184,24 @@ class ExprEmitter:
             return f"{name}({a}, {b})"
         return f"({a} {INFIX[e.op]} {b})"
 
-    def emit_Let(self, e: Let) -> str:
+    def emit_Let(self, e: ir.Let) -> str:
         return f"({cname(e.name)} = {self.expr(e.value)}, {self.expr(e.body)})"
 
-    def emit_Logic(self, e: Logic) -> str:
+    def emit_Logic(self, e: ir.Logic) -> str:
         return f"({self.expr(e.a)} {'&&' if e.op == 'and' else '||'} {self.expr(e.b)})"
 
-    def emit_Select(self, e: Select) -> str:
+    def emit_Select(self, e: ir.Select) -> str:
         return f"({self.expr(e.condition)} ? {self.expr(e.a)} : {self.expr(e.b)})"
 
-    def emit_Cast(self, e: Cast) -> str:
+    def emit_Cast(self, e: ir.Cast) -> str:
         return cast(self.expr(e.a), e.a.type.dtype, e.type.dtype)
 
-    def emit_Builtin(self, e: Builtin) -> str:
+    def emit_Builtin(self, e: ir.Builtin) -> str:
         args, dtype = [self.expr(a) for a in e.args], e.domain
         if dtype.kind in "biu":
             whole = {"isnan": "false", "isinf": "false", "isfinite": "true", "imag": "0"}.get(e.name)
             if whole is not None:
-                return whole if isinstance(e.args[0], (Local, Const)) else f"((void){args[0]}, {whole})"
+                return whole if isinstance(e.args[0], (ir.Local, ir.Const)) else f"((void){args[0]}, {whole})"
             if e.name in ("floor", "ceil", "trunc", "round", "conj", "real") or (e.name == "abs" and dtype.kind != "i"):
                 return args[0]
             if e.name == "square":
@@ -254,16 +224,16 @@ class ExprEmitter:
         function = (f"square_{dtype.suffix}", function_text(head, [f"return {product}(x, x);"]))
         return f"{self.helper(function)}({text})"
 
-    def emit_Size(self, e: Size) -> str:
+    def emit_Size(self, e: ir.Size) -> str:
         return f"{self.expr(e.array)}.n{e.axis}"
 
-    def emit_Stride(self, e: Stride) -> str:
+    def emit_Stride(self, e: ir.Stride) -> str:
         return f"({views.stride(e.array.type, self.expr(e.array), e.axis)})"
 
-    def lvalue(self, node: Load | Store | Atomic) -> str:
+    def lvalue(self, node: ir.Load | ir.Store | ir.Atomic) -> str:
         """The element as an lvalue, checked if it has a site."""
         kind, index = node.array.type, [self.expr(i) for i in node.index]
-        if self.registers and isinstance(node, Load) and isinstance(node.array, Local):
+        if self.registers and isinstance(node, ir.Load) and isinstance(node.array, ir.Local):
             register = self.registers.get((node.array.name, tuple(getattr(i, "name", "") for i in node.index)))
             if register is not None:
                 return register
@@ -271,22 +241,22 @@ class ExprEmitter:
         if node.site is not None:
             name = self.helper(views.accessor(kind, self.dialect.function, checked=True))
             return f"*{name}({', '.join([*self.check_args(node.site), self.expr(node.array), *index])})"
-        if isinstance(node.array, Local) and kind.reshape_of is None:
+        if isinstance(node.array, ir.Local) and kind.reshape_of is None:
             return views.element(kind, self.expr(node.array), index)
         name = self.helper(views.accessor(kind, self.dialect.function, checked=False))
         return f"*{name}({', '.join([self.expr(node.array), *index])})"
 
-    def emit_Load(self, e: Load) -> str:
+    def emit_Load(self, e: ir.Load) -> str:
         text = self.lvalue(e)
         if self.dialect.blocks and e.type.dtype.kind == "b":  # gcc vectorises no loop that loads a _Bool
             return f"(*(const uint8_t *)&{text} != 0)"
         return f"({text})" if text.startswith("*") else text
 
-    def emit_Atomic(self, e: Atomic) -> str:
+    def emit_Atomic(self, e: ir.Atomic) -> str:
         lvalue = self.lvalue(e)
         pointer = lvalue[1:] if lvalue.startswith("*") else f"&{lvalue}"
         values = ", ".join(self.expr(x) for x in (e.value, e.desired) if x is not None)
-        prefix = "own_" if isinstance(e.array, Local) and e.array.name in self.privatized else ""
+        prefix = "own_" if isinstance(e.array, ir.Local) and e.array.name in self.privatized else ""
         return f"pa_atomic_{prefix}{e.op}_{e.type.dtype.suffix}({pointer}, {values})"
 
     def check_args(self, site: int | None) -> list[str]:
@@ -301,7 +271,7 @@ class ExprEmitter:
         tested = bool(self.sites) and self.sites <= self.hoisted
         return " && (inside || !at->failed)" if tested else " && !at->failed"
 
-    def step(self, loop: For) -> str:
+    def step(self, loop: ir.For) -> str:
         """The step of a loop's one range, checked if it has a site."""
         step = self.expr(loop.ranges[0].step)  # type: ignore[arg-type]
         if loop.site is None:
@@ -309,20 +279,20 @@ class ExprEmitter:
         name = self.helper(views.step_checker(self.dialect.function))
         return f"{name}({', '.join([*self.check_args(loop.site), step])})"
 
-    def emit_Convert(self, e: Convert) -> str:
+    def emit_Convert(self, e: ir.Convert) -> str:
         make = saturate if e.how == "saturate" else bitcast
         return f"{self.helper(make(self.dialect.function, e.a.type.dtype, e.type.dtype))}({self.expr(e.a)})"
 
     def inside(self, site: int | None) -> str:
         return "inside" if site in self.hoisted else "false"
 
-    def emit_SubView(self, e: SubView) -> str:
+    def emit_SubView(self, e: ir.SubView) -> str:
         self.declare(e.type)
         name = self.helper(views.subview(e.type, self.dialect.function, self.debug, e.site is not None))
         args = [*self.check_args(e.site), *(self.expr(x) for x in (e.array, e.offset, e.size))]
         return f"{name}({', '.join(args)})"
 
-    def emit_Reshape(self, e: Reshape) -> str:
+    def emit_Reshape(self, e: ir.Reshape) -> str:
         self.declare(e.array.type)
         self.declare(e.type)
         checked, missing = e.site is not None, e.missing
@@ -330,7 +300,7 @@ class ExprEmitter:
         sizes = [self.expr(n) for k, n in enumerate(e.shape) if k != missing]
         return f"{self.helper(function)}({', '.join([*self.check_args(e.site), self.expr(e.array), *sizes])})"
 
-    def emit_Slice(self, e: Slice) -> str:
+    def emit_Slice(self, e: ir.Slice) -> str:
         self.declare(e.type)
         self.declare(e.array.type)
         checked = e.site is not None
@@ -339,15 +309,15 @@ class ExprEmitter:
         args = [*self.check_args(e.site), self.expr(e.array)]
         for p in e.parts:
             args += [
-                self.expr(x) for x in ((p.start, p.stop, p.step) if isinstance(p, Range) else (p,)) if x is not None
+                self.expr(x) for x in ((p.start, p.stop, p.step) if isinstance(p, ir.Range) else (p,)) if x is not None
             ]
         return f"{name}({', '.join(args)})"
 
-    def emit_Invoke(self, e: Invoke) -> str:
+    def emit_Invoke(self, e: ir.Invoke) -> str:
         hidden = [f"{self.inside(e.site)}, at, &call{e.site}"] if self.debug else []
         return f"{self.function_name(e.function)}({', '.join([*hidden, *(self.expr(a) for a in e.args)])})"
 
-    def emit_Pack(self, e: Pack) -> str:
+    def emit_Pack(self, e: ir.Pack) -> str:
         self.declare(e.type)
         kinds, name = [ctype(item) for item in e.type.items], ctype(e.type)
         params = ", ".join(f"{kind} m{k}" for k, kind in enumerate(kinds))
@@ -356,5 +326,5 @@ class ExprEmitter:
         text = function_text(head, [f"{name} t;", *lines, "return t;"])
         return f"{self.helper((f'make_{name}', text))}({', '.join(map(self.expr, e.items))})"
 
-    def emit_Item(self, e: Item) -> str:
+    def emit_Item(self, e: ir.Item) -> str:
         return f"{self.expr(e.pack)}.m{e.number}"

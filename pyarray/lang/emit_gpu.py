@@ -14,6 +14,7 @@ from typing import Any
 from ..driver.kernel_step import MOST_SIZES, KernelStep
 from ..dtypes import int64
 from . import emit_views as views
+from . import ir
 from .dialect import Dialect
 from .emit import assemble, helper_functions, may_fail
 from .emit_block_rows import block_row_guards, block_row_head, streamed_elements
@@ -39,23 +40,6 @@ from .emit_tile import ROWS, is_tileable, tile_loop
 from .emit_vectorized import elementwise_store, per_thread, vector_arrays, vector_loop
 from .emit_vectorized_rows import vectorized_rows_loop
 from .hoisted_checks import Hoisting
-from .ir import (
-    ArrayType,
-    Atomic,
-    Cast,
-    Const,
-    Expr,
-    For,
-    Invoke,
-    Load,
-    Local,
-    ScalarType,
-    Size,
-    Store,
-    Tree,
-    assigned,
-    walk,
-)
 from .printer import Printer
 from .reshape_indexing import Remarks
 from .specializations import Specializations
@@ -75,7 +59,7 @@ const int64_t teams = whole ? gridDim.x : pa_threads() >> PA_WARP_BITS;
 
 
 def emit_gpu(
-    tree: Tree, dialect: Dialect, debug: bool, specs: dict[str, Specializations] | None = None
+    tree: ir.Tree, dialect: Dialect, debug: bool, specs: dict[str, Specializations] | None = None
 ) -> tuple[str, tuple[KernelStep, ...], Remarks]:
     """(text, the kernels to launch, what became of divided loops)."""
     code, kernel = GridEmitter(dialect, debug, specs), tree.kernel
@@ -94,13 +78,13 @@ def emit_gpu(
 
 def _is_recomputable(node: Any) -> bool:
     """Whether computing it twice, by any thread, gives the same and changes nothing."""
-    return not any(isinstance(n, (Load, Store, Atomic, Invoke)) for n in walk(node))
+    return not any(isinstance(n, (ir.Load, ir.Store, ir.Atomic, ir.Invoke)) for n in ir.walk(node))
 
 
 class _GridProgram:
     """The kernels of one program, in order."""
 
-    def __init__(self, code: GridEmitter, tree: Tree, hoisted_checks: Hoisting | None):
+    def __init__(self, code: GridEmitter, tree: ir.Tree, hoisted_checks: Hoisting | None):
         self.code, self.kernel, self.hoisted_checks = code, tree.kernel, hoisted_checks
         kernel = self.kernel
         code.pure = {f.symbol for f in tree.functions if not has_side_effects(f)}
@@ -108,19 +92,19 @@ class _GridProgram:
         self.outer = outer_variables(kernel)
         self.steps: list[KernelStep] = []
         outside: list[Any] = [
-            part for s in kernel.body for part in (s.ranges if isinstance(s, For) and is_parallel(s) else (s,))
+            part for s in kernel.body for part in (s.ranges if isinstance(s, ir.For) and is_parallel(s) else (s,))
         ]
         self.uses_frame = not all(_is_recomputable(part) for part in outside)
 
-    def loops(self) -> list[For]:
-        return [s for s in self.kernel.body if isinstance(s, For) and is_parallel(s)]
+    def loops(self) -> list[ir.For]:
+        return [s for s in self.kernel.body if isinstance(s, ir.For) and is_parallel(s)]
 
     def write(self) -> None:
         before = list[Any]()
         body = Printer()
         outer, self.code.out = self.code.out, body
         for statement in self.kernel.body:
-            if isinstance(statement, For) and is_parallel(statement):
+            if isinstance(statement, ir.For) and is_parallel(statement):
                 if self.uses_frame:
                     self.setup_kernel(before, statement)
                 self.loop(statement, [] if self.uses_frame else list(before))
@@ -138,7 +122,7 @@ class _GridProgram:
         """Outer variables and loop bounds, in the module's own memory."""
         lines = [f"{ctype(kind)} {cname(name)};" for name, kind in self.outer]
         for s in self.kernel.body:
-            if isinstance(s, For) and is_parallel(s):
+            if isinstance(s, ir.For) and is_parallel(s):
                 lines += [f"int64_t {name};" for name, _ in _frame_fields(s)]
         out.open("__device__ struct")
         out.lines(lines or ["int64_t unused;"])
@@ -166,10 +150,10 @@ class _GridProgram:
             out.lines([*debug_state(code, "&run", loop, -1), "(void)at; (void)up;"])
         return function
 
-    def setup_kernel(self, statements: list[Any], loop: For | None) -> None:
+    def setup_kernel(self, statements: list[Any], loop: ir.For | None) -> None:
         """One thread that runs what stands before a loop, and the loop's bounds."""
         code, out, number = self.code, self.code.out, len(self.steps)
-        numbered = [s.loop for s in self.kernel.body if isinstance(s, For) and s.loop is not None]
+        numbered = [s.loop for s in self.kernel.body if isinstance(s, ir.For) and s.loop is not None]
         at = loop.loop if loop is not None and loop.loop is not None else len(numbered)
         with self.kernel_function(KernelStep(f"{self.symbol}_once{number}", single=True), at):
             parts = [*statements, *(loop.ranges if loop is not None else ())]
@@ -185,12 +169,12 @@ class _GridProgram:
     def load_frame(self) -> list[str]:
         return [f"{ctype(k)} {cname(n)} = {_FRAME}.{cname(n)};" for n, k in self.outer]
 
-    def loop(self, loop: For, before: list[Any]) -> None:
+    def loop(self, loop: ir.For, before: list[Any]) -> None:
         code, out, number = self.code, self.code.out, loop.loop
         assert number is not None
         lines = list[str]()
         if self.hoisted_checks is not None:
-            inside = assigned(*loop.body)
+            inside = ir.assigned(*loop.body)
             known = {n: t for n, t in (*self.kernel.params, *self.outer) if n not in inside}
             code.hoisted, lines = self.hoisted_checks.loop(loop, known)
         code.sites = sites_of(loop.body)
@@ -220,7 +204,7 @@ class _GridProgram:
                     self.thread_loop(loop)
         out.line("")
 
-    def block_rows(self, loop: For, step: KernelStep, before: list[Any], digits: list[str]) -> None:
+    def block_rows(self, loop: ir.For, step: KernelStep, before: list[Any], digits: list[str]) -> None:
         """The kernel of a loop for rows that a block keeps, if there is one: its step precedes the loop's."""
         code, out, row, row_slot = self.code, self.code.out, self.code.cached_row, step.row_slot
         if row is None or row_slot is None or step.size_slots is None or code.debug:
@@ -242,7 +226,7 @@ class _GridProgram:
                 out.text(body)
         out.line("")
 
-    def write_bounds(self, loop: For, before: list[Any]) -> None:
+    def write_bounds(self, loop: ir.For, before: list[Any]) -> None:
         """What comes before the loop, and the number of its iterations."""
         code, out = self.code, self.code.out
         if self.uses_frame:
@@ -260,7 +244,7 @@ class _GridProgram:
         trip_count = collapsed_trip_count(code, self.kernel, loop, fields) if len(loop.ranges) > 1 else single
         out.line(f"const int64_t count = {trip_count};")
 
-    def write_loop(self, loop: For) -> dict[str, Any]:
+    def write_loop(self, loop: ir.For) -> dict[str, Any]:
         """Prints the loop; fields of its step: how its grid differs from a thread for each iteration."""
         code, kernel = self.code, self.kernel
         if runs_by_teams(loop, code.pure):
@@ -278,11 +262,11 @@ class _GridProgram:
         vector_loop(code, kernel, loop, store)
         return {"per_thread": per_thread(kernel, store, vector)}
 
-    def team_loop(self, loop: For) -> None:
+    def team_loop(self, loop: ir.For) -> None:
         """A block for each iteration if there are a thousand elements for each, or some where few iterations
         leave most of the device idle, else a warp."""
         out = self.code.out
-        sizes = (views.element_count(k, cname(n)) for n, k in self.kernel.params if isinstance(k, ArrayType))
+        sizes = (views.element_count(k, cname(n)) for n, k in self.kernel.params if isinstance(k, ir.ArrayType))
         most = functools.reduce(lambda a, b: f"pa_more({a}, {b})", ["0", *sizes])
         before, versions = self.code.team_versions(self.kernel, loop)
         out.line(f"const int64_t most = {most};")
@@ -302,14 +286,14 @@ class _GridProgram:
         slot = self.slot(range_.stop) if range_ is not None and range_.start is None else None
         return {} if row is None or slot is None else {"row_slot": slot, "row_elements": _THREADS * row.elements}
 
-    def thread_loop(self, loop: For) -> None:
+    def thread_loop(self, loop: ir.For) -> None:
         """An iteration for each thread, and more where there are more."""
         with self.code.out.block("for (int64_t t = pa_thread(); t < count; t += pa_threads())"):
             self.iteration_head(loop)
             self.code.write(loop.body)
 
-    def iteration_head(self, loop: For) -> None:
-        code, out, inner = self.code, self.code.out, assigned(*loop.body)
+    def iteration_head(self, loop: ir.For) -> None:
+        code, out, inner = self.code, self.code.out, ir.assigned(*loop.body)
         if code.debug:
             out.lines([begin_iteration("t"), *frames(code, loop.body, "0")])
         out.lines(self.loop_variables(loop))
@@ -317,13 +301,13 @@ class _GridProgram:
             out.line(code.digit_lines)
         out.lines(declarations((n, k) for n, k in self.kernel.variables if n in inner))
 
-    def trip_count(self, loop: For, prefix: str = "") -> str:
+    def trip_count(self, loop: ir.For, prefix: str = "") -> str:
         """Number of iterations; what `bound_fields` hold is read from `prefix`."""
         fields = dict(bound_fields(loop))
         first, step = (prefix + f if f in fields else None for f in (f"from{loop.loop}", f"step{loop.loop}"))
         return trip_count(self.code, loop.ranges[0], first, step)
 
-    def loop_variables(self, loop: For) -> list[str]:
+    def loop_variables(self, loop: ir.For) -> list[str]:
         """The loop's variables from the number of the iteration."""
         names, fields = [cname(v) for v in loop.variables], dict(bound_fields(loop))
         if len(names) == 1:
@@ -337,11 +321,11 @@ class _GridProgram:
         lines = [f"const int64_t {name} = pa_split(&rest, {field}, count);" for name, field in inner]
         return ["int64_t rest = t;", *lines, f"const int64_t {names[0]} = rest;"]
 
-    def size_slots(self, loop: For) -> tuple[int, ...] | None:
+    def size_slots(self, loop: ir.For) -> tuple[int, ...] | None:
         """Slots whose product is the number of iterations, None where it isn't that simple."""
         found = []
         for range_ in loop.ranges:  # a start above 0 or a step leave iterations out
-            if not all(x is None or (isinstance(x, Const) and x.value >= 0) for x in (range_.start, range_.step)):
+            if not all(x is None or (isinstance(x, ir.Const) and x.value >= 0) for x in (range_.start, range_.step)):
                 return None
             slot = self.slot(range_.stop)
             if slot is None:
@@ -357,24 +341,24 @@ class _GridProgram:
             position += _slot_count(kind, self.code.debug)
         return slots
 
-    def slot(self, stop: Expr | None) -> int | None:
+    def slot(self, stop: ir.Expr | None) -> int | None:
         """The slot that holds a loop's bound, if one does."""
         slots = self.first_slots()
-        while isinstance(stop, Cast) and stop.type.dtype is int64 and stop.a.type.dtype is int64:
+        while isinstance(stop, ir.Cast) and stop.type.dtype is int64 and stop.a.type.dtype is int64:
             stop = stop.a
-        if isinstance(stop, Size) and isinstance(stop.array, Local) and stop.array.name in slots:
+        if isinstance(stop, ir.Size) and isinstance(stop.array, ir.Local) and stop.array.name in slots:
             return slots[stop.array.name] + 1 + self.code.debug + stop.axis
-        inside = assigned(*self.kernel.body)
+        inside = ir.assigned(*self.kernel.body)
         kinds = {n: k for n, k in self.kernel.params if n not in inside}
-        kind = kinds.get(stop.name) if isinstance(stop, Local) else None
-        return slots[stop.name] if isinstance(kind, ScalarType) and kind.dtype is int64 else None  # type: ignore[union-attr]
+        kind = kinds.get(stop.name) if isinstance(stop, ir.Local) else None
+        return slots[stop.name] if isinstance(kind, ir.ScalarType) and kind.dtype is int64 else None  # type: ignore[union-attr]
 
 
-def _count_field(loop: For) -> str:
+def _count_field(loop: ir.For) -> str:
     return f"count{loop.loop}"
 
 
-def _frame_fields(loop: For) -> list[tuple[str, Any]]:
+def _frame_fields(loop: ir.For) -> list[tuple[str, Any]]:
     """What the frame holds of a loop: its bounds and, of a single range, the number of iterations, which
     stores of other threads must not change."""
     single = len(loop.ranges) == 1

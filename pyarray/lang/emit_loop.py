@@ -6,36 +6,36 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import emit_views as views
+from . import ir
 from .emit_delinearized import CountedLoop, delinearized_loop, find_rows, missed
 from .emit_noalias import noalias_arrays, noalias_call, noalias_function
 from .emit_privatized import privatized_arrays, privatized_block, used_arrays
 from .emit_statements import Emitter, begin_iteration, cname, ctype, sites_of
 from .hoisted_checks import Hoisting
-from .ir import ArrayType, Const, For, Function, Invoke, Local, Range, ScalarType, Size, Stmt, assigned, walk
 from .loop_extents import extents
 from .nontemporal_stores import nontemporal_array
 from .printer import Printer, struct_text
 
 
-def is_parallel(statement: Stmt) -> bool:
-    return isinstance(statement, For) and statement.loop is not None
+def is_parallel(statement: ir.Stmt) -> bool:
+    return isinstance(statement, ir.For) and statement.loop is not None
 
 
-def outer_variables(kernel: Function) -> tuple[tuple[str, Any], ...]:
+def outer_variables(kernel: ir.Function) -> tuple[tuple[str, Any], ...]:
     """Variables assigned outside the parallel loops: these see their last value."""
     outside = [part for s in kernel.body for part in (s.ranges if is_parallel(s) else (s,))]  # type: ignore[union-attr]
-    names = assigned(*outside)
+    names = ir.assigned(*outside)
     return tuple((n, t) for n, t in kernel.variables if n in names)
 
 
-def strided_params(kernel: Function) -> list[tuple[str, ArrayType]]:
-    return [(n, k) for n, k in kernel.params if isinstance(k, ArrayType) and k.strided and k.ndim]
+def strided_params(kernel: ir.Function) -> list[tuple[str, ir.ArrayType]]:
+    return [(n, k) for n, k in kernel.params if isinstance(k, ir.ArrayType) and k.strided and k.ndim]
 
 
-def environment(code: Emitter, kernel: Function, symbol: str, outer: tuple[tuple[str, Any], ...]) -> str:
+def environment(code: Emitter, kernel: ir.Function, symbol: str, outer: tuple[tuple[str, Any], ...]) -> str:
     lines = ["pa_runtime *rt;", *(f"{ctype(kind)} {cname(name)};" for name, kind in (*kernel.params, *outer))]
     for loop in kernel.body:
-        if isinstance(loop, For) and loop.loop is not None:
+        if isinstance(loop, ir.For) and loop.loop is not None:
             lines += [f"int64_t {name};" for name, _ in bound_fields(loop)]
     if strided_params(kernel):
         lines.append("bool unit; /* every strided array has neighbours along its last axis */")
@@ -44,9 +44,9 @@ def environment(code: Emitter, kernel: Function, symbol: str, outer: tuple[tuple
     return struct_text(f"{symbol}_env", lines)
 
 
-def noalias_params(code: Emitter, kernel: Function) -> list[tuple[str, ArrayType]]:
+def noalias_params(code: Emitter, kernel: ir.Function) -> list[tuple[str, ir.ArrayType]]:
     """The arrays whose ranges the entry compares: those of all loops that ask for it."""
-    loops = [s for s in kernel.body if isinstance(s, For) and is_parallel(s)]
+    loops = [s for s in kernel.body if isinstance(s, ir.For) and is_parallel(s)]
     found = {n: k for loop in loops for n, k in noalias_arrays(code, kernel, loop)}
     for loop in loops:
         if privatized_arrays(code, kernel, loop) and len(used_arrays(kernel, loop)) > 1:
@@ -54,33 +54,33 @@ def noalias_params(code: Emitter, kernel: Function) -> list[tuple[str, ArrayType
     return [(n, k) for n, k in kernel.params if n in found]
 
 
-def bound_fields(loop: For) -> list[tuple[str, Range | Any]]:
+def bound_fields(loop: ir.For) -> list[tuple[str, ir.Range | Any]]:
     """Fields of the environment that a loop's ranges need, with what they hold: the iterations see the bounds
     as they were before the first one. A `Range` stands for its length."""
     if len(loop.ranges) > 1:
         return [(f"size{loop.loop}_{axis}", range_) for axis, range_ in enumerate(loop.ranges)]
     range_ = loop.ranges[0]  # pyright: ignore[reportGeneralTypeIssues]
     fields = (("from", range_.start), ("step", range_.step))
-    return [(f"{name}{loop.loop}", x) for name, x in fields if x is not None and not isinstance(x, Const)]
+    return [(f"{name}{loop.loop}", x) for name, x in fields if x is not None and not isinstance(x, ir.Const)]
 
 
-def bound_text(code: Emitter, loop: For, field: str, x: Range | Any) -> str:
+def bound_text(code: Emitter, loop: ir.For, field: str, x: ir.Range | Any) -> str:
     """What one of the `bound_fields` is, as C text."""
-    if isinstance(x, Range):
+    if isinstance(x, ir.Range):
         return trip_count(code, x)
     return code.step(loop) if field == f"step{loop.loop}" else code.expr(x)
 
 
-def trip_count(code: Emitter, range_: Range, start: str | None = None, step: str | None = None) -> str:
+def trip_count(code: Emitter, range_: ir.Range, start: str | None = None, step: str | None = None) -> str:
     """Number of iterations; `start` and `step` where they have been evaluated already."""
-    if range_.start is None and range_.step is None and (isinstance(range_.stop, Size) or _is_natural(range_.stop)):
+    if range_.start is None and range_.step is None and (isinstance(range_.stop, ir.Size) or _is_natural(range_.stop)):
         return code.expr(range_.stop)  # type: ignore[arg-type]
     first = start or (code.expr(range_.start) if range_.start is not None else "0")
     by = step or (code.expr(range_.step) if range_.step is not None else "1")
     return f"pa_range_len({first}, {code.expr(range_.stop)}, {by})"  # type: ignore[arg-type]
 
 
-def collapsed_trip_count(code: Emitter, kernel: Function, loop: For, sizes: list[str]) -> str:
+def collapsed_trip_count(code: Emitter, kernel: ir.Function, loop: ir.For, sizes: list[str]) -> str:
     """Number of iterations of several ranges: none where one of them is empty, or where there would be more
     than 64 bits hold. A launch tests that if the sizes follow from arguments."""
     tested = code.dialect.blocks or all(found.loop != loop.loop for found in extents(kernel))
@@ -89,14 +89,14 @@ def collapsed_trip_count(code: Emitter, kernel: Function, loop: For, sizes: list
 
 
 def _is_natural(expr: Any) -> bool:
-    return isinstance(expr, Const) and expr.value >= 0
+    return isinstance(expr, ir.Const) and expr.value >= 0
 
 
 def frames(code: Emitter, parts: Any, up: str) -> list[str]:
     """One link of the call stack per call."""
     if not code.debug:
         return []
-    calls = [n.site for part in parts for n in walk(part) if isinstance(n, Invoke)]
+    calls = [n.site for part in parts for n in ir.walk(part) if isinstance(n, ir.Invoke)]
     return [f"pa_frame call{site} = {{{up}, {site}}};" for site in calls]
 
 
@@ -111,15 +111,15 @@ def debug_state(code: Emitter, runtime: str, loop: Any, tid: int) -> list[str]:
 def declarations(variables: Any) -> Iterator[str]:
     for name, kind in variables:
         initial = ""
-        if isinstance(kind, ScalarType):
+        if isinstance(kind, ir.ScalarType):
             initial = " = {0}" if kind.dtype.ctype.startswith("pa_") else " = 0"
         yield f"{ctype(kind)} {cname(name)}{initial};"
 
 
 def parallel_loop(
     code: Emitter,
-    kernel: Function,
-    loop: For,
+    kernel: ir.Function,
+    loop: ir.For,
     symbol: str,
     outer: tuple[tuple[str, Any], ...],
     hoisted_checks: Hoisting | None,
@@ -133,7 +133,7 @@ def parallel_loop(
     unit, lines, out = bool(strided_params(kernel)), list[str](), code.out
     code.hoisted = frozenset()
     if hoisted_checks is not None:
-        inside = assigned(*loop.body)
+        inside = ir.assigned(*loop.body)
         fields = {n: t for n, t in (*kernel.params, *outer) if n not in inside}
         code.hoisted, lines = hoisted_checks.loop(loop, fields)
     code.sites = sites_of(loop.body)
@@ -174,7 +174,7 @@ def parallel_loop(
             _nontemporal_loop(out, kernel, *target, symbol, calls("body", "&local, from, to"), plain, condition)
 
 
-def _body(code: Emitter, kernel: Function, loop: For, head: str, outer: tuple[tuple[str, Any], ...]) -> None:
+def _body(code: Emitter, kernel: ir.Function, loop: ir.For, head: str, outer: tuple[tuple[str, Any], ...]) -> None:
     """The function of a block of iterations."""
     with code.out.function(f"{code.dialect.body} void {head}"):
         code.out.lines([*debug_state(code, "env->rt", loop.loop, 0), *frames(code, loop.body, "0")])
@@ -196,15 +196,15 @@ def _choose_version(call: str, unit: bool, inside: bool) -> list[str]:
     return [first, *(f"else {line}" for line in more)]
 
 
-def trip_count_factor(code: Emitter, loop: For) -> int:
+def trip_count_factor(code: Emitter, loop: ir.For) -> int:
     """A power of two that divides the number of iterations of a parallel loop for sure, by what its array
     promises; 1 without a promise."""
     range_ = loop.ranges[0]
-    from_zero = range_.start is None or (isinstance(range_.start, Const) and range_.start.value == 0)
+    from_zero = range_.start is None or (isinstance(range_.start, ir.Const) and range_.start.value == 0)
     if not code.dialect.blocks or len(loop.ranges) != 1 or range_.step is not None or not from_zero:
         return 1
     size = range_.stop
-    if not isinstance(size, Size) or not isinstance(size.array, Local):
+    if not isinstance(size, ir.Size) or not isinstance(size.array, ir.Local):
         return 1
     promises = code.specializations.get(size.array.name, ())
     return next((p.factor for p in promises if p.axis == size.axis), 1)
@@ -212,9 +212,9 @@ def trip_count_factor(code: Emitter, loop: For) -> int:
 
 def _nontemporal_loop(
     out: Printer,
-    kernel: Function,
+    kernel: ir.Function,
     name: str,
-    kind: ArrayType,
+    kind: ir.ArrayType,
     symbol: str,
     calls: list[str],
     plain_calls: list[str],
@@ -224,7 +224,7 @@ def _nontemporal_loop(
     loops, whose lines are in the cache already, are left alone. `plain_calls` is the call without blocks, where it
     is worth its own text."""
     array, element = f"env->{cname(name)}", kind.dtype.ctype
-    others = [n for n, k in kernel.params if isinstance(k, ArrayType) and n != name]
+    others = [n for n, k in kernel.params if isinstance(k, ir.ArrayType) and n != name]
     distinct = "".join(f" && (char *){array}.data != (char *)env->{cname(n)}.data" for n in others)
     out.line(f"const int64_t size = sizeof({element});")
     out.line(f"const bool large = {condition}PA_CAN_STREAM && {array}.n0 * size >= PA_STREAM_MIN{distinct};")
@@ -245,14 +245,14 @@ def _nontemporal_loop(
     out.line("if (large) PA_STREAM_END();")
 
 
-def _arguments(code: Emitter, kernel: Function, loop: For, outer: tuple[tuple[str, Any], ...]) -> Iterator[str]:
+def _arguments(code: Emitter, kernel: ir.Function, loop: ir.For, outer: tuple[tuple[str, Any], ...]) -> Iterator[str]:
     """What the body uses of the environment, and its own variables."""
-    used = {n.name for s in loop.body for n in walk(s) if isinstance(n, Local)}
-    inner = assigned(*loop.body)
+    used = {n.name for s in loop.body for n in ir.walk(s) if isinstance(n, ir.Local)}
+    inner = ir.assigned(*loop.body)
     for name, kind in (*kernel.params, *outer):
         if name not in used or name in inner:
             continue
-        strided_array = isinstance(kind, ArrayType) and kind.strided and (name, kind) in kernel.params
+        strided_array = isinstance(kind, ir.ArrayType) and kind.strided and (name, kind) in kernel.params
         assumed = code.assumptions(name, kind, cname(name))  # of parameters, which are never assigned
         const = "" if strided_array or assumed else "const "
         yield f"{const}{ctype(kind)} {cname(name)} = env->{cname(name)};"
@@ -270,7 +270,7 @@ def variable_at(t: str, first: str | None, step: str | None) -> str:
     return product if first is None else f"pa_add_i64({first}, {product})"
 
 
-def _single(code: Emitter, loop: For) -> None:
+def _single(code: Emitter, loop: ir.For) -> None:
     name, range_, out = cname(loop.variables[0]), loop.ranges[0], code.out
     fields = dict(bound_fields(loop))
     first, step = (
@@ -291,7 +291,7 @@ def _single(code: Emitter, loop: For) -> None:
         code.write(loop.body)
 
 
-def _product(code: Emitter, loop: For) -> None:
+def _product(code: Emitter, loop: ir.For) -> None:
     """Several loop variables: the block's first index is delinearized once, then rows are counted like an
     odometer."""
     (*names, inner), out = [cname(v) for v in loop.variables], code.out
@@ -328,12 +328,12 @@ def _product(code: Emitter, loop: For) -> None:
             out.close()
 
 
-def slots(kernel: Function, symbol: str, debug: bool, grid: bool = False) -> str:
+def slots(kernel: ir.Function, symbol: str, debug: bool, grid: bool = False) -> str:
     """The packed arguments, 8 bytes each, in the order in which the host writes them. A grid's failure record
     comes after them."""
     lines = []
     for name, kind in kernel.params:
-        if isinstance(kind, ArrayType):
+        if isinstance(kind, ir.ArrayType):
             lines += [f"{c}{field}_{cname(name)};" for c, field in views.struct_fields(kind, debug)]
         elif kind.dtype.kind == "c":
             lines.append(f"double re_{cname(name)}, im_{cname(name)};")
@@ -348,7 +348,7 @@ def slots(kernel: Function, symbol: str, debug: bool, grid: bool = False) -> str
 
 def unpack_slot(target: str, name: str, kind: Any, debug: bool) -> list[str]:
     """Statements that set `target` from the slots of a parameter with that name in C."""
-    if isinstance(kind, ArrayType):
+    if isinstance(kind, ir.ArrayType):
         pairs = views.struct_fields(kind, debug)
         return [f"{target}.{field} = slots->{field}_{name};" for _, field in pairs]
     dtype = kind.dtype

@@ -8,26 +8,26 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import ir
 from .emit_statements import Emitter, cname
-from .ir import ArrayType, For, Function, Local, Store, While, assigned, walk
 from .printer import Printer, conjunction
 
 NO_ALIAS = "-DPA_NO_ALIAS=1"
-Arrays = list[tuple[str, ArrayType]]
+Arrays = list[tuple[str, ir.ArrayType]]
 
 
-def noalias_arrays(code: Emitter, kernel: Function, loop: For) -> Arrays:
+def noalias_arrays(code: Emitter, kernel: ir.Function, loop: ir.For) -> Arrays:
     """The parameters that the loop uses, if a no-alias version is worth its text, else none."""
     if code.debug or not code.dialect.blocks:
         return []
-    inner = [n for s in loop.body for n in walk(s) if isinstance(n, (For, While))]
-    if not any(isinstance(n, Store) for part in inner for n in walk(part)):
+    inner = [n for s in loop.body for n in ir.walk(s) if isinstance(n, (ir.For, ir.While))]
+    if not any(isinstance(n, ir.Store) for part in inner for n in ir.walk(part)):
         return []
-    used = {n.name: n.type for s in loop.body for n in walk(s) if isinstance(n, Local)}
-    inside = {name for name, _ in kernel.params} | assigned(*loop.body)
-    if any(isinstance(kind, ArrayType) and name not in inside for name, kind in used.items()):
+    used = {n.name: n.type for s in loop.body for n in ir.walk(s) if isinstance(n, ir.Local)}
+    inside = {name for name, _ in kernel.params} | ir.assigned(*loop.body)
+    if any(isinstance(kind, ir.ArrayType) and name not in inside for name, kind in used.items()):
         return []  # a view from before the loop, of an unknown array
-    arrays = [(n, k) for n, k in kernel.params if isinstance(k, ArrayType) and n in used]
+    arrays = [(n, k) for n, k in kernel.params if isinstance(k, ir.ArrayType) and n in used]
     return arrays if len(arrays) > 1 and code.written & dict(arrays).keys() else []
 
 
@@ -41,7 +41,7 @@ def noalias_test(arrays: Arrays, written: frozenset[str]) -> list[str]:
     return [*lines, *conjunction("env.no_alias = ", tests, ";")]
 
 
-def byte_range(name: str, kind: ArrayType) -> list[str]:
+def byte_range(name: str, kind: ir.ArrayType) -> list[str]:
     """The bytes between `low` and `high` hold all elements of the array; none if it is empty."""
     size = f"(int64_t)sizeof({kind.dtype.ctype})"
     begin = f"const char *low_{name} = (const char *){name}.data, *high_{name} = low_{name};"

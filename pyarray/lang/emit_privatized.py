@@ -10,43 +10,45 @@ from collections import Counter
 from typing import Any
 
 from . import emit_views as views
+from . import ir
 from .emit_noalias import Arrays
 from .emit_statements import Emitter, cname
-from .ir import ArrayType, Atomic, Evaluate, For, Function, Local, Size, assigned, walk
 from .printer import Printer
 
 MAX_BYTES = 1 << 15  # bytes of sums, which are to stay in the first-level cache
 MIN_ITERATIONS = 8  # iterations for each sum that is cleared before and added up after them
 
 
-def privatized_arrays(code: Emitter, kernel: Function, loop: For) -> Arrays:
+def privatized_arrays(code: Emitter, kernel: ir.Function, loop: ir.For) -> Arrays:
     """The arrays of integers that the loop doesn't touch but by atomic additions whose old values aren't
     read; none where it uses views of an unknown array."""
     if code.debug or not code.dialect.blocks:
         return []
-    nodes: list[Any] = [n for s in loop.body for n in walk(s)]
-    used = {n.name: n.type for n in nodes if isinstance(n, Local)}
-    inside = {name for name, _ in kernel.params} | assigned(*loop.body)
-    if any(isinstance(kind, ArrayType) and name not in inside for name, kind in used.items()):
+    nodes: list[Any] = [n for s in loop.body for n in ir.walk(s)]
+    used = {n.name: n.type for n in nodes if isinstance(n, ir.Local)}
+    inside = {name for name, _ in kernel.params} | ir.assigned(*loop.body)
+    if any(isinstance(kind, ir.ArrayType) and name not in inside for name, kind in used.items()):
         return []
-    sums: list[Any] = [n.value for n in nodes if isinstance(n, Evaluate) and _is_atomic_sum(n.value)]
-    sizes = [n for n in nodes if isinstance(n, Size)]
-    known = Counter(n.array.name for n in (*sums, *sizes) if isinstance(n.array, Local))
-    every = Counter(n.name for n in nodes if isinstance(n, Local))
+    sums: list[Any] = [n.value for n in nodes if isinstance(n, ir.Evaluate) and _is_atomic_sum(n.value)]
+    sizes = [n for n in nodes if isinstance(n, ir.Size)]
+    known = Counter(n.array.name for n in (*sums, *sizes) if isinstance(n.array, ir.Local))
+    every = Counter(n.name for n in nodes if isinstance(n, ir.Local))
     names = {n.array.name for n in sums if known[n.array.name] == every[n.array.name]}
     return [
-        (n, k) for n, k in kernel.params if n in names - assigned(*loop.body) and not k.strided and k.dtype.kind in "iu"
+        (n, k)
+        for n, k in kernel.params
+        if n in names - ir.assigned(*loop.body) and not k.strided and k.dtype.kind in "iu"
     ]
 
 
 def _is_atomic_sum(value: Any) -> bool:
-    return isinstance(value, Atomic) and value.op in ("add", "sub") and isinstance(value.array, Local)
+    return isinstance(value, ir.Atomic) and value.op in ("add", "sub") and isinstance(value.array, ir.Local)
 
 
-def used_arrays(kernel: Function, loop: For) -> Arrays:
+def used_arrays(kernel: ir.Function, loop: ir.For) -> Arrays:
     """The array parameters that a loop uses."""
-    used = {n.name for s in loop.body for n in walk(s) if isinstance(n, Local)}
-    return [(n, k) for n, k in kernel.params if isinstance(k, ArrayType) and n in used]
+    used = {n.name for s in loop.body for n in ir.walk(s) if isinstance(n, ir.Local)}
+    return [(n, k) for n, k in kernel.params if isinstance(k, ir.ArrayType) and n in used]
 
 
 def privatized_block(out: Printer, arrays: Arrays, symbol: str, alone: bool, calls: list[str]) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from . import emit_views as views
-from .ir import ArrayType
+from . import ir
 from .printer import function_text
 
 
-def flat_accessor(kind: ArrayType, function: str) -> tuple[str, str]:
+def flat_accessor(kind: ir.ArrayType, function: str) -> tuple[str, str]:
     """(name, text) of the function that finds an element of a strided array by its number in C order."""
     name, last = views.flat_name(kind), kind.ndim - 1
     lines = [f"int64_t i{last} = number;"]
@@ -20,7 +20,7 @@ def flat_accessor(kind: ArrayType, function: str) -> tuple[str, str]:
 
 
 def reshaper(
-    kind: ArrayType, result: ArrayType, missing: int | None, function: str, debug: bool, checked: bool
+    kind: ir.ArrayType, result: ir.ArrayType, missing: int | None, function: str, debug: bool, checked: bool
 ) -> tuple[str, str]:
     """(name, text) of the function that gives a view another shape; the axis `missing` gets what the others
     leave. One that hasn't as many elements is empty, which a checked one records."""
@@ -54,7 +54,7 @@ def reshaper(
     return name, function_text(head, [*lines, "return r;"])
 
 
-def _strides(kind: ArrayType, result: ArrayType) -> list[str]:
+def _strides(kind: ir.ArrayType, result: ir.ArrayType) -> list[str]:
     """Statements for the strides of a result: bytes where they fit, else numbers of elements."""
     count, axes = result.ndim, range(kind.ndim)
     length = max(kind.ndim, 1)

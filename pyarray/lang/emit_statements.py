@@ -7,6 +7,7 @@ from typing import Any
 
 from ..dtypes import DType
 from . import emit_views as views
+from . import ir
 from .collapse_loops import sole_inner_loop
 from .delinearization import Split, unit_step
 from .emit_delinearized import CountedLoop, delinearized_loop, find_rows, missed
@@ -15,26 +16,6 @@ from .emit_expressions import begin_iteration as begin_iteration
 from .emit_expressions import cname as cname
 from .emit_expressions import ctype as ctype
 from .emit_expressions import sites_of as sites_of
-from .ir import (
-    Assign,
-    Atomic,
-    Break,
-    Const,
-    Continue,
-    Evaluate,
-    For,
-    If,
-    Invoke,
-    Let,
-    Load,
-    Local,
-    Return,
-    ScalarType,
-    Stmt,
-    Store,
-    While,
-    walk,
-)
 from .printer import Printer
 from .promotion import binary, call
 from .write_mask import mask_itemsize
@@ -44,9 +25,9 @@ from .write_mask import mask_itemsize
 LANES, BYTE_LANES = 16, 32
 
 
-def lane_count(s: For) -> int:
+def lane_count(s: ir.For) -> int:
     """How many accumulators a reduction has side by side."""
-    loads = (n for st in s.body for n in walk(st) if isinstance(n, Load))
+    loads = (n for st in s.body for n in ir.walk(st) if isinstance(n, ir.Load))
     return BYTE_LANES if any(n.type.dtype.itemsize == 1 for n in loads) else LANES
 
 
@@ -65,22 +46,22 @@ class Emitter(ExprEmitter):
         text, self.out = str(self.out), outer
         return text
 
-    def block(self, statements: tuple[Stmt, ...], indent: int) -> str:
+    def block(self, statements: tuple[ir.Stmt, ...], indent: int) -> str:
         return self.printed(self.write, statements, depth=indent)
 
-    def write(self, statements: Iterable[Stmt]) -> None:
+    def write(self, statements: Iterable[ir.Stmt]) -> None:
         for s in statements:
             self.write_statement(s)
 
-    def write_statement(self, s: Stmt) -> None:
+    def write_statement(self, s: ir.Stmt) -> None:
         getattr(self, f"write_{type(s).__name__}")(s)
 
-    def write_Assign(self, s: Assign) -> None:
+    def write_Assign(self, s: ir.Assign) -> None:
         self.out.line(f"{self.renamed.get(s.name) or cname(s.name)} = {self.expr(s.value)};")
 
-    def write_Store(self, s: Store) -> None:
+    def write_Store(self, s: ir.Store) -> None:
         plain = s.site is None and not s.marks
-        if plain and not any(isinstance(n, (Invoke, Atomic, Let)) for n in walk(s.value)):
+        if plain and not any(isinstance(n, (ir.Invoke, ir.Atomic, ir.Let)) for n in ir.walk(s.value)):
             self.out.line(f"{self.lvalue(s)} = {self.expr(s.value)};")
             return
         # Python evaluates the value before the lvalue, and so the first failure is that of the value
@@ -97,30 +78,30 @@ class Emitter(ExprEmitter):
         element = f"{dtype.ctype} *const element = {target[1:] if target.startswith('*') else f'&{target}'};"
         self.out.line(f"{{ {value} {element} *element = value;{marks} }}")
 
-    def write_Evaluate(self, s: Evaluate) -> None:
+    def write_Evaluate(self, s: ir.Evaluate) -> None:
         self.out.line(f"{'' if s.value.type is None else '(void)'}{self.expr(s.value)};")
 
-    def write_Return(self, s: Return) -> None:
+    def write_Return(self, s: ir.Return) -> None:
         self.out.line("return;" if s.value is None else f"return {self.expr(s.value)};")
 
-    def write_Break(self, s: Break) -> None:
+    def write_Break(self, s: ir.Break) -> None:
         self.out.line("break;")
 
-    def write_Continue(self, s: Continue) -> None:
+    def write_Continue(self, s: ir.Continue) -> None:
         self.out.line("continue;")
 
-    def write_While(self, s: While) -> None:
+    def write_While(self, s: ir.While) -> None:
         with self.out.block(f"while ({self.expr(s.condition)}{self.loop_guard})"):
             self.write(s.body)
 
-    def write_If(self, s: If) -> None:
+    def write_If(self, s: ir.If) -> None:
         with self.out.block(f"if ({self.expr(s.condition)})"):
             self.write(s.then)
         if s.orelse:
             with self.out.orelse():
                 self.write(s.orelse)
 
-    def write_For(self, s: For) -> None:
+    def write_For(self, s: ir.For) -> None:
         if s.reductions and self.dialect.lanes and sole_inner_loop(s.body) is None:
             self.write_unordered(s)
         elif len(s.ranges) > 1:
@@ -133,7 +114,7 @@ class Emitter(ExprEmitter):
             with self.loop_head(s):
                 self.write(s.body)
 
-    def write_digits(self, s: For, split: Split) -> None:
+    def write_digits(self, s: ir.For, split: Split) -> None:
         """A loop that counts the digits of its variable."""
         range_, k = s.ranges[0], f"k{self.counters + 1}"  # `delinearized_loop` counts one up
         start = self.expr(range_.start) if range_.start is not None else "0"
@@ -142,20 +123,20 @@ class Emitter(ExprEmitter):
             self.out.line(f"const int64_t {k}_first = {start}, {k}_stop = {stop};")
             self.write_rows(s, split, f"{k}_first", f"{k}_stop")
 
-    def write_pragma(self, s: For) -> None:
+    def write_pragma(self, s: ir.For) -> None:
         """What stands before a plain loop: nothing on CPUs."""
 
-    def split_of(self, s: For) -> Split | None:
+    def split_of(self, s: ir.For) -> Split | None:
         """How a loop counts the digits of its variable; None of others."""
         (range_,) = s.ranges
-        if not unit_step(range_) or isinstance(range_.stop, Const):
+        if not unit_step(range_) or isinstance(range_.stop, ir.Const):
             return None  # loops of a constant length unroll, and fold their divisions
         return self.row_split(s)
 
-    def row_split(self, s: For) -> Split | None:
+    def row_split(self, s: ir.For) -> Split | None:
         return find_rows(self, s)
 
-    def write_rows(self, s: For, split: Split, first: str, last: str) -> None:
+    def write_rows(self, s: ir.For, split: Split, first: str, last: str) -> None:
         """The loop over its last variable in rows."""
 
         def body(span: CountedLoop) -> None:
@@ -164,7 +145,7 @@ class Emitter(ExprEmitter):
 
         delinearized_loop(self, s, split, first, last, body)
 
-    def write_product(self, s: For) -> None:
+    def write_product(self, s: ir.For) -> None:
         """Nested loops, whose bounds are all evaluated before the first."""
         headers = []
         for variable, range_ in zip(s.variables, s.ranges, strict=True):
@@ -185,7 +166,7 @@ class Emitter(ExprEmitter):
         for _ in headers[:-1]:
             self.out.close()
 
-    def loop_head(self, s: For) -> Printer:
+    def loop_head(self, s: ir.For) -> Printer:
         """Opens a C loop with Python's meaning: bounds are evaluated once, in order."""
         self.counters += 1
         name, k, range_ = cname(s.variables[0]), f"k{self.counters}", s.ranges[0]
@@ -193,7 +174,7 @@ class Emitter(ExprEmitter):
         stop = self.expr(range_.stop)  # type: ignore[arg-type]
         if unit_step(range_):
             hoisted = ""
-            if not isinstance(range_.stop, Const):
+            if not isinstance(range_.stop, ir.Const):
                 hoisted, stop = f", {k}_stop = {stop}", f"{k}_stop"
             return self.out.block(
                 f"for (int64_t {name} = {start}{hoisted}; {name} < {stop}{self.loop_guard}; ++{name})"
@@ -204,11 +185,11 @@ class Emitter(ExprEmitter):
         self.out.line(f"const int64_t {name} = pa_add_i64({k}_first, pa_mul_i64({k}, {k}_step));")
         return self.out
 
-    def write_unordered(self, s: For) -> None:
+    def write_unordered(self, s: ir.For) -> None:
         """A reduction whose order is free: `lane_count` accumulators side by side, combined at the end. For
         step 1."""
         (variable,), (range_,), out = s.variables, s.ranges, self.out
-        types = {n.name: n.type for st in s.body for n in walk(st) if isinstance(n, Local)}
+        types = {n.name: n.type for st in s.body for n in ir.walk(st) if isinstance(n, ir.Local)}
         self.counters += 1
         k = f"k{self.counters}"
         start = self.expr(range_.start) if range_.start is not None else "0"
@@ -236,7 +217,7 @@ class Emitter(ExprEmitter):
             self.combine_lanes(s, lanes, types)
             self.renamed = saved
 
-    def lane_loop(self, s: For, span: CountedLoop) -> None:
+    def lane_loop(self, s: ir.For, span: CountedLoop) -> None:
         """The span, `lane_count` iterations at a time."""
         self.counters += 1
         count, out = lane_count(s), self.out
@@ -253,7 +234,7 @@ class Emitter(ExprEmitter):
             out.line(f"const int64_t {span.k} = {k};{declared}")
             self.write(s.body)
 
-    def combine_lanes(self, s: For, lanes: dict[str, str], types: dict[str, Any]) -> None:
+    def combine_lanes(self, s: ir.For, lanes: dict[str, str], types: dict[str, Any]) -> None:
         tail, out = list[str](), self.out
         halves = f"for (int half = {lane_count(s) // 2}; half > 0; half /= 2)"
         with out.block(halves), out.block("for (int lane = 0; lane < half; ++lane)"):
@@ -265,9 +246,9 @@ class Emitter(ExprEmitter):
                 tail.append(f"{cname(acc)} = {whole};")
         out.lines(tail)
 
-    def combined(self, op: str, kind: ScalarType, loc: Any, a: str, b: str) -> str:
+    def combined(self, op: str, kind: ir.ScalarType, loc: Any, a: str, b: str) -> str:
         """Two accumulators, given as C text, into one."""
         self.renamed |= {"#a": a, "#b": b}
-        pair = (Local(loc, kind, "#a"), Local(loc, kind, "#b"))
+        pair = (ir.Local(loc, kind, "#a"), ir.Local(loc, kind, "#b"))
         node = call(loc, op, list(pair)) if op in ("min", "max") else binary(loc, op, *pair)
         return self.expr(node)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from . import ir
 from .collapse_loops import is_collapsible, loop_nest
 from .delinearization import Split, find_split
 from .emit_block_rows import streamed_elements
@@ -29,29 +30,28 @@ from .emit_cached_rows import (
 )
 from .emit_delinearized import missed, thread_digits
 from .emit_statements import Emitter, cname, reduction_start
-from .ir import Atomic, Break, For, Function, Invoke, Load, Local, Return, Stmt, Store, While, walk
 
 _SHARED = "a team of threads shares the iteration around it"
 _IN_FLIGHT = 16  # loads of a thread in a shared loop, before it waits for the first
 _UNROLLED, _SHORT = 8, 48  # iterations of a loop that reads and stores nothing, and nodes of its body
 
 
-def has_side_effects(function: Function) -> bool:
+def has_side_effects(function: ir.Function) -> bool:
     """Whether it stores, or calls a function that may."""
-    return any(isinstance(n, (Store, Atomic, Invoke)) for s in function.body for n in walk(s))
+    return any(isinstance(n, (ir.Store, ir.Atomic, ir.Invoke)) for s in function.body for n in ir.walk(s))
 
 
-def shared_loops(parts: tuple[Stmt, ...], pure: set[str]) -> list[For]:
+def shared_loops(parts: tuple[ir.Stmt, ...], pure: set[str]) -> list[ir.For]:
     """The innermost unordered loops that do something. `pure` functions change nothing."""
-    found: list[For] = []
+    found: list[ir.For] = []
     for part in parts:
-        for n in walk(part):
-            if isinstance(n, For) and n.unordered and (n.reductions or _does_something(n.body, pure)):
+        for n in ir.walk(part):
+            if isinstance(n, ir.For) and n.unordered and (n.reductions or _does_something(n.body, pure)):
                 found += [] if shared_loops(n.body, pure) else [n]
     return found
 
 
-def runs_by_teams(loop: For, pure: set[str]) -> bool:
+def runs_by_teams(loop: ir.For, pure: set[str]) -> bool:
     """Whether a team can share each iteration: there is something to share, and outside of that there are no
     atomics and no functions that store."""
     shared_loop = shared_loops(loop.body, pure)
@@ -59,19 +59,19 @@ def runs_by_teams(loop: For, pure: set[str]) -> bool:
     return bool(shared_loop) and inside == _side_effect_count(loop.body, pure)
 
 
-def _does_something(body: tuple[Stmt, ...], pure: set[str]) -> bool:
-    return _side_effect_count(body, pure) > 0 or any(isinstance(n, Store) for s in body for n in walk(s))
+def _does_something(body: tuple[ir.Stmt, ...], pure: set[str]) -> bool:
+    return _side_effect_count(body, pure) > 0 or any(isinstance(n, ir.Store) for s in body for n in ir.walk(s))
 
 
-def _side_effect_count(body: tuple[Stmt, ...], pure: set[str]) -> int:
+def _side_effect_count(body: tuple[ir.Stmt, ...], pure: set[str]) -> int:
     """How many effects there are other than stores."""
-    nodes = [n for s in body for n in walk(s)]
-    return sum(isinstance(n, Atomic) or (isinstance(n, Invoke) and n.function not in pure) for n in nodes)
+    nodes = [n for s in body for n in ir.walk(s)]
+    return sum(isinstance(n, ir.Atomic) or (isinstance(n, ir.Invoke) and n.function not in pure) for n in nodes)
 
 
 def _only_reads(nodes: list[Any]) -> bool:
     kinds = {type(n) for n in nodes}
-    return Load in kinds and not kinds & {Store, Atomic, Invoke, For, While, Break, Return}
+    return ir.Load in kinds and not kinds & {ir.Store, ir.Atomic, ir.Invoke, ir.For, ir.While, ir.Break, ir.Return}
 
 
 class GridEmitter(Emitter):
@@ -86,7 +86,7 @@ class GridEmitter(Emitter):
     results: Mapping[Ref, str] = MappingProxyType({})  # what stores of the row's elements go to
     pure: set[str]  # functions that change nothing
 
-    def team_versions(self, kernel: Function, loop: For) -> tuple[list[str], list[tuple[str, str, str]]]:
+    def team_versions(self, kernel: ir.Function, loop: ir.For) -> tuple[list[str], list[tuple[str, str, str]]]:
         """What comes before, and the versions of an iteration: its condition, its declarations, its text. Each has
         its own loop over the iterations; otherwise each would take the registers of all."""
         self.team, self.unsynced_reads = True, False
@@ -100,31 +100,31 @@ class GridEmitter(Emitter):
         self.row, self.team = None, False
         return before, [("fits", cached_row_team(row), cached), ("wide", "", uncached), ("", "", text)]
 
-    def block_row_version(self, row: CachedRow, loop: For) -> str:
+    def block_row_version(self, row: CachedRow, loop: ir.For) -> str:
         """An iteration whose row a block keeps as a whole."""
         self.team, self.row, self.streamed = True, row, streamed_elements(row, loop)
         text = self.printed(self.write_row, row, loop, True)
         self.team, self.row, self.streamed = False, None, None
         return text.removesuffix("pa_team_sync(warps);\n")  # it is the block's only row
 
-    def write_row(self, row: CachedRow, loop: For, fits: bool) -> None:
+    def write_row(self, row: CachedRow, loop: ir.For, fits: bool) -> None:
         """An iteration over a row, which is cached if it `fits`."""
         self.row_is_cached, self.unsynced_reads = fits, False
         self.out.lines(register_lines(row) if fits else ())
         self.out.lines(row_pointers(self, row))
         self.write(loop.body)
 
-    def write_statement(self, s: Stmt) -> None:
-        reads = self.team and not self.syncs(s) and any(isinstance(n, (Load, Invoke)) for n in walk(s))
+    def write_statement(self, s: ir.Stmt) -> None:
+        reads = self.team and not self.syncs(s) and any(isinstance(n, (ir.Load, ir.Invoke)) for n in ir.walk(s))
         self.unsynced_reads |= reads
         super().write_statement(s)
         self.unsynced_reads |= reads
 
-    def syncs(self, s: Stmt) -> bool:
+    def syncs(self, s: ir.Stmt) -> bool:
         """Whether its text is for the team as a whole, with its own barriers."""
-        return isinstance(s, Store) or (isinstance(s, For) and self.is_fully_shared(s))
+        return isinstance(s, ir.Store) or (isinstance(s, ir.For) and self.is_fully_shared(s))
 
-    def is_fully_shared(self, s: For) -> bool:
+    def is_fully_shared(self, s: ir.For) -> bool:
         """Whether the threads share out all of a loop, or of the product of a nest."""
         loops = loop_nest(s)
         return shared_loops((s,), self.pure) == [loops[-1]] and (len(loops) == 1 or is_collapsible(loops))
@@ -138,7 +138,7 @@ class GridEmitter(Emitter):
             self.sync()
         self.unsynced_reads = False
 
-    def write_Store(self, s: Store) -> None:
+    def write_Store(self, s: ir.Store) -> None:
         ref = getattr(s.array, "name", ""), tuple(getattr(i, "name", "") for i in s.index)
         if ref in self.results:
             self.out.line(f"{self.results[ref]} = {self.expr(s.value)};")
@@ -151,18 +151,18 @@ class GridEmitter(Emitter):
             super().write_Store(s)
         self.sync()
 
-    def write_For(self, s: For) -> None:
+    def write_For(self, s: ir.For) -> None:
         if self.team and self.syncs(s):
             self.shared_loop(s)
         else:
             super().write_For(s)
 
-    def write_pragma(self, s: For) -> None:
-        nodes = [n for st in s.body for n in walk(st)]
+    def write_pragma(self, s: ir.For) -> None:
+        nodes = [n for st in s.body for n in ir.walk(st)]
         if len(nodes) <= _SHORT and _only_reads(nodes):
             self.out.line(f"#pragma unroll {_UNROLLED}")
 
-    def row_split(self, s: For) -> Split | None:
+    def row_split(self, s: ir.For) -> Split | None:
         """None for teams: two texts of one body would differ in their barriers."""
         if not self.team:
             return super().row_split(s)
@@ -170,10 +170,10 @@ class GridEmitter(Emitter):
             self.remarks[s.loc.line, f"loop over {s.variables[-1]}: its divisions stay: {_SHARED}"] = None
         return None
 
-    def shared_loop(self, s: For) -> None:
+    def shared_loop(self, s: ir.For) -> None:
         """A loop whose iterations the threads share out, each `team`-th to one of them."""
-        nodes = [n for st in s.body for n in walk(st)]
-        types = {n.name: n.type for n in nodes if isinstance(n, Local)}
+        nodes = [n for st in s.body for n in ir.walk(st)]
+        types = {n.name: n.type for n in nodes if isinstance(n, ir.Local)}
         kept = self.row if self.row_is_cached else None
         stores = _does_something(s.body, self.pure) and not (kept and only_forwards(kept, s))
         if stores:
@@ -206,7 +206,7 @@ class GridEmitter(Emitter):
         if stores:
             self.sync()
 
-    def strided_loop(self, s: For) -> None:
+    def strided_loop(self, s: ir.For) -> None:
         """Single elements: neighbouring threads have neighbours."""
         (variable,), (range_,), out = s.variables, s.ranges, self.out
         start = self.expr(range_.start) if range_.start is not None else "0"
@@ -226,11 +226,11 @@ class GridEmitter(Emitter):
             self.digits = outer
 
     @staticmethod
-    def unroll_pragma(s: For) -> str:
-        loads = sum(isinstance(n, Load) for st in s.body for n in walk(st))
+    def unroll_pragma(s: ir.For) -> str:
+        loads = sum(isinstance(n, ir.Load) for st in s.body for n in ir.walk(st))
         return f"#pragma unroll {max(1, min(8, _IN_FLIGHT // max(loads, 1)))}"
 
-    def strided_nest(self, root: For) -> None:
+    def strided_nest(self, root: ir.For) -> None:
         """The same over a product: a thread's next element is `team` further, which is added to the
         variables digit by digit, the last one fastest."""
         self.counters += 1
@@ -259,7 +259,7 @@ class GridEmitter(Emitter):
                     carry = f"{k}_at{n} -= {k}_size{n}; ++{k}_at{n - 1};"
                     out.line(f"if ({k}_at{n} >= {k}_size{n}) {{ {carry} }}")
 
-    def combine_team(self, s: For, lanes: dict[str, str], types: dict[str, Any]) -> None:
+    def combine_team(self, s: ir.For, lanes: dict[str, str], types: dict[str, Any]) -> None:
         """The threads' accumulators into the variables: by shuffles, beyond a warp through shared memory."""
         out, rows = self.out, [(cname(acc), op, lanes[acc], types[acc]) for acc, op in s.reductions]
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import emit_views as views
+from . import ir
 from .emit_loop import bound_fields
 from .emit_statements import Emitter, begin_iteration, cname
 from .emit_vectorized import stored_element, unconditional_loads, write_body
-from .ir import For, Function, Store, walk
 from .printer import Printer
 
 TILE = 32
@@ -24,9 +24,9 @@ _ROW_STEP = TILE // ROWS  # rows between those of a thread
 _OTHER_INDEX = f"tile_y + k * {_ROW_STEP}"
 
 
-def is_tileable(loop: For) -> bool:
+def is_tileable(loop: ir.For) -> bool:
     """Whether tiles are worth their text: not for bodies with loops, which have their own access order."""
-    return len(loop.ranges) > 1 and not any(isinstance(n, For) for s in loop.body for n in walk(s))
+    return len(loop.ranges) > 1 and not any(isinstance(n, ir.For) for s in loop.body for n in ir.walk(s))
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,9 @@ class _TileAccess:
         return f"*({self.kind.dtype.ctype} *)(at{self.number} + k * step{self.number})"
 
 
-def tile_loop(code: Emitter, kernel: Function, loop: For, store: Store, write_plain: Callable[[For], None]) -> None:
+def tile_loop(
+    code: Emitter, kernel: ir.Function, loop: ir.For, store: ir.Store, write_plain: Callable[[ir.For], None]
+) -> None:
     """Prints the loop; `write_plain` prints its loop of threads."""
     fields, out = [field for field, _ in bound_fields(loop)], code.out
     names = [cname(v) for v in loop.variables]
@@ -103,7 +105,7 @@ def tile_loop(code: Emitter, kernel: Function, loop: For, store: Store, write_pl
         out.text(plain)
 
 
-def _tile_accesses(code: Emitter, kernel: Function, loop: For, store: Store) -> list[_TileAccess]:
+def _tile_accesses(code: Emitter, kernel: ir.Function, loop: ir.For, store: ir.Store) -> list[_TileAccess]:
     """The filled array's, and those of all elements that every iteration reads."""
     shared_bytes, kinds, last = _SHARED, dict(kernel.params), loop.variables[-2:]
     stored = stored_element(store)
@@ -125,7 +127,7 @@ def _unrolled(out: Printer) -> Printer:
     return out.block(f"for (int k = 0; k < {ROWS}; ++k)")
 
 
-def _tile_body(code: Emitter, kernel: Function, loop: For, accesses: list[_TileAccess]) -> None:
+def _tile_body(code: Emitter, kernel: ir.Function, loop: ir.For, accesses: list[_TileAccess]) -> None:
     """All loads, what is turned through shared memory, the elements, and where they go."""
     (stored, *read), out = accesses, code.out
     if (stored.name, stored.ref) in unconditional_loads(code, kernel, loop):
@@ -164,7 +166,7 @@ def _transposed_tile(out: Printer, w: _TileAccess, values: str) -> None:
         out.line("__syncthreads();")
 
 
-def _iteration_number(loop: For) -> str:
+def _iteration_number(loop: ir.For) -> str:
     """The iteration, from the loop's variables."""
     fields, names = [field for field, _ in bound_fields(loop)], [cname(v) for v in loop.variables]
     number = names[0]

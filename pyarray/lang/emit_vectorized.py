@@ -8,64 +8,45 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from . import ir
 from .emit_loop import declarations, frames
 from .emit_statements import Emitter, begin_iteration, cname
-from .ir import (
-    Atomic,
-    Break,
-    Const,
-    Continue,
-    For,
-    Function,
-    If,
-    Invoke,
-    Load,
-    Local,
-    Logic,
-    Return,
-    Select,
-    Size,
-    Store,
-    While,
-    assigned,
-    children,
-    walk,
-)
 
 
-def elementwise_store(code: Emitter, kernel: Function, loop: For, pure: set[str]) -> Store | None:
+def elementwise_store(code: Emitter, kernel: ir.Function, loop: ir.For, pure: set[str]) -> ir.Store | None:
     """The store of a loop whose iterations each fill one element of a parameter, of their own indices, as their
     last statement, and read no other element of it; else None. In debug mode the store must be known to be in
     range."""
     if any(range_.step is not None or not _is_zero(range_.start) for range_ in loop.ranges):
         return None
-    nodes = [n for s in loop.body for n in walk(s)]
-    stores, last = [n for n in nodes if isinstance(n, Store)], loop.body[-1] if loop.body else None
-    if not isinstance(last, Store) or stores != [last] or last.marks or not _in_bounds(code, last.site):
+    nodes = [n for s in loop.body for n in ir.walk(s)]
+    stores, last = [n for n in nodes if isinstance(n, ir.Store)], loop.body[-1] if loop.body else None
+    if not isinstance(last, ir.Store) or stores != [last] or last.marks or not _in_bounds(code, last.site):
         return None
-    if any(isinstance(n, (Atomic, Break, Continue, Return, While)) for n in nodes):
+    if any(isinstance(n, (ir.Atomic, ir.Break, ir.Continue, ir.Return, ir.While)) for n in nodes):
         return None
-    if any(isinstance(n, Invoke) and n.function not in pure for n in nodes):
+    if any(isinstance(n, ir.Invoke) and n.function not in pure for n in nodes):
         return None
     ref, array = _index_variables(last.index), last.array
-    if not isinstance(array, Local) or array.name not in dict(kernel.params):
+    if not isinstance(array, ir.Local) or array.name not in dict(kernel.params):
         return None
     if ref is None or sorted(ref) != sorted(loop.variables):
         return None
     loads = sum(
-        isinstance(n, Load) and _array_name(n.array) == array.name and _index_variables(n.index) == ref for n in nodes
+        isinstance(n, ir.Load) and _array_name(n.array) == array.name and _index_variables(n.index) == ref
+        for n in nodes
     )
-    sizes = sum(isinstance(n, Size) and _array_name(n.array) == array.name for n in nodes)
+    sizes = sum(isinstance(n, ir.Size) and _array_name(n.array) == array.name for n in nodes)
     mentions = sum(_array_name(n) == array.name for n in nodes)
     return last if mentions == 1 + loads + sizes else None
 
 
 def _array_name(node: Any) -> str | None:
-    return node.name if isinstance(node, Local) else None
+    return node.name if isinstance(node, ir.Local) else None
 
 
 def _is_zero(start: Any) -> bool:
-    return start is None or (isinstance(start, Const) and start.value == 0)
+    return start is None or (isinstance(start, ir.Const) and start.value == 0)
 
 
 def _in_bounds(code: Emitter, site: int | None) -> bool:
@@ -74,42 +55,47 @@ def _in_bounds(code: Emitter, site: int | None) -> bool:
 
 def _index_variables(index: tuple[Any, ...]) -> tuple[str, ...] | None:
     """The variables that an index consists of; None if it is anything more."""
-    return tuple(i.name for i in index) if all(isinstance(i, Local) for i in index) else None
+    return tuple(i.name for i in index) if all(isinstance(i, ir.Local) for i in index) else None
 
 
-def unconditional_loads(code: Emitter, kernel: Function, loop: For) -> dict[tuple[str, tuple[str, ...]], Any]:
+def unconditional_loads(code: Emitter, kernel: ir.Function, loop: ir.For) -> dict[tuple[str, tuple[str, ...]], Any]:
     """(parameter, its index) → type, of elements that every iteration reads unconditionally, whose indices are the
     loop's variables."""
     kinds, found = dict(kernel.params), {}
     for n in (n for s in loop.body for n in always_evaluated(s)):
-        if isinstance(n, Load) and isinstance(n.array, Local) and n.array.name in kinds and _in_bounds(code, n.site):
+        if (
+            isinstance(n, ir.Load)
+            and isinstance(n.array, ir.Local)
+            and n.array.name in kinds
+            and _in_bounds(code, n.site)
+        ):
             ref = _index_variables(n.index)
             if ref and len(set(ref)) == len(ref) and set(ref) <= set(loop.variables):
                 found[n.array.name, ref] = kinds[n.array.name]
     return found
 
 
-def stored_element(store: Store) -> tuple[str, tuple[str, ...]]:
+def stored_element(store: ir.Store) -> tuple[str, tuple[str, ...]]:
     """The parameter that a loop fills, and the variables of its index."""
     ref = _index_variables(store.index)
-    assert isinstance(store.array, Local)
+    assert isinstance(store.array, ir.Local)
     assert ref is not None
     return store.array.name, ref
 
 
-def per_thread(kernel: Function, store: Store, vector: list[str]) -> int:
+def per_thread(kernel: ir.Function, store: ir.Store, vector: list[str]) -> int:
     """Iterations of a thread: a vector of 16 bytes of the smallest element, four at least."""
     kinds: dict[str, Any] = dict(kernel.params)
     return max(16 // min(kinds[n].dtype.itemsize for n in (stored_element(store)[0], *vector)), 4)
 
 
-def vector_arrays(code: Emitter, kernel: Function, loop: For) -> list[str]:
+def vector_arrays(code: Emitter, kernel: ir.Function, loop: ir.For) -> list[str]:
     """Contiguous parameters of which every iteration reads the element of its own number."""
     loads = unconditional_loads(code, kernel, loop)
     return [name for (name, ref), kind in loads.items() if len(ref) == 1 and not kind.strided]
 
 
-def vector_loop(code: Emitter, kernel: Function, loop: For, store: Store) -> None:
+def vector_loop(code: Emitter, kernel: ir.Function, loop: ir.For, store: ir.Store) -> None:
     """Prints a loop with one variable."""
     types, out = {n: str(k.dtype.ctype) for n, k in kernel.params if hasattr(k, "ndim")}, code.out
     name, vector = stored_element(store)[0], vector_arrays(code, kernel, loop)
@@ -137,7 +123,7 @@ def vector_loop(code: Emitter, kernel: Function, loop: For, store: Store) -> Non
 
 
 def _vector_part(
-    code: Emitter, kernel: Function, loop: For, name: str, vector: list[str], size: int, types: dict[str, str]
+    code: Emitter, kernel: ir.Function, loop: ir.For, name: str, vector: list[str], size: int, types: dict[str, str]
 ) -> None:
     """The version for aligned operands, up to `done`."""
     registers = {(n, (loop.variables[0],)): f"wide_{cname(n)}.v[k]" for n in vector}
@@ -159,10 +145,12 @@ def _vector_part(
             out.line(f"*({kinds[name]} *)({cname(name)}.data + t) = result;")
 
 
-def write_body(code: Emitter, kernel: Function, loop: For, variable: str | None, registers: dict[Any, str]) -> None:
+def write_body(
+    code: Emitter, kernel: ir.Function, loop: ir.For, variable: str | None, registers: dict[Any, str]
+) -> None:
     """One iteration into `value[k]`; `variable` is that of a loop that has one."""
-    last, out, inner = loop.body[-1], code.out, assigned(*loop.body)
-    assert isinstance(last, Store)
+    last, out, inner = loop.body[-1], code.out, ir.assigned(*loop.body)
+    assert isinstance(last, ir.Store)
     if variable is not None:
         if code.debug:
             out.line(begin_iteration(variable))
@@ -181,11 +169,11 @@ def always_evaluated(node: Any) -> Iterator[Any]:
     """`node` and what is evaluated whenever it is."""
     yield node
     below: list[Any]
-    if isinstance(node, (Select, If, While)):
+    if isinstance(node, (ir.Select, ir.If, ir.While)):
         below = [node.condition]
-    elif isinstance(node, Logic):
+    elif isinstance(node, ir.Logic):
         below = [node.a]
     else:
-        below = list(node.ranges if isinstance(node, For) else children(node))
+        below = list(node.ranges if isinstance(node, ir.For) else ir.children(node))
     for child in below:
         yield from always_evaluated(child)

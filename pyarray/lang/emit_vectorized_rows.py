@@ -7,16 +7,16 @@ from __future__ import annotations
 from typing import Any
 
 from . import emit_views as views
+from . import ir
 from .emit_loop import bound_fields
 from .emit_statements import Emitter, cname
 from .emit_vectorized import stored_element, unconditional_loads, write_body
-from .ir import For, Function, Store
 from .printer import conjunction
 
 _MAX_BYTES = 32  # bytes of an array that a thread takes at once
 
 
-def vectorized_rows_loop(code: Emitter, kernel: Function, loop: For, store: Store) -> None:
+def vectorized_rows_loop(code: Emitter, kernel: ir.Function, loop: ir.For, store: ir.Store) -> None:
     """Prints what ends the kernel where it has run the loop; nothing where vectors have no two elements."""
     kinds, last = dict(kernel.params), loop.variables[-1]
     loads = unconditional_loads(code, kernel, loop)
@@ -49,8 +49,8 @@ def _row_tests(vector: dict[Any, Any], last: str, width: int) -> list[str]:
 
 def _row_loop(
     code: Emitter,
-    kernel: Function,
-    loop: For,
+    kernel: ir.Function,
+    loop: ir.For,
     stored: Any,
     width: int,
     tests: list[str],

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from .ir import ArrayType, Range
+from . import ir
 from .printer import conjunction, function_text
 
 
-def view_name(kind: ArrayType) -> str:
+def view_name(kind: ir.ArrayType) -> str:
     return f"view_{kind.dtype.suffix}_{_layout(kind)}"
 
 
-def _layout(kind: ArrayType) -> str:
+def _layout(kind: ir.ArrayType) -> str:
     name = f"{kind.ndim}{'s' if kind.strided else 'c'}"
     return name if kind.reshape_of is None else f"{name}_of_{_layout(kind.reshape_of)}"
 
 
-def struct_fields(kind: ArrayType, debug: bool) -> list[tuple[str, str]]:
+def struct_fields(kind: ir.ArrayType, debug: bool) -> list[tuple[str, str]]:
     """(C type, name) of the struct, which are also the slots of a parameter, in order."""
     pairs = [(f"{kind.dtype.ctype} *", "data")]
     if debug:
@@ -28,12 +28,12 @@ def struct_fields(kind: ArrayType, debug: bool) -> list[tuple[str, str]]:
     return pairs
 
 
-def struct(kind: ArrayType, debug: bool) -> str:
+def struct(kind: ir.ArrayType, debug: bool) -> str:
     body = " ".join(f"{ctype}{name};" for ctype, name in struct_fields(kind, debug))
     return f"typedef struct {{ {body} }} {view_name(kind)};\n"
 
 
-def stride(kind: ArrayType, view: str, axis: int) -> str:
+def stride(kind: ir.ArrayType, view: str, axis: int) -> str:
     """Bytes between neighbours along an axis."""
     if kind.strided:
         return f"{view}.s{axis}"
@@ -41,7 +41,7 @@ def stride(kind: ArrayType, view: str, axis: int) -> str:
     return " * ".join([*sizes, f"(int64_t)sizeof({kind.dtype.ctype})"])
 
 
-def address(kind: ArrayType, view: str, index: list[str]) -> str:
+def address(kind: ir.ArrayType, view: str, index: list[str]) -> str:
     """`&view[index]`, without a check."""
     if not index and kind.reshape_of is None:
         return f"{view}.data"
@@ -57,12 +57,12 @@ def address(kind: ArrayType, view: str, index: list[str]) -> str:
     return f"({view}.fits ? {found} : {flat_name(kind.reshape_of)}({view}.of, {view}.at + ({offset})))"
 
 
-def flat_name(kind: ArrayType) -> str:
+def flat_name(kind: ir.ArrayType) -> str:
     """The function that finds an element by its number in C order (`emit_reshape`)."""
     return f"numbered_{view_name(kind).removeprefix('view_')}"
 
 
-def element(kind: ArrayType, view: str, index: list[str]) -> str:
+def element(kind: ir.ArrayType, view: str, index: list[str]) -> str:
     """`view[index]` as an lvalue, without a check."""
     if not index:
         return f"{view}.data[0]"
@@ -71,19 +71,19 @@ def element(kind: ArrayType, view: str, index: list[str]) -> str:
     return f"{view}.data[{address(kind, view, index).removeprefix(f'{view}.data + ')[1:-1]}]"
 
 
-def element_count(kind: ArrayType, view: str) -> str:
+def element_count(kind: ir.ArrayType, view: str) -> str:
     return " * ".join(f"{view}.n{axis}" for axis in range(kind.ndim)) or "1"
 
 
 WHERE = "const bool inside, pa_at *at, const pa_frame *up, int32_t site"
 
 
-def check_index(kind: ArrayType, axis: int) -> str:
+def check_index(kind: ir.ArrayType, axis: int) -> str:
     where = f"at->rt, up, site + {axis}, at->loop, at->tid"
     return f"pa_check_index({where}, i{axis}, v.n{axis}, v.offset, {element_count(kind, 'v')})"
 
 
-def accessor(kind: ArrayType, function: str, checked: bool) -> tuple[str, str]:
+def accessor(kind: ir.ArrayType, function: str, checked: bool) -> tuple[str, str]:
     """(name, text) of the function that returns an element's address; a checked one returns the scrap element
     when it is outside, and is told by `inside` when that can't be."""
     name = f"{'checked' if checked else 'at'}_{view_name(kind).removeprefix('view_')}"
@@ -101,7 +101,7 @@ def accessor(kind: ArrayType, function: str, checked: bool) -> tuple[str, str]:
     return name, function_text(head, [*lines, f"    ? {address(kind, 'v', index)} : {scrap};"])
 
 
-def subview(kind: ArrayType, function: str, debug: bool, checked: bool) -> tuple[str, str]:
+def subview(kind: ir.ArrayType, function: str, debug: bool, checked: bool) -> tuple[str, str]:
     """(name, text) of the strict sub-range of a 1-D view; a checked one that is outside is empty."""
     name = f"{'checked_' if checked else ''}subview_{view_name(kind).removeprefix('view_')}"
     extra = f"{WHERE}, " if checked else ""
@@ -117,7 +117,7 @@ def subview(kind: ArrayType, function: str, debug: bool, checked: bool) -> tuple
     return name, function_text(head, [*lines, "v.n0 = size;", "return v;"])
 
 
-def _offset_view(kind: ArrayType, result: str, view: str, by: str, debug: bool) -> list[str]:
+def _offset_view(kind: ir.ArrayType, result: str, view: str, by: str, debug: bool) -> list[str]:
     """Statements that set where a part of a view begins, `by` bytes after it."""
     data = f"({kind.dtype.ctype} *)((char *){view}.data + {by})"
     offset = f"{view}.offset + {by} / (int64_t)sizeof({kind.dtype.ctype})"
@@ -138,16 +138,16 @@ def slice_pattern(parts: tuple[object, ...]) -> str:
     for p in parts:
         present = (
             "".join(c for c, x in zip("abs", (p.start, p.stop, p.step), strict=True) if x is not None)
-            if isinstance(p, Range)
+            if isinstance(p, ir.Range)
             else ""
         )
-        letters.append("r" + present if isinstance(p, Range) else "i")
+        letters.append("r" + present if isinstance(p, ir.Range) else "i")
     return "_".join(letters)
 
 
 def slicer(
-    kind: ArrayType,
-    result: ArrayType,
+    kind: ir.ArrayType,
+    result: ir.ArrayType,
     parts: tuple[object, ...],
     function: str,
     debug: bool,
@@ -163,13 +163,13 @@ def slicer(
     params = [WHERE] if checked else []
     params.append(f"const {view_name(kind)} v")
     lines = [f"{view_name(result)} r;", "int64_t bytes = 0;"]
-    indexed = checked and not all(isinstance(p, Range) for p in parts)
+    indexed = checked and not all(isinstance(p, ir.Range) for p in parts)
     if indexed:
         lines.append("bool whole = true;")
     out = 0
     for axis, p in enumerate(parts):
         n, s = f"v.n{axis}", stride(kind, "v", axis)
-        if not isinstance(p, Range):
+        if not isinstance(p, ir.Range):
             params.append(f"int64_t i{axis}")
             if checked:
                 test = f"!inside && !{check_index(kind, axis)}"
@@ -190,7 +190,7 @@ def slicer(
     return name, function_text(head, [*lines, "return r;"])
 
 
-def _slice_range(p: Range, axis: int, n: str, s: str, params: list[str], checked: bool) -> list[str]:
+def _slice_range(p: ir.Range, axis: int, n: str, s: str, params: list[str], checked: bool) -> list[str]:
     """Clamped start and count of one range, as Python's slice.indices gives them."""
     for letter, x in zip(("start", "stop", "step"), (p.start, p.stop, p.step), strict=True):
         if x is not None:

@@ -8,47 +8,39 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from .ir import (
-    Atomic,
-    Binary,
-    Builtin,
-    Compare,
-    Expr,
-    Function,
-    Invoke,
-    Let,
-    Load,
-    Local,
-    Pack,
-    Range,
-    Reshape,
-    Slice,
-    Store,
-    SubView,
-    Tree,
-    rewrite,
-    walk,
+from . import ir
+
+_ORDERED = (
+    ir.Binary,
+    ir.Compare,
+    ir.Builtin,
+    ir.Invoke,
+    ir.Load,
+    ir.Atomic,
+    ir.Slice,
+    ir.SubView,
+    ir.Reshape,
+    ir.Store,
+    ir.Pack,
 )
 
-_ORDERED = (Binary, Compare, Builtin, Invoke, Load, Atomic, Slice, SubView, Reshape, Store, Pack)
 
-
-def order_operands(tree: Tree) -> Tree:
+def order_operands(tree: ir.Tree) -> ir.Tree:
     """The tree with `Let` wherever the order of operands shows."""
     impure: set[str] = set()
     functions = []
     for function in tree.functions:  # callees first
-        if any(_has_effect(n, impure) or isinstance(n, Store) for s in function.body for n in walk(s)):
+        if any(_has_effect(n, impure) or isinstance(n, ir.Store) for s in function.body for n in ir.walk(s)):
             impure.add(function.symbol)
         functions.append(_order_function(function, impure))
-    return Tree(_order_function(tree.kernel, impure), tuple(functions))
+    return ir.Tree(_order_function(tree.kernel, impure), tuple(functions))
 
 
 def _has_effect(node: Any, impure: set[str]) -> bool:
-    return isinstance(node, Atomic) or (isinstance(node, Invoke) and node.function in impure)
+    return isinstance(node, ir.Atomic) or (isinstance(node, ir.Invoke) and node.function in impure)
 
 
-def _order_function(function: Function, impure: set[str]) -> Function:
+def _order_function(function: ir.Function, impure: set[str]) -> ir.Function:
     added: list[tuple[str, Any]] = []
 
     def change(node: Any) -> Any:
@@ -57,86 +49,86 @@ def _order_function(function: Function, impure: set[str]) -> Function:
         operands = list(_operands(node))
         observed = [_observable(x, impure) for x in operands]
         _set_and_read(operands, observed)
-        is_checked = isinstance(node, Atomic) and node.site is not None  # which is tested after its operands
+        is_checked = isinstance(node, ir.Atomic) and node.site is not None  # which is tested after its operands
         sites = sum("site" in s for s in observed) + is_checked
         effects = sum("effect" in s for s in observed)
         if sites < 2 and not (effects and sum(map(bool, observed)) > 1):
             return node
         last = max(k for k, s in enumerate(observed) if s)
-        names: dict[int, Expr] = {}  # by identity, of operands that `node` holds: equal ones differ in place
+        names: dict[int, ir.Expr] = {}  # by identity, of operands that `node` holds: equal ones differ in place
         lets = []
         for k, (operand, observable) in enumerate(zip(operands, observed, strict=True)):
-            if observable and (k != last or is_checked or isinstance(node, Store)):
+            if observable and (k != last or is_checked or isinstance(node, ir.Store)):
                 name = f".s{len(added)}"
                 added.append((name, operand.type))
-                names[id(operand)] = Local(operand.loc, operand.type, name)
+                names[id(operand)] = ir.Local(operand.loc, operand.type, name)
                 lets.append((name, operand))
-        if isinstance(node, Store):  # Python has the value before the place
+        if isinstance(node, ir.Store):  # Python has the value before the place
             added.append((f".s{len(added)}", node.value.type))
-            value = Local(node.loc, node.value.type, added[-1][0])
+            value = ir.Local(node.loc, node.value.type, added[-1][0])
             lets.insert(0, (value.name, node.value))
             return replace(_replaced(node, names), value=_wrapped(value, lets))
         return _wrapped(_replaced(node, names), lets)
 
-    body = tuple(rewrite(s, change) for s in function.body)
+    body = tuple(ir.rewrite(s, change) for s in function.body)
     return replace(function, body=body, variables=(*function.variables, *added))
 
 
-def _set_and_read(operands: list[Expr], observed: list[set[str]]) -> None:
+def _set_and_read(operands: list[ir.Expr], observed: list[set[str]]) -> None:
     """Note what one operand sets and another one reads."""
-    sets = [{n.name for n in walk(x) if isinstance(n, Let)} for x in operands]
+    sets = [{n.name for n in ir.walk(x) if isinstance(n, ir.Let)} for x in operands]
     if not any(sets):
         return
     for k, operand in enumerate(operands):
-        reads = {n.name for n in walk(operand) if isinstance(n, Local)}
+        reads = {n.name for n in ir.walk(operand) if isinstance(n, ir.Local)}
         for j, names in enumerate(sets):
             if j != k and names & reads:
                 observed[j].add("effect")
                 observed[k].add("load")
 
 
-def _wrapped(node: Any, lets: list[tuple[str, Expr]]) -> Any:
+def _wrapped(node: Any, lets: list[tuple[str, ir.Expr]]) -> Any:
     """`node` after its temporaries."""
     for name, operand in reversed(lets):
-        node = Let(node.loc, node.type, name, operand, node)
+        node = ir.Let(node.loc, node.type, name, operand, node)
     return node
 
 
 def _operands(node: Any) -> Any:
     """Operands in Python's order; the bounds of a range stand for it."""
-    if isinstance(node, Store):
+    if isinstance(node, ir.Store):
         yield from (node.array, *node.index)
         return
     for item in fields(node):
         value = getattr(node, item.name)
         for part in value if isinstance(value, tuple) else (value,):
-            if isinstance(part, Range):
+            if isinstance(part, ir.Range):
                 yield from (x for x in (part.start, part.stop, part.step) if x is not None)
             elif is_dataclass(part) and hasattr(part, "loc"):
                 yield part
 
 
-def _observable(expr: Expr, impure: set[str]) -> set[str]:
+def _observable(expr: ir.Expr, impure: set[str]) -> set[str]:
     """What of the operand's evaluation can be noticed: an effect, a load that sees effects, an access that
     may fail."""
     found: set[str] = set()
-    for node in walk(expr):
+    for node in ir.walk(expr):
         if _has_effect(node, impure):
             found.add("effect")
-        if isinstance(node, (Load, Invoke)):
+        if isinstance(node, (ir.Load, ir.Invoke)):
             found.add("load")
         if getattr(node, "site", None) is not None:
             found.add("site")
     return found
 
 
-def _replaced(node: Any, names: dict[int, Expr]) -> Any:
+def _replaced(node: Any, names: dict[int, ir.Expr]) -> Any:
     def visit(value: Any) -> Any:
         if id(value) in names:
             return names[id(value)]
         if isinstance(value, tuple):
             return tuple(visit(item) for item in value)
-        if isinstance(value, Range):
+        if isinstance(value, ir.Range):
             return replace(value, start=visit(value.start), stop=visit(value.stop), step=visit(value.step))
         return value
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from . import ir
 from .emit_statements import cname
 from .interval_analysis import (
     INT64_MAX,
@@ -24,7 +25,6 @@ from .interval_analysis import (
     Test,
     unknown_variables,
 )
-from .ir import ArrayType, Const, For, Invoke, Tree
 
 _MAX_TESTS = 64  # more than a block of few iterations is worth
 _NAME = re.compile(r"\bq\d+\b")
@@ -236,7 +236,7 @@ def _point(text: str) -> Interval:
 class Hoisting:
     """The checks of a program that can be hoisted."""
 
-    def __init__(self, tree: Tree):
+    def __init__(self, tree: ir.Tree):
         self.functions = {f.symbol: f for f in tree.functions}
         self.kernel = tree.kernel
         self.hoistable: dict[str, frozenset[int]] = {}
@@ -253,7 +253,7 @@ class Hoisting:
     def _walk(self, text: CTextDomain, env: dict[str, Any], wanted: frozenset[int] | None = None) -> IntervalAnalysis:
         return IntervalAnalysis(text, env, lambda call, args: self._call(text, call, args), wanted)
 
-    def _call(self, text: CTextDomain, call: Invoke, args: list[Any]) -> tuple[bool, Any]:
+    def _call(self, text: CTextDomain, call: ir.Invoke, args: list[Any]) -> tuple[bool, Any]:
         """Hoists the checks of a call with these arguments: all of them, or none."""
         function = self.functions[call.function]
         env = unknown_variables(function, lambda _: None, lambda _name, _axis: None)
@@ -270,13 +270,13 @@ class Hoisting:
             results[0] = analysis.merged(results[0], other)
         return True, results[0] if results else None
 
-    def loop(self, loop: For, known: dict[str, Any]) -> tuple[frozenset[int], list[str]]:
+    def loop(self, loop: ir.For, known: dict[str, Any]) -> tuple[frozenset[int], list[str]]:
         """Sites of the loop's body that are tested per block, and the C statements that do it: they declare
         `inside`. `known`: the names that the environment holds, with their types."""
         text = CTextDomain()
         env = unknown_variables(self.kernel, lambda _: None, lambda _name, _axis: None)
         for name, kind in known.items():
-            shape = isinstance(kind, ArrayType)
+            shape = isinstance(kind, ir.ArrayType)
             variable = f"env->{cname(name)}"
             env[name] = tuple(_point(f"{variable}.n{k}") for k in range(kind.ndim)) if shape else _point(variable)
         ranges = self._block(text, loop)
@@ -287,7 +287,7 @@ class Hoisting:
             return frozenset(), []
         return frozenset(analysis.satisfied), text.statements()
 
-    def _block(self, text: CTextDomain, loop: For) -> list[Bounds]:
+    def _block(self, text: CTextDomain, loop: ir.For) -> list[Bounds]:
         """Intervals of the loop's variables while t runs over [begin, end)."""
         number = loop.loop
         if len(loop.ranges) == 1:
@@ -305,4 +305,4 @@ class Hoisting:
 
 
 def _field(bound: Any, name: str) -> Bound | None:
-    return None if bound is None else bound.value if isinstance(bound, Const) else name
+    return None if bound is None else bound.value if isinstance(bound, ir.Const) else name

@@ -7,31 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from ..dtypes import uint64
+from . import ir
 from .aggregates import as_tuple
 from .infer_aggregates import call_special_method, result_item, take_part, unpack, user_method
 from .infer_scope import Scope, rule
 from .infer_temporaries import evaluate_in_order, let_bind, with_let_bound
 from .infer_values import Method, advice_for_captured, describe, is_array
-from .ir import (
-    INDEX,
-    WHOLE,
-    ArrayType,
-    Atomic,
-    Cast,
-    Const,
-    Expr,
-    Load,
-    Local,
-    Range,
-    Reshape,
-    ScalarType,
-    Select,
-    Size,
-    Slice,
-    Static,
-    SubView,
-    TupleType,
-)
 from .promotion import binary, compare, constant
 
 ATOMIC_KINDS = {
@@ -52,40 +33,40 @@ def _subscript(scope: Scope, node: ast.Subscript) -> Any:
             scope.fail(node, "a kernel has no slice objects", "pass the bounds to a method of their own")
         return call_special_method(scope, node, owner, "__getitem__", scope.infer(node.slice))
     items = as_tuple(owner)
-    returned = isinstance(getattr(owner, "type", None), TupleType)
+    returned = isinstance(getattr(owner, "type", None), ir.TupleType)
     if items is not None or returned:
         index = scope.number(node.slice, scope.infer(node.slice))
-        if not isinstance(index, Const) or not isinstance(index.value, int):
+        if not isinstance(index, ir.Const) or not isinstance(index.value, int):
             scope.fail(node.slice, "a tuple needs a constant index")
         if items is None:
             return result_item(scope, node.slice, owner, index.value)
         if not -len(items) <= index.value < len(items):
             scope.fail(node.slice, f"index {index.value} is out of range for a tuple of {len(items)}")
         return take_part(scope, node, owner, items[index.value])
-    if isinstance(owner, Static):
+    if isinstance(owner, ir.Static):
         return _captured_item(scope, node, owner.value)
     if not is_array(owner):
         scope.fail(node, f"{describe(owner)} can't be indexed")
     return with_let_bound(scope, [owner], lambda array: _index_array(scope, node, array))
 
 
-def _index_array(scope: Scope, node: ast.Subscript, array: Expr) -> Expr:
+def _index_array(scope: Scope, node: ast.Subscript, array: ir.Expr) -> ir.Expr:
     parts = index_parts(scope, node, array)
-    if len(parts) == array.type.ndim and not any(isinstance(p, Range) for p in parts):
+    if len(parts) == array.type.ndim and not any(isinstance(p, ir.Range) for p in parts):
         return load_element(scope, node, array, parts)
-    return Slice(scope.loc(node), _slice_type(array.type, parts), array, parts)
+    return ir.Slice(scope.loc(node), _slice_type(array.type, parts), array, parts)
 
 
 def _captured_item(scope: Scope, node: ast.Subscript, owner: Any) -> Any:
     """An item of a captured list or dict, by a constant index or key; recorded as captured."""
     if type(owner) not in (list, dict):
-        advice = advice_for_captured(Static(owner))
-        scope.fail(node, f"{describe(Static(owner))} can't be indexed", advice)
+        advice = advice_for_captured(ir.Static(owner))
+        scope.fail(node, f"{describe(ir.Static(owner))} can't be indexed", advice)
     found = scope.infer(node.slice)
-    index = found.value if isinstance(found, (Const, Static)) else None
+    index = found.value if isinstance(found, (ir.Const, ir.Static)) else None
     if not isinstance(index, (int, str)):
         what = f"a captured {type(owner).__name__} needs a constant index or key"
-        scope.fail(node.slice, what, advice_for_captured(Static(owner)))
+        scope.fail(node.slice, what, advice_for_captured(ir.Static(owner)))
     try:
         value = owner[index]
     except (LookupError, TypeError) as error:
@@ -94,11 +75,11 @@ def _captured_item(scope: Scope, node: ast.Subscript, owner: Any) -> Any:
     return scope.from_python(node, value)
 
 
-def load_element(scope: Scope, node: ast.AST, array: Expr, index: tuple[Any, ...]) -> Expr:
-    return Load(scope.loc(node), ScalarType(array.type.dtype), array, index)
+def load_element(scope: Scope, node: ast.AST, array: ir.Expr, index: tuple[Any, ...]) -> ir.Expr:
+    return ir.Load(scope.loc(node), ir.ScalarType(array.type.dtype), array, index)
 
 
-def index_parts(scope: Scope, node: ast.Subscript, array: Expr) -> tuple[Any, ...]:
+def index_parts(scope: Scope, node: ast.Subscript, array: ir.Expr) -> tuple[Any, ...]:
     """One expression or `Range` per axis; fewer indices than axes are filled with whole ranges."""
     items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     ndim = array.type.ndim
@@ -109,44 +90,44 @@ def index_parts(scope: Scope, node: ast.Subscript, array: Expr) -> tuple[Any, ..
     parts: list[Any] = []
     for item in items:
         if isinstance(item, ast.Constant) and item.value is ...:
-            parts += [WHOLE] * (ndim - count)
+            parts += [ir.WHOLE] * (ndim - count)
         elif isinstance(item, ast.Slice):
             parts.append(_slice_range(scope, item))
         else:
             index = scope.integer(item, scope.infer(item), "an index")
             parts.append(_wrap_index(scope, item, index, array, len(parts)))
-    return (*parts, *[WHOLE] * (ndim - len(parts)))
+    return (*parts, *[ir.WHOLE] * (ndim - len(parts)))
 
 
-def _slice_range(scope: Scope, item: ast.Slice) -> Range:
+def _slice_range(scope: Scope, item: ast.Slice) -> ir.Range:
     bounds = (item.lower, item.upper, item.step)
     start, stop, step = (
         None if n is None else scope.integer(n, scope.infer(n), "a slice bound", saturating=True) for n in bounds
     )
-    if isinstance(step, Const) and step.value == 0:
+    if isinstance(step, ir.Const) and step.value == 0:
         scope.fail(item, "slice step must not be 0")
-    return Range(start, stop, None if isinstance(step, Const) and step.value == 1 else step)
+    return ir.Range(start, stop, None if isinstance(step, ir.Const) and step.value == 1 else step)
 
 
-def _wrap_index(scope: Scope, node: ast.AST, index: Expr, array: Expr, axis: int) -> Expr:
+def _wrap_index(scope: Scope, node: ast.AST, index: ir.Expr, array: ir.Expr, axis: int) -> ir.Expr:
     """Negative constants count from the end; negative run-time indices only with @kernel(wraparound=True)."""
-    size = Size(scope.loc(node), INDEX, array, axis)
-    if isinstance(index, Const):
+    size = ir.Size(scope.loc(node), ir.INDEX, array, axis)
+    if isinstance(index, ir.Const):
         return binary(index.loc, "add", size, index) if index.value < 0 else index
-    if isinstance(index, Size) and index.axis == axis and _is_same_variable(index.array, array):
+    if isinstance(index, ir.Size) and index.axis == axis and _is_same_variable(index.array, array):
         scope.fail(node, "this index is the size itself, one past the last element", "write size - 1")
-    unsigned = isinstance(index, Cast) and index.a.type.dtype is uint64
+    unsigned = isinstance(index, ir.Cast) and index.a.type.dtype is uint64
     if unsigned or not scope.instances.wraparound:  # no uint64 is negative
         return index
     first, again = let_bind(scope, index)
     negative = compare(index.loc, "lt", first, constant(index.loc, 0))
-    return Select(index.loc, INDEX, negative, binary(index.loc, "add", again, size), again)
+    return ir.Select(index.loc, ir.INDEX, negative, binary(index.loc, "add", again, size), again)
 
 
 # ---- calls: atomics, sub-views, reshapes
 
 
-def atomic(scope: Scope, node: ast.Call, op: str, args: list[Any]) -> Expr:
+def atomic(scope: Scope, node: ast.Call, op: str, args: list[Any]) -> ir.Expr:
     swaps = op == "cas"
     if len(args) != 3 + swaps or not is_array(args[0]):
         advice = f"write pa.atomic_{op}(v, i, {'expected, desired' if swaps else 'x'})"
@@ -159,19 +140,19 @@ def atomic(scope: Scope, node: ast.Call, op: str, args: list[Any]) -> Expr:
         scope.fail(node, f"atomic_{op}() is not defined for {dtype}")
     if len(index) != args[0].type.ndim:
         scope.fail(node, f"{len(index)} indices for a {args[0].type}")
-    values = [scope.coerce(node, scope.number(node, x), ScalarType(dtype)) for x in args[2:]]
+    values = [scope.coerce(node, scope.number(node, x), ir.ScalarType(dtype)) for x in args[2:]]
     desired = values[1] if swaps else None
 
-    def update(array: Expr) -> Expr:
+    def update(array: ir.Expr) -> ir.Expr:
         parts = tuple(
             _wrap_index(scope, node, scope.integer(node, i, "an index"), array, k) for k, i in enumerate(index)
         )
-        return Atomic(scope.loc(node), ScalarType(dtype), op, array, parts, values[0], desired=desired)
+        return ir.Atomic(scope.loc(node), ir.ScalarType(dtype), op, array, parts, values[0], desired=desired)
 
     return with_let_bound(scope, [args[0]], update)
 
 
-def subview(scope: Scope, node: ast.Call, array: Any, args: list[Any], keywords: dict[Any, Any]) -> Expr:
+def subview(scope: Scope, node: ast.Call, array: Any, args: list[Any], keywords: dict[Any, Any]) -> ir.Expr:
     names = ["offset", "size"]
     if len(args) > 2 or sorted(keywords) != sorted(names[len(args) :]) or not is_array(array):
         advice = "write v.subview(offset, size)"
@@ -183,12 +164,12 @@ def subview(scope: Scope, node: ast.Call, array: Any, args: list[Any], keywords:
         scope.fail(node, f"only a 1-D array has sub-views, this is a {array.type}", advice)
     bounds = [scope.integer(node, v, what) for v, what in zip(values, ("an offset", "a size"), strict=True)]
     for bound, what in zip(bounds, ("offset", "size"), strict=True):
-        if isinstance(bound, Const) and bound.value < 0:
+        if isinstance(bound, ir.Const) and bound.value < 0:
             scope.fail(node, f"the {what} of a sub-view can't be negative, got {bound.value}")
-    return SubView(scope.loc(node), array.type, array, bounds[0], bounds[1])
+    return ir.SubView(scope.loc(node), array.type, array, bounds[0], bounds[1])
 
 
-def reshape(scope: Scope, node: ast.Call, method: Method, args: list[Any], keywords: dict[str, Any]) -> Expr:
+def reshape(scope: Scope, node: ast.Call, method: Method, args: list[Any], keywords: dict[str, Any]) -> ir.Expr:
     """`v.reshape(n, m)`, `v.reshape((n, m))` and `v.ravel()`."""
     array, name = method.owner, method.name
     if keywords or (name == "ravel" and args) or (name == "reshape" and not args):
@@ -200,30 +181,30 @@ def reshape(scope: Scope, node: ast.Call, method: Method, args: list[Any], keywo
         items = unpack(scope, node, args[0]) if len(args) == 1 else None
         shape = tuple(args) if items is None else items
     sizes = tuple(scope.integer(node, n, "a size") for n in shape)
-    negative = [n.value for n in sizes if isinstance(n, Const) and n.value < 0]
+    negative = [n.value for n in sizes if isinstance(n, ir.Const) and n.value < 0]
     if any(n != -1 for n in negative):
         scope.fail(node, f"a size can't be negative, got {min(negative)}")
     if len(negative) > 1:
         scope.fail(node, "only one size can be -1", "it is what the others leave")
-    return Reshape(scope.loc(node), _reshaped_type(array.type, len(sizes)), array, sizes)
+    return ir.Reshape(scope.loc(node), _reshaped_type(array.type, len(sizes)), array, sizes)
 
 
-def _reshaped_type(array: ArrayType, ndim: int) -> ArrayType:
+def _reshaped_type(array: ir.ArrayType, ndim: int) -> ir.ArrayType:
     """Contiguous if the array is. One strided axis has strides in any shape; several axes may have none."""
     if not array.strided or array.ndim < 2:
         return replace(array, ndim=ndim)
-    return ArrayType(array.dtype, ndim, True, reshape_of=array)
+    return ir.ArrayType(array.dtype, ndim, True, reshape_of=array)
 
 
-def _is_same_variable(a: Expr, b: Expr) -> bool:
-    return isinstance(a, Local) and isinstance(b, Local) and a.name == b.name
+def _is_same_variable(a: ir.Expr, b: ir.Expr) -> bool:
+    return isinstance(a, ir.Local) and isinstance(b, ir.Local) and a.name == b.name
 
 
-def _slice_type(array: ArrayType, parts: tuple[Any, ...]) -> ArrayType:
+def _slice_type(array: ir.ArrayType, parts: tuple[Any, ...]) -> ir.ArrayType:
     """Contiguous if the array is, its leading axes are indexed, at most one range is cut, and the other
     axes are whole."""
-    ranges = [p for p in parts if isinstance(p, Range)]
-    lead = next(k for k, p in enumerate(parts) if isinstance(p, Range))
-    is_full = all(p == WHOLE for p in parts[lead + 1 :])
+    ranges = [p for p in parts if isinstance(p, ir.Range)]
+    lead = next(k for k, p in enumerate(parts) if isinstance(p, ir.Range))
+    is_full = all(p == ir.WHOLE for p in parts[lead + 1 :])
     strided = array.strided or not is_full or ranges[0].step is not None
-    return ArrayType(array.dtype, len(ranges), strided, reshape_of=array.reshape_of)
+    return ir.ArrayType(array.dtype, len(ranges), strided, reshape_of=array.reshape_of)

@@ -8,12 +8,12 @@ import inspect
 import types as python_types
 from typing import Any
 
+from . import ir
 from .aggregates import Aggregate, UnreadableField, as_tuple, transform
 from .infer_invoke import invoke
 from .infer_scope import Scope
 from .infer_temporaries import assign_temporary, evaluate_in_order, let_bind, select_part
 from .infer_values import BoundFunction, describe
-from .ir import Expr, Invoke, Item, Local, Static, Stmt, TupleType
 from .promotion import SWAPPED_COMPARISON, unary
 
 
@@ -21,9 +21,9 @@ def load_aggregate(scope: Scope, where: ast.AST, name: str, structure: Any) -> A
     """The aggregate whose leaves are the variables at their paths."""
 
     def leaf(path: str, found: Any) -> Any:
-        if isinstance(found, Static):
+        if isinstance(found, ir.Static):
             return scope.from_python(where, found.value)
-        return Local(scope.loc(where), scope.types[path], path)
+        return ir.Local(scope.loc(where), scope.types[path], path)
 
     return transform(name, structure, leaf)
 
@@ -31,7 +31,7 @@ def load_aggregate(scope: Scope, where: ast.AST, name: str, structure: Any) -> A
 def user_method(scope: Scope, value: Any, name: str) -> Any:
     """The method that the user wrote in the class of `value`, else None. Those of tuples, and those that Python
     generates for dataclasses, do what the language does."""
-    returned = isinstance(value, Invoke) and isinstance(value.type, TupleType)
+    returned = isinstance(value, ir.Invoke) and isinstance(value.type, ir.TupleType)
     structure = scope.instances.results[value.function] if returned else value
     if not isinstance(structure, Aggregate):
         return None
@@ -87,14 +87,14 @@ def comparison_method(scope: Scope, where: ast.AST, name: str, left: Any, right:
 
 def _expand_result(scope: Scope, value: Any) -> Any:
     """What a call returned, as an aggregate of its values; the first of them evaluates the call."""
-    if not isinstance(value, Invoke) or not isinstance(value.type, TupleType):
+    if not isinstance(value, ir.Invoke) or not isinstance(value.type, ir.TupleType):
         return value
     first, again = let_bind(scope, value)
     parts = [_item(again if k else first, k) for k in range(len(value.type.items))]
     return _build_result(scope, value, parts)
 
 
-def _build_result(scope: Scope, call: Any, parts: list[Item]) -> Any:
+def _build_result(scope: Scope, call: Any, parts: list[ir.Item]) -> Any:
     remaining = iter(parts)
     return transform("", scope.instances.results[call.function], lambda _, fixed: fixed or next(remaining))
 
@@ -116,9 +116,9 @@ def take_part(scope: Scope, where: ast.AST, aggregate: Any, chosen: Any) -> Any:
     return found
 
 
-def unpack_result(scope: Scope, value: Any, into: list[Stmt]) -> Any:
+def unpack_result(scope: Scope, value: Any, into: list[ir.Stmt]) -> Any:
     """What a call returned: several values as an aggregate, after an assignment of the call."""
-    if not isinstance(getattr(value, "type", None), TupleType):
+    if not isinstance(getattr(value, "type", None), ir.TupleType):
         return value
     local = assign_temporary(scope, value, into)
     return _build_result(scope, value, [_item(local, k) for k in range(len(value.type.items))])
@@ -132,14 +132,14 @@ def field(scope: Scope, node: ast.AST, owner: Aggregate, name: str) -> Any:
         scope.fail(node, what, "make it a plain field")
     if name in owner.names:
         value = owner.items[owner.names.index(name)]
-        if isinstance(value, Static) and isinstance(value.value, UnreadableField):
+        if isinstance(value, ir.Static) and isinstance(value.value, UnreadableField):
             what = f"{name!r} is {value.value.kind.__name__} and no value of the kernel language"
             advice = "fields are numbers, arrays, tuples, dataclasses, strings or None"
             scope.fail(node, what, advice)
         return take_part(scope, node, owner, value)
     found = inspect.getattr_static(owner.kind, name, UnreadableField)
     if hasattr(found, "__pyarray_func__"):
-        return Static(BoundFunction(found, owner))
+        return ir.Static(BoundFunction(found, owner))
     if isinstance(found, python_types.FunctionType):
         what = f"{name!r} is a plain method of {owner.kind.__name__}"
         scope.fail(node, what, "decorate it with @pa.func")
@@ -157,7 +157,7 @@ def field(scope: Scope, node: ast.AST, owner: Aggregate, name: str) -> Any:
     return scope.from_python(node, value)
 
 
-def result_item(scope: Scope, node: ast.AST, call: Expr, which: int | str) -> Any:
+def result_item(scope: Scope, node: ast.AST, call: ir.Expr, which: int | str) -> Any:
     """One of several values that a call returned, without an assignment of the call."""
     structure = scope.instances.results[call.function]  # type: ignore[union-attr]
     items = as_tuple(structure)
@@ -171,5 +171,5 @@ def result_item(scope: Scope, node: ast.AST, call: Expr, which: int | str) -> An
     return _item(call, number % len(items))
 
 
-def _item(call: Expr, number: int) -> Item:
-    return Item(call.loc, call.type.items[number], call, number)
+def _item(call: ir.Expr, number: int) -> ir.Item:
+    return ir.Item(call.loc, call.type.items[number], call, number)

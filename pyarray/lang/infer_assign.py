@@ -6,6 +6,7 @@ import ast
 from typing import Any, NoReturn
 
 from ..dtypes import asdtype
+from . import ir
 from .aggregates import is_aggregate, leaves, skeleton, transform
 from .infer_access import index_parts, load_element
 from .infer_aggregates import call_special_method, unpack, unpack_result
@@ -13,26 +14,10 @@ from .infer_operators import DUNDER, arithmetic, binary_operator
 from .infer_scope import Scope, rule
 from .infer_temporaries import assign_temporary, has_side_effect
 from .infer_values import advice_for_captured, describe, is_array
-from .ir import (
-    Assign,
-    Binary,
-    Cast,
-    Const,
-    Expr,
-    Local,
-    Range,
-    ScalarType,
-    Size,
-    Static,
-    Stmt,
-    Store,
-    Unary,
-    walk,
-)
 
 
-def assign_name(scope: Scope, where: ast.AST, name: str, value: Any) -> list[Stmt]:
-    if isinstance(value, Static):
+def assign_name(scope: Scope, where: ast.AST, name: str, value: Any) -> list[ir.Stmt]:
+    if isinstance(value, ir.Static):
         advice = advice_for_captured(value) or "variables are numbers, views of arrays and tuples of them"
         scope.fail(where, f"{name!r} can't hold {describe(value)}", advice)
     _check_assignable(scope, where, name)
@@ -43,19 +28,19 @@ def assign_name(scope: Scope, where: ast.AST, name: str, value: Any) -> list[Stm
     set_structure(scope, where, name, value)
     kind = scope.set_type(where, name, value.type)
     scope.assigned.add(name)  # pyright: ignore[reportAttributeAccessIssue]
-    return [Assign(scope.loc(where), name, scope.coerce(where, value, kind))]
+    return [ir.Assign(scope.loc(where), name, scope.coerce(where, value, kind))]
 
 
-def _assign_aggregate(scope: Scope, where: ast.AST, name: str, value: Any) -> list[Stmt]:
+def _assign_aggregate(scope: Scope, where: ast.AST, name: str, value: Any) -> list[ir.Stmt]:
     """A variable per leaf; all are evaluated before the first is set, as `t = (t[1], t[0])` needs."""
     set_structure(scope, where, name, value)
-    result: list[Stmt] = []
+    result: list[ir.Stmt] = []
     temporaries = list(leaves(name, _assign_temporaries(scope, where, value, result)))
     scope.assigned |= {name, *(path for path, _ in temporaries)}
     for path, leaf in temporaries:
-        if not isinstance(leaf, Static):
+        if not isinstance(leaf, ir.Static):
             kind = scope.set_type(where, path, leaf.type)
-            result.append(Assign(scope.loc(where), path, scope.coerce(where, leaf, kind)))
+            result.append(ir.Assign(scope.loc(where), path, scope.coerce(where, leaf, kind)))
     return result
 
 
@@ -80,19 +65,19 @@ def _check_assignable(scope: Scope, where: ast.AST, name: str) -> None:
             f"{name!r} is assigned before the parallel loop and again in it: its iterations run at the same time",
             "use another name inside the loop, or collect with pa.atomic_add(array, index, value)",
         )
-    if name in scope.params and not isinstance(scope.params[name], ScalarType):
+    if name in scope.params and not isinstance(scope.params[name], ir.ScalarType):
         kind = scope.params[name]
-        what = describe(kind) if isinstance(kind, Static) or is_aggregate(kind) else kind
+        what = describe(kind) if isinstance(kind, ir.Static) or is_aggregate(kind) else kind
         scope.fail(where, f"{name!r} is a parameter ({what}) and can't be assigned", "use another name")
 
 
-def assign(scope: Scope, target: ast.expr, value: Any) -> list[Stmt]:
+def assign(scope: Scope, target: ast.expr, value: Any) -> list[ir.Stmt]:
     if isinstance(target, ast.Name):
         return assign_name(scope, target, target.id, value)
     if isinstance(target, ast.Subscript):
         array = _target_array(scope, target)
         if has_side_effect(array):  # evaluated once, after the value
-            before: list[Stmt] = []
+            before: list[ir.Stmt] = []
             value = assign_temporary(scope, scope.number(target, value), before)
             array = assign_temporary(scope, array, before)
             index = _element_index(scope, target, array)
@@ -115,7 +100,7 @@ def _refuse_target(scope: Scope, target: ast.expr) -> NoReturn:
     scope.fail(target, "this can't be assigned", "assign to a name or to an element: v[i] = x")
 
 
-def _target_array(scope: Scope, target: ast.Subscript) -> Expr:
+def _target_array(scope: Scope, target: ast.Subscript) -> ir.Expr:
     """The array whose element is assigned."""
     value = scope.infer(target.value)
     if is_aggregate(value):
@@ -125,47 +110,47 @@ def _target_array(scope: Scope, target: ast.Subscript) -> Expr:
     return value
 
 
-def _assign_tuple(scope: Scope, target: ast.Tuple, value: Any) -> list[Stmt]:
+def _assign_tuple(scope: Scope, target: ast.Tuple, value: Any) -> list[ir.Stmt]:
     """All right-hand sides are evaluated before the first name is set."""
     items = unpack(scope, target, value)
     if items is None or len(items) != len(target.elts):
         found = f"{len(items)} values" if items is not None else describe(value)
         what = f"{len(target.elts)} names can't be assigned from {found}"
         scope.fail(target, what, advice_for_captured(value))
-    result: list[Stmt] = []
+    result: list[ir.Stmt] = []
     temporaries = [_assign_temporaries(scope, target, item, result) for item in items]
     for element, item in zip(target.elts, temporaries, strict=True):
         result += assign(scope, element, item)
     return result
 
 
-def _assign_temporaries(scope: Scope, where: ast.AST, value: Any, into: list[Stmt]) -> Any:
+def _assign_temporaries(scope: Scope, where: ast.AST, value: Any, into: list[ir.Stmt]) -> Any:
     if is_aggregate(value):
         return transform("", value, lambda _, item: _assign_temporaries(scope, where, item, into))
-    if isinstance(value, Static):
+    if isinstance(value, ir.Static):
         return value
     return assign_temporary(scope, value if is_array(value) else scope.number(where, value), into)
 
 
-def _element_index(scope: Scope, target: ast.Subscript, array: Expr) -> tuple[Any, ...]:
+def _element_index(scope: Scope, target: ast.Subscript, array: ir.Expr) -> tuple[Any, ...]:
     parts = index_parts(scope, target, array)
-    if any(isinstance(p, Range) for p in parts):
+    if any(isinstance(p, ir.Range) for p in parts):
         advice = "write a for loop over its elements"
         scope.fail(target, "a slice can't be assigned as a whole", advice)
     return parts
 
 
-def _store_element(scope: Scope, where: ast.AST, array: Expr, index: tuple[Any, ...], value: Expr) -> Stmt:
+def _store_element(scope: Scope, where: ast.AST, array: ir.Expr, index: tuple[Any, ...], value: ir.Expr) -> ir.Stmt:
     dtype = array.type.dtype
     if value.type.dtype.kind == "c" and dtype.kind not in "cb":
         advice = "store its .real, .imag or abs()"
         scope.fail(where, f"a {value.type} can't be stored in an array of {dtype}", advice)
-    return Store(scope.loc(where), array, index, scope.coerce(where, value, ScalarType(dtype)))
+    return ir.Store(scope.loc(where), array, index, scope.coerce(where, value, ir.ScalarType(dtype)))
 
 
 @rule(ast.Assign)
-def _assign(scope: Scope, node: ast.Assign) -> list[Stmt]:
-    result: list[Stmt] = []
+def _assign(scope: Scope, node: ast.Assign) -> list[ir.Stmt]:
+    result: list[ir.Stmt] = []
     value = unpack_result(scope, scope.infer(node.value), result)
     if len(node.targets) > 1:
         value = _assign_temporaries(scope, node, value, result)
@@ -175,7 +160,7 @@ def _assign(scope: Scope, node: ast.Assign) -> list[Stmt]:
 
 
 @rule(ast.AnnAssign)
-def _ann_assign(scope: Scope, node: ast.AnnAssign) -> list[Stmt]:
+def _ann_assign(scope: Scope, node: ast.AnnAssign) -> list[ir.Stmt]:
     advice = "write x: pa.float32 = 0"
     if node.value is None or not isinstance(node.target, ast.Name):
         scope.fail(node, "a declaration is of a name, with a value", advice)
@@ -184,7 +169,7 @@ def _ann_assign(scope: Scope, node: ast.AnnAssign) -> list[Stmt]:
         dtype = asdtype(annotation.value)
     except (TypeError, AttributeError):
         scope.fail(node.annotation, "the annotation of a variable is an element type", advice)
-    name, kind = node.target.id, ScalarType(dtype)
+    name, kind = node.target.id, ir.ScalarType(dtype)
     if scope.declared.get(name, kind) != kind:
         scope.fail(node, f"{name!r} is declared {scope.declared[name].dtype} elsewhere", "declare it once")
     scope.changed |= name not in scope.declared
@@ -193,21 +178,21 @@ def _ann_assign(scope: Scope, node: ast.AnnAssign) -> list[Stmt]:
 
 
 @rule(ast.AugAssign)
-def _aug_assign(scope: Scope, node: ast.AugAssign) -> list[Stmt]:
+def _aug_assign(scope: Scope, node: ast.AugAssign) -> list[ir.Stmt]:
     if isinstance(node.target, ast.Name):
         old = scope.infer(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
         right = scope.infer(node.value)
         result = call_special_method(scope, node, old, f"__i{DUNDER[type(node.op)]}__", right)
         if result is None:
             result = binary_operator(scope, node, node.op, old, right)
-        before: list[Stmt] = []
+        before: list[ir.Stmt] = []
         result = unpack_result(scope, result, before)
         return [*before, *assign_name(scope, node.target, node.target.id, result)]
     if not isinstance(node.target, ast.Subscript):
         _refuse_target(scope, node.target)
     before = []
     array = _target_array(scope, node.target)
-    array = array if isinstance(array, Local) else assign_temporary(scope, array, before)
+    array = array if isinstance(array, ir.Local) else assign_temporary(scope, array, before)
     parts = _element_index(scope, node.target, array)
     parts = tuple(p if _is_repeatable(p) else assign_temporary(scope, p, before) for p in parts)
     old = load_element(scope, node.target, array, parts)
@@ -215,6 +200,6 @@ def _aug_assign(scope: Scope, node: ast.AugAssign) -> list[Stmt]:
     return [*before, _store_element(scope, node, array, parts, value)]
 
 
-def _is_repeatable(index: Expr) -> bool:
+def _is_repeatable(index: ir.Expr) -> bool:
     """Whether it may be evaluated twice: no side effects, and the statement doesn't change it."""
-    return all(isinstance(n, (Local, Const, Size, Cast, Binary, Unary)) for n in walk(index))
+    return all(isinstance(n, (ir.Local, ir.Const, ir.Size, ir.Cast, ir.Binary, ir.Unary)) for n in ir.walk(index))

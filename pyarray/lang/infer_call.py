@@ -10,6 +10,7 @@ import numpy as np
 
 from ..annotations import is_structure
 from ..dtypes import DType, asdtype, named_dtype
+from . import ir
 from .aggregates import as_tuple, leaves
 from .builtins import ATOMICS, FUNCTIONS, advice_for, draws, name_of
 from .infer_access import atomic, reshape, subview
@@ -19,7 +20,6 @@ from .infer_operators import arithmetic, select
 from .infer_scope import Scope, rule
 from .infer_temporaries import with_let_bound
 from .infer_values import BoundFunction, Method, advice_for_captured, describe, is_array
-from .ir import INDEX, Convert, Expr, ScalarType, Size, Static
 from .promotion import call, constant
 
 _ARRAY_CREATION = ("empty", "zeros", "ones", "full", "array", "asarray", "arange", "linspace", "eye")
@@ -30,7 +30,7 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     callee = scope.infer(node.func)
     if user_method(scope, callee, "__call__") is not None and not node.keywords:
         return call_special_method(scope, node, callee, "__call__", *map(scope.infer, node.args))
-    if not isinstance(callee, Static):
+    if not isinstance(callee, ir.Static):
         scope.fail(node.func, f"{describe(callee)} can't be called")
     function = callee.value
     args = [scope.infer(a) for a in node.args]
@@ -79,7 +79,7 @@ def _call_builtin(scope: Scope, node: ast.Call, function: Any, args: list[Any]) 
             values = [leaf for _, leaf in leaves("", args[0])]
             return with_let_bound(scope, values, lambda *_: constant(loc, len(items)))
         if is_array(args[0]) and args[0].type.ndim:
-            return Size(loc, INDEX, args[0], 0)
+            return ir.Size(loc, ir.INDEX, args[0], 0)
         scope.fail(node, f"{describe(args[0])} has no len()", advice_for_captured(args[0]))
     if len(args) == 1 and isinstance(function, (DType, np.dtype, type)):
         return _convert(scope, node, function, scope.number(node, args[0]))
@@ -105,17 +105,17 @@ def _refuse(scope: Scope, node: ast.Call, function: Any) -> Any:
     scope.fail(node.func, f"{name!r} is not part of the kernel language", advice_for(function))
 
 
-def _convert(scope: Scope, node: ast.Call, function: Any, value: Expr) -> Expr:
+def _convert(scope: Scope, node: ast.Call, function: Any, value: ir.Expr) -> ir.Expr:
     try:
         dtype = asdtype(function)
     except TypeError:
         _refuse(scope, node, function)
-    return scope.coerce(node, value, ScalarType(dtype, is_weak(function)))  # pyright: ignore
+    return scope.coerce(node, value, ir.ScalarType(dtype, is_weak(function)))  # pyright: ignore
 
 
-def _bitcast(scope: Scope, node: ast.Call, value: Expr, args: list[Any], keywords: dict[str, Any]) -> Expr:
+def _bitcast(scope: Scope, node: ast.Call, value: ir.Expr, args: list[Any], keywords: dict[str, Any]) -> ir.Expr:
     """`x.view(int32)`: the bits as another type, as NumPy scalars do."""
-    single = len(args) == 1 and not keywords and isinstance(args[0], Static)
+    single = len(args) == 1 and not keywords and isinstance(args[0], ir.Static)
     dtype = named_dtype(args[0].value) if single else None
     if dtype is None:
         scope.fail(node, "view() of a number takes a dtype", "write x.view(int32)")
@@ -123,4 +123,4 @@ def _bitcast(scope: Scope, node: ast.Call, value: Expr, args: list[Any], keyword
     if source.itemsize != dtype.itemsize or {source.kind, dtype.kind} - set("iuf"):
         what = f"a {source} has no view as {dtype}"
         scope.fail(node, what, "both are integers or floats of the same size")
-    return value if dtype is source else Convert(scope.loc(node), ScalarType(dtype), value, "bitcast")
+    return value if dtype is source else ir.Convert(scope.loc(node), ir.ScalarType(dtype), value, "bitcast")

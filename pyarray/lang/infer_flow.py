@@ -6,6 +6,7 @@ import ast
 from typing import Any, TypeGuard
 
 from ..dtypes import uint64
+from . import ir
 from .aggregates import is_aggregate, leaves
 from .builtins import advice_for
 from .collapse_loops import sole_inner_loop
@@ -15,40 +16,13 @@ from .infer_assign import assign, assign_name, set_structure
 from .infer_scope import Scope, rule
 from .infer_temporaries import assign_temporary, has_side_effect, new_temporary
 from .infer_values import advice_for_captured, describe, is_array
-from .ir import (
-    INDEX,
-    Assign,
-    Atomic,
-    Binary,
-    Break,
-    Builtin,
-    Cast,
-    Const,
-    Continue,
-    Evaluate,
-    Expr,
-    For,
-    If,
-    Invoke,
-    Let,
-    Local,
-    Pack,
-    Range,
-    Return,
-    Size,
-    Static,
-    Stmt,
-    TupleType,
-    While,
-    walk,
-)
 from .promotion import binary
 
 _REDUCTION_OPS = ("add", "mul", "and", "or", "xor", "min", "max")
 
 
 @rule(ast.FunctionDef)
-def _function_def(scope: Scope, node: ast.FunctionDef) -> tuple[Stmt, ...]:
+def _function_def(scope: Scope, node: ast.FunctionDef) -> tuple[ir.Stmt, ...]:
     body = _infer_block(scope, node.body)
     if ("return" in scope.types or "return" in scope.structures) and not _always_returns(body):
         advice = "end with a return that gives the value for the other cases"
@@ -57,15 +31,15 @@ def _function_def(scope: Scope, node: ast.FunctionDef) -> tuple[Stmt, ...]:
 
 
 @rule(ast.Lambda)
-def _lambda(scope: Scope, node: ast.Lambda) -> tuple[Stmt, ...]:
+def _lambda(scope: Scope, node: ast.Lambda) -> tuple[ir.Stmt, ...]:
     if scope.is_kernel:
         what = "a lambda returns a value, and a kernel returns nothing"
         scope.fail(node, what, "write def k(v): ...")
     return tuple(_return_value(scope, node.body, scope.infer(node.body)))
 
 
-def _infer_block(scope: Scope, statements: list[ast.stmt]) -> tuple[Stmt, ...]:
-    result: list[Stmt] = []
+def _infer_block(scope: Scope, statements: list[ast.stmt]) -> tuple[ir.Stmt, ...]:
+    result: list[ir.Stmt] = []
     for statement in statements:
         result += scope.infer(statement)
     return tuple(result)
@@ -75,35 +49,35 @@ def _infer_block(scope: Scope, statements: list[ast.stmt]) -> tuple[Stmt, ...]:
 
 
 @rule(ast.Break)
-def _break(scope: Scope, node: ast.Break) -> list[Stmt]:
+def _break(scope: Scope, node: ast.Break) -> list[ir.Stmt]:
     if scope.before_parallel is not None and scope.loop_depth == 1:
         what = "'break' can't leave a parallel loop: its iterations run at the same time"
         scope.fail(node, what, "skip with continue")
-    return [Break(scope.loc(node))]
+    return [ir.Break(scope.loc(node))]
 
 
 @rule(ast.Continue)
-def _continue(scope: Scope, node: ast.Continue) -> list[Stmt]:
-    return [Continue(scope.loc(node))]
+def _continue(scope: Scope, node: ast.Continue) -> list[ir.Stmt]:
+    return [ir.Continue(scope.loc(node))]
 
 
 @rule(ast.Pass)
-def _pass(scope: Scope, node: ast.Pass) -> list[Stmt]:
+def _pass(scope: Scope, node: ast.Pass) -> list[ir.Stmt]:
     return []
 
 
 @rule(ast.Expr)
-def _expr(scope: Scope, node: ast.Expr) -> list[Stmt]:
+def _expr(scope: Scope, node: ast.Expr) -> list[ir.Stmt]:
     if isinstance(node.value, ast.Constant):  # a docstring
         return []
     value = scope.infer(node.value)
-    if not isinstance(value, (Atomic, Invoke, Let)):
+    if not isinstance(value, (ir.Atomic, ir.Invoke, ir.Let)):
         scope.fail(node, "this statement has no effect")
-    return [Evaluate(scope.loc(node), value)]
+    return [ir.Evaluate(scope.loc(node), value)]
 
 
 @rule(ast.Return)
-def _return(scope: Scope, node: ast.Return) -> list[Stmt]:
+def _return(scope: Scope, node: ast.Return) -> list[ir.Stmt]:
     if scope.is_kernel:
         advice = "store results into an array parameter; skip an iteration with continue"
         scope.fail(node, "a kernel returns nothing", advice)
@@ -111,35 +85,35 @@ def _return(scope: Scope, node: ast.Return) -> list[Stmt]:
     return _return_value(scope, node, None if bare or node.value is None else scope.infer(node.value))
 
 
-def _return_value(scope: Scope, node: ast.AST, value: Any) -> list[Stmt]:
+def _return_value(scope: Scope, node: ast.AST, value: Any) -> list[ir.Stmt]:
     loc = scope.loc(node)
     if value is None:
-        return [Return(loc, None)]
-    result: list[Stmt] = []
+        return [ir.Return(loc, None)]
+    result: list[ir.Stmt] = []
     value = unpack_result(scope, value, result)
     if getattr(value, "type", value) is None:
         scope.fail(node, "this call returns nothing that could be returned")
     set_structure(scope, node, "return", value)
-    parts: list[Expr] = []
+    parts: list[ir.Expr] = []
     for path, part in leaves("return", value):
-        if isinstance(part, Static) and is_aggregate(value):
+        if isinstance(part, ir.Static) and is_aggregate(value):
             continue
         part = part if is_array(part) else scope.number(node, part)
         parts.append(scope.coerce(node, part, scope.set_type(node, path, part.type)))  # pyright: ignore
     if not is_aggregate(value):
-        return [*result, Return(loc, parts[0])]
+        return [*result, ir.Return(loc, parts[0])]
     if not parts:
         scope.fail(node, f"{describe(value)} without numbers or arrays can't be returned")
-    return [*result, Return(loc, Pack(loc, TupleType(tuple(p.type for p in parts)), tuple(parts)))]
+    return [*result, ir.Return(loc, ir.Pack(loc, ir.TupleType(tuple(p.type for p in parts)), tuple(parts)))]
 
 
 # ---- conditions and while
 
 
 @rule(ast.If)
-def _if(scope: Scope, node: ast.If) -> list[Stmt]:
+def _if(scope: Scope, node: ast.If) -> list[ir.Stmt]:
     condition = scope.truth(node.test, scope.infer(node.test))
-    if isinstance(condition, Const):  # a branch that isn't taken may have type errors: specializations by constexpr
+    if isinstance(condition, ir.Const):  # a branch that isn't taken may have type errors: specializations by constexpr
         return list(_infer_block(scope, node.body if condition.value else node.orelse))
     entry = set(scope.assigned)
     scope.branch_depth += 1
@@ -151,16 +125,16 @@ def _if(scope: Scope, node: ast.If) -> list[Stmt]:
         scope.assigned = after_then
     elif not _ends_in_jump(then):
         scope.assigned &= after_then
-    return [If(scope.loc(node), condition, then, orelse)]
+    return [ir.If(scope.loc(node), condition, then, orelse)]
 
 
 @rule(ast.While)
-def _while(scope: Scope, node: ast.While) -> list[Stmt]:
+def _while(scope: Scope, node: ast.While) -> list[ir.Stmt]:
     condition = scope.truth(node.test, scope.infer(node.test))
-    return [While(scope.loc(node), condition, _infer_loop_body(scope, node.body))]
+    return [ir.While(scope.loc(node), condition, _infer_loop_body(scope, node.body))]
 
 
-def _infer_loop_body(scope: Scope, body: list[ast.stmt]) -> tuple[Stmt, ...]:
+def _infer_loop_body(scope: Scope, body: list[ast.stmt]) -> tuple[ir.Stmt, ...]:
     """What the body assigns may be unassigned after the loop, which may run zero times."""
     entry = set(scope.assigned)
     scope.loop_depth += 1
@@ -174,8 +148,8 @@ def _infer_loop_body(scope: Scope, body: list[ast.stmt]) -> tuple[Stmt, ...]:
 
 
 @rule(ast.For)
-def _for(scope: Scope, node: ast.For) -> list[Stmt]:
-    before: list[Stmt] = []
+def _for(scope: Scope, node: ast.For) -> list[ir.Stmt]:
+    before: list[ir.Stmt] = []
     stored = {n.id for s in node.body for n in ast.walk(s) if _is_stored(n)}
     ranges, array, unordered = _iteration_space(scope, node.iter, before, stored)
     entry = set(scope.assigned)
@@ -185,7 +159,7 @@ def _for(scope: Scope, node: ast.For) -> list[Stmt]:
         ranges = tuple(_assign_bounds(scope, r, before) for r in ranges)
         scope.before_parallel = entry | set(scope.params)
         scope.parallel_loops += 1
-    starts: list[Expr | None] = [None] * len(ranges)
+    starts: list[ir.Expr | None] = [None] * len(ranges)
     if len(ranges) > 1 and any(r.start is not None for r in ranges):
         ranges = tuple(_assign_bounds(scope, r, before, bool(r.start)) for r in ranges)
         starts, ranges = [r.start for r in ranges], tuple(map(_from_zero, ranges))
@@ -199,65 +173,65 @@ def _for(scope: Scope, node: ast.For) -> list[Stmt]:
         scope.fail(node, what, "write nested for loops")
     reductions = _reductions(scope, node, body, entry) if unordered else ()
     free = unordered and not parallel
-    return [*before, For(scope.loc(node), names, ranges, body, number, reductions, unordered=free)]
+    return [*before, ir.For(scope.loc(node), names, ranges, body, number, reductions, unordered=free)]
 
 
 def _loop_variables(
-    scope: Scope, node: ast.For, count: int, array: Expr | None, starts: list[Expr | None]
-) -> tuple[tuple[str, ...], list[Stmt]]:
+    scope: Scope, node: ast.For, count: int, array: ir.Expr | None, starts: list[ir.Expr | None]
+) -> tuple[tuple[str, ...], list[ir.Stmt]]:
     """Loop counters, and the assignments that begin the body.
 
     A name that is also a variable (it has a value here, or is assigned somewhere) is assigned from a temporary
     counter, so that assigning it doesn't change the loop; so is one that begins at one of `starts`.
     """
     if array is not None:
-        index = Local(scope.loc(node.target), INDEX, new_temporary(scope, INDEX))
+        index = ir.Local(scope.loc(node.target), ir.INDEX, new_temporary(scope, ir.INDEX))
         return (index.name,), assign(scope, node.target, load_element(scope, node.target, array, (index,)))
     targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
     if len(targets) != count or not all(isinstance(t, ast.Name) for t in targets):
         advice = "a tuple alone is a shape; of bounds write range(start, stop)" if count > 1 else ""
         scope.fail(node.target, f"this loop needs {count} name{'s' * (count > 1)}", advice)
     names: list[str] = []
-    prefix: list[Stmt] = []
+    prefix: list[ir.Stmt] = []
     targeted = [t.id for t in targets if isinstance(t, ast.Name)]
     for target, start in zip(targets, starts, strict=True):
         assert isinstance(target, ast.Name)
         name, loc = target.id, scope.loc(target)
         if start is not None and count > 1:
-            names.append(new_temporary(scope, INDEX))
-            counter = Local(loc, INDEX, names[-1])
+            names.append(new_temporary(scope, ir.INDEX))
+            counter = ir.Local(loc, ir.INDEX, names[-1])
             prefix += assign_name(scope, target, name, binary(loc, "add", start, counter))
         elif name in scope.assigned or name in scope.source.rebound or targeted.count(name) > 1:
-            names.append(new_temporary(scope, INDEX))
-            prefix += assign_name(scope, target, name, Local(loc, INDEX, names[-1]))
+            names.append(new_temporary(scope, ir.INDEX))
+            prefix += assign_name(scope, target, name, ir.Local(loc, ir.INDEX, names[-1]))
         else:
-            scope.set_type(target, name, INDEX)
+            scope.set_type(target, name, ir.INDEX)
             scope.assigned.add(name)
             names.append(name)
     return tuple(names), prefix
 
 
-def _reductions(scope: Scope, node: ast.For, body: tuple[Stmt, ...], outer: set[str]) -> tuple[tuple[str, str], ...]:
+def _reductions(scope: Scope, node: ast.For, body: tuple[ir.Stmt, ...], outer: set[str]) -> tuple[tuple[str, str], ...]:
     """Variables of an unordered loop that carry a value from one iteration to the next, with the operator
     that combines them. If the body is another unordered loop, those of that loop."""
     found: dict[str, str] = {}
     while (inner := sole_inner_loop(body)) is not None:
         body = inner.body
-    assignments = [n for s in body for n in walk(s) if isinstance(n, Assign) and n.name in outer]
+    assignments = [n for s in body for n in ir.walk(s) if isinstance(n, ir.Assign) and n.name in outer]
     for statement in assignments:
         value = _uncast(statement.value)
-        operands: tuple[Expr, ...] = ()
-        if isinstance(value, (Binary, Builtin)):
-            operands = (value.a, value.b) if isinstance(value, Binary) else value.args
+        operands: tuple[ir.Expr, ...] = ()
+        if isinstance(value, (ir.Binary, ir.Builtin)):
+            operands = (value.a, value.b) if isinstance(value, ir.Binary) else value.args
         op = getattr(value, "op", getattr(value, "name", ""))
-        reads = [n for s in body for n in walk(s) if isinstance(n, Local) and n.name == statement.name]
+        reads = [n for s in body for n in ir.walk(s) if isinstance(n, ir.Local) and n.name == statement.name]
         first = _uncast(operands[0]) if operands else None
         plain = op in _REDUCTION_OPS and len(reads) == 1 and reads[0] is first
         if not plain or statement not in body or statement.name in found:
             what = f"{statement.name!r} is not a plain reduction, so the loop's order matters"
             scope.fail(node, what, "use range alone")
         found[statement.name] = op
-    if any(isinstance(n, (Break, Continue)) for s in body for n in walk(s)):
+    if any(isinstance(n, (ir.Break, ir.Continue)) for s in body for n in ir.walk(s)):
         scope.fail(node, "an unordered loop runs all of its iterations", "use range alone")
     return tuple(found.items())
 
@@ -266,12 +240,12 @@ def _reductions(scope: Scope, node: ast.For, body: tuple[Stmt, ...], outer: set[
 
 
 def _iteration_space(
-    scope: Scope, node: ast.expr, before: list[Stmt], names: set[str]
-) -> tuple[tuple[Range, ...], Expr | None, bool]:
+    scope: Scope, node: ast.expr, before: list[ir.Stmt], names: set[str]
+) -> tuple[tuple[ir.Range, ...], ir.Expr | None, bool]:
     """Ranges of a loop; the array of `for x in v`; whether the loop is unordered. The body assigns `names`; the
     array is the one from before the loop."""
     callee = scope.infer(node.func) if isinstance(node, ast.Call) else None
-    function = callee.value if isinstance(callee, Static) else None
+    function = callee.value if isinstance(callee, ir.Static) else None
     if isinstance(node, ast.Call):
         marker = getattr(function, "__pyarray_builtin__", None)
         if marker == "unordered" and len(node.args) == 1:
@@ -290,48 +264,48 @@ def _iteration_space(
             if value.type.ndim != 1:
                 what = f"a loop over a {value.type} is not part of the kernel language"
                 scope.fail(node, what, "loop over range(a.shape[0])")
-            if not isinstance(value, Local) or value.name.partition(".")[0].partition("[")[0] in names:
+            if not isinstance(value, ir.Local) or value.name.partition(".")[0].partition("[")[0] in names:
                 value = assign_temporary(scope, value, before)
-            return (Range(None, Size(scope.loc(node), INDEX, value, 0), None),), value, False
+            return (ir.Range(None, ir.Size(scope.loc(node), ir.INDEX, value, 0), None),), value, False
     advice = advice_for(function) if isinstance(node, ast.Call) else advice_for_captured(value)
     scope.fail(node, "a loop runs over range(...), pa.ndrange(...) or a 1-D array", advice)
 
 
-def _assign_bounds(scope: Scope, range_: Range, into: list[Stmt], always: bool = False) -> Range:
+def _assign_bounds(scope: Scope, range_: ir.Range, into: list[ir.Stmt], always: bool = False) -> ir.Range:
     """Loop bounds as temporaries if one of them has a side effect: a loop evaluates its bounds in another order
     than Python."""
     parts = (range_.start, range_.stop, range_.step)
     if not always and not any(x is not None and has_side_effect(x) for x in parts):
         return range_
-    return Range(*(None if x is None else assign_temporary(scope, x, into) for x in parts))
+    return ir.Range(*(None if x is None else assign_temporary(scope, x, into) for x in parts))
 
 
-def _range_of(scope: Scope, node: ast.AST, args: list[ast.expr]) -> Range:
+def _range_of(scope: Scope, node: ast.AST, args: list[ast.expr]) -> ir.Range:
     if len(args) not in (1, 2, 3):
         scope.fail(node, f"range() takes 1 to 3 arguments, got {len(args)}")
-    values: list[Expr] = []
+    values: list[ir.Expr] = []
     for k, argument in enumerate(args):
-        last = k == len(args) - 1 and all(isinstance(x, Const) for x in values) and len(args) < 3
+        last = k == len(args) - 1 and all(isinstance(x, ir.Const) for x in values) and len(args) < 3
         values.append(_loop_bound(scope, argument, scope.infer(argument), "a range bound", last))
     start, stop = (None, values[0]) if len(values) == 1 else values[:2]
     step = values[2] if len(values) == 3 else None
-    if isinstance(step, Const) and step.value == 0:
+    if isinstance(step, ir.Const) and step.value == 0:
         scope.fail(node, "the step of range() must not be 0")
-    zero = isinstance(start, Const) and start.value == 0
-    one = isinstance(step, Const) and step.value == 1
-    return Range(None if zero else start, stop, None if one else step)
+    zero = isinstance(start, ir.Const) and start.value == 0
+    one = isinstance(step, ir.Const) and step.value == 1
+    return ir.Range(None if zero else start, stop, None if one else step)
 
 
-def _loop_bound(scope: Scope, node: ast.AST, value: Any, what: str, last: bool) -> Expr:
+def _loop_bound(scope: Scope, node: ast.AST, value: Any, what: str, last: bool) -> ir.Expr:
     """An integer as the bound of a loop, whose counter is an int64: a uint64 may not fit. That is harmless in the
     last bound of a loop with step 1 from a constant, which never reaches 2**63."""
     value = scope.number(node, value)
-    if value.type.dtype is not uint64 or isinstance(value, Const) or last:
+    if value.type.dtype is not uint64 or isinstance(value, ir.Const) or last:
         return scope.integer(node, value, what, saturating=True)
     scope.fail(node, f"{what} is a uint64, and the loop's variable an int64", "convert it with int(...)")
 
 
-def _nd_ranges(scope: Scope, node: ast.Call) -> tuple[Range, ...]:
+def _nd_ranges(scope: Scope, node: ast.Call) -> tuple[ir.Range, ...]:
     values = [scope.infer(argument) for argument in node.args]
     if len(values) == 1:  # a shape
         values = list(unpack(scope, node, values[0]) or values)
@@ -341,57 +315,57 @@ def _nd_ranges(scope: Scope, node: ast.Call) -> tuple[Range, ...]:
     return tuple(_nd_range(scope, node, value) for value in values)
 
 
-def _nd_range(scope: Scope, node: ast.Call, value: Any) -> Range:
+def _nd_range(scope: Scope, node: ast.Call, value: Any) -> ir.Range:
     """The range of a size, or of a pair of bounds."""
     pair = unpack(scope, node, value)
     if pair is not None and len(pair) != 2:
         advice = "a shape stands alone; write pa.ndrange(n, m.shape[0], m.shape[1])"
         scope.fail(node, "of several arguments of ndrange() each is a size or (start, stop)", advice)
-    bounds: list[Expr] = []
+    bounds: list[ir.Expr] = []
     for v in pair or (value,):
-        last = (not pair or len(bounds) == 1) and all(isinstance(x, Const) for x in bounds)
+        last = (not pair or len(bounds) == 1) and all(isinstance(x, ir.Const) for x in bounds)
         bounds.append(_loop_bound(scope, node, v, "a size of ndrange", last))
-    return Range(bounds[0] if pair else None, bounds[-1], None)
+    return ir.Range(bounds[0] if pair else None, bounds[-1], None)
 
 
-def _from_zero(range_: Range) -> Range:
+def _from_zero(range_: ir.Range) -> ir.Range:
     """A range of the same length from 0."""
     if range_.start is None or range_.stop is None:
         return range_
-    return Range(None, binary(range_.stop.loc, "sub", range_.stop, range_.start), None)
+    return ir.Range(None, binary(range_.stop.loc, "sub", range_.stop, range_.start), None)
 
 
 def _is_stored(node: ast.AST) -> TypeGuard[ast.Name]:
     return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
-def _uncast(expr: Expr) -> Expr:
-    while isinstance(expr, Cast):
+def _uncast(expr: ir.Expr) -> ir.Expr:
+    while isinstance(expr, ir.Cast):
         expr = expr.a
     return expr
 
 
-def _ends_in_jump(block: tuple[Stmt, ...]) -> bool:
-    return bool(block) and isinstance(block[-1], (Return, Break, Continue))
+def _ends_in_jump(block: tuple[ir.Stmt, ...]) -> bool:
+    return bool(block) and isinstance(block[-1], (ir.Return, ir.Break, ir.Continue))
 
 
-def _has_break(body: tuple[Stmt, ...]) -> bool:
+def _has_break(body: tuple[ir.Stmt, ...]) -> bool:
     """Whether a `break` in the body leaves this loop, not an inner one."""
     return any(
-        isinstance(s, Break) or (isinstance(s, If) and (_has_break(s.then) or _has_break(s.orelse))) for s in body
+        isinstance(s, ir.Break) or (isinstance(s, ir.If) and (_has_break(s.then) or _has_break(s.orelse))) for s in body
     )
 
 
-def _always_returns(body: tuple[Stmt, ...]) -> bool:
+def _always_returns(body: tuple[ir.Stmt, ...]) -> bool:
     """Whether every path ends in a return of a value."""
-    if any(isinstance(n, Return) and n.value is None for s in body for n in walk(s)):
+    if any(isinstance(n, ir.Return) and n.value is None for s in body for n in ir.walk(s)):
         return False
     for s in body:
-        if isinstance(s, Return):
+        if isinstance(s, ir.Return):
             return True
-        if isinstance(s, If) and _always_returns(s.then) and _always_returns(s.orelse):
+        if isinstance(s, ir.If) and _always_returns(s.then) and _always_returns(s.orelse):
             return True
-        endless = isinstance(s, While) and not _has_break(s.body) and s.condition
-        if isinstance(endless, Const) and endless.value:
+        endless = isinstance(s, ir.While) and not _has_break(s.body) and s.condition
+        if isinstance(endless, ir.Const) and endless.value:
             return True
     return False

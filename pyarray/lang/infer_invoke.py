@@ -9,17 +9,17 @@ from typing import Any
 
 from ..annotations import ArrayAnnotation, declared, field_annotations, field_names, is_plain, is_structure
 from ..dtypes import DType, asdtype, named_dtype
+from . import ir
 from .aggregates import Aggregate, is_aggregate, leaves, transform
 from .infer_scope import Scope
 from .infer_temporaries import evaluate_in_order
 from .infer_values import describe, is_array
-from .ir import ArrayType, Expr, Invoke, ScalarType, Static
 from .parse import FunctionSource
 
 _KINDS = "bifc"  # each kind holds the values of those before it
 
 
-def invoke(scope: Scope, node: ast.AST, source: FunctionSource, args: list[Any], keywords: dict[str, Any]) -> Expr:
+def invoke(scope: Scope, node: ast.AST, source: FunctionSource, args: list[Any], keywords: dict[str, Any]) -> ir.Expr:
     if any(active is source for active in scope.instances.active):
         scope.fail(node, f"{source.name!r} calls itself", "write a loop: GPUs have no stack for recursion")
     try:
@@ -27,24 +27,24 @@ def invoke(scope: Scope, node: ast.AST, source: FunctionSource, args: list[Any],
     except TypeError as error:
         scope.fail(node, f"{source.name}(): {error}")
     params: list[tuple[str, Any]] = []
-    values: list[Expr] = []
+    values: list[ir.Expr] = []
     bound = _arguments_in_call_order(scope, source.signature, bound, keywords)
     for name in source.signature.parameters:
         value = bound[name] if name in bound else _default_of(scope, node, source, name)
         value = _coerce_argument(scope, node, source, name, value)
         for _, leaf in leaves(name, value):
-            if not isinstance(leaf, Static):
-                if not isinstance(leaf.type, (ScalarType, ArrayType)):
+            if not isinstance(leaf, ir.Static):
+                if not isinstance(leaf.type, (ir.ScalarType, ir.ArrayType)):
                     advice = "assign what a call returns first" if leaf.type is not None else ""
                     what = f"{name!r} of {source.name}(): expected a value, got {describe(leaf)}"
                     scope.fail(node, what, advice)
                 values.append(leaf)
-        types = transform(name, value, lambda _, x: x if isinstance(x, Static) else x.type)
+        types = transform(name, value, lambda _, x: x if isinstance(x, ir.Static) else x.type)
         params.append((name, types))
     callee = scope.instances.function(source, tuple(params))
     # a parameter that the function assigns may be wider than the argument
     passed = (scope.coerce(node, value, kind) for value, (_, kind) in zip(values, callee.params, strict=True))
-    return Invoke(scope.loc(node), callee.result, callee.symbol, tuple(passed))
+    return ir.Invoke(scope.loc(node), callee.result, callee.symbol, tuple(passed))
 
 
 def _arguments_in_call_order(
@@ -87,7 +87,7 @@ def construct(scope: Scope, node: ast.Call, kind: type, args: list[Any], keyword
     return Aggregate(kind, names, tuple(items))
 
 
-def _coerce_argument(scope: Scope, node: ast.AST, source: FunctionSource, name: str, value: Expr) -> Expr:
+def _coerce_argument(scope: Scope, node: ast.AST, source: FunctionSource, name: str, value: ir.Expr) -> ir.Expr:
     """The argument as the type that the parameter's annotation names."""
     annotation = scope.apply(node, source.annotation, name)
     return _coerce_to_annotation(scope, node, annotation, f"{name!r} of {source.name}()", value)
@@ -95,7 +95,7 @@ def _coerce_argument(scope: Scope, node: ast.AST, source: FunctionSource, name: 
 
 def _coerce_to_annotation(scope: Scope, node: ast.AST, annotation: Any, what: str, value: Any) -> Any:
     """The value as the type that an annotation names; other annotations change nothing."""
-    if isinstance(value, Static) or getattr(value, "type", value) is None:
+    if isinstance(value, ir.Static) or getattr(value, "type", value) is None:
         return value
     direction = declared(annotation)
     annotation = annotation if direction is None else direction.inner
@@ -119,7 +119,7 @@ def _coerce_to_annotation(scope: Scope, node: ast.AST, annotation: Any, what: st
             name = getattr(annotation, "__name__", annotation)
             advice = f"convert it: {name}(x)" if kind != "c" else "take its .real, .imag or abs()"
             scope.fail(node, f"{what} is annotated {name}, got {describe(value)}", advice)
-        return scope.coerce(node, value, ScalarType(element, is_weak(annotation)))
+        return scope.coerce(node, value, ir.ScalarType(element, is_weak(annotation)))
     return value
 
 

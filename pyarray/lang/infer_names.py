@@ -9,12 +9,12 @@ import types as python_types
 from typing import Any
 
 from ..dtypes import named_dtype
+from . import ir
 from .aggregates import Aggregate, is_aggregate
 from .infer_aggregates import field, load_aggregate, result_item
 from .infer_scope import Scope, rule
 from .infer_temporaries import has_side_effect, let_bind, with_let_bound
 from .infer_values import Method, describe, is_array
-from .ir import INDEX, WHOLE, ArrayType, Expr, Local, ScalarType, Size, Slice, Static, Stride, TupleType
 from .promotion import binary, call, constant
 
 _OTHER_LANGUAGES = {  # names that kernel languages of others have
@@ -44,7 +44,7 @@ def _name(scope: Scope, node: ast.Name) -> Any:
         if name not in scope.assigned:
             advice = "give it a value before the loop or in both branches"
             scope.fail(node, f"{name!r} may be read before it is assigned", advice)
-        return Local(scope.loc(node), scope.types[name], name)
+        return ir.Local(scope.loc(node), scope.types[name], name)
     if name in scope.params:
         return scope.from_python(node, scope.params[name].value)
     if name in scope.source.stored:
@@ -80,11 +80,11 @@ def _attribute(scope: Scope, node: ast.Attribute) -> Any:
 def _attribute_of(scope: Scope, node: ast.Attribute, owner: Any) -> Any:
     if isinstance(owner, Aggregate):
         return field(scope, node, owner, node.attr)
-    if isinstance(getattr(owner, "type", None), TupleType):
+    if isinstance(getattr(owner, "type", None), ir.TupleType):
         return result_item(scope, node, owner, node.attr)
     if is_array(owner):
         return _array_attribute(scope, node, owner)
-    if isinstance(owner, Static):
+    if isinstance(owner, ir.Static):
         try:
             value = getattr(owner.value, node.attr)
         except AttributeError:
@@ -98,40 +98,40 @@ def _attribute_of(scope: Scope, node: ast.Attribute, owner: Any) -> Any:
         return scope.from_python(node, value)
     if not is_aggregate(owner) and owner.type is not None:
         if node.attr == "dtype":
-            return Static(owner.type.dtype.numpy)
+            return ir.Static(owner.type.dtype.numpy)
         if node.attr in ("real", "imag"):
             return scope.apply(node, call, scope.loc(node), node.attr, [owner])
-        if node.attr == "view" and isinstance(owner.type, ScalarType) and not owner.type.weak:
-            return Static(Method(owner, "view"))
+        if node.attr == "view" and isinstance(owner.type, ir.ScalarType) and not owner.type.weak:
+            return ir.Static(Method(owner, "view"))
     scope.fail(node, f"{describe(owner)} has no attribute {node.attr!r}")
 
 
-def _array_attribute(scope: Scope, node: ast.Attribute, array: Expr) -> Any:
+def _array_attribute(scope: Scope, node: ast.Attribute, array: ir.Expr) -> Any:
     loc, kind = scope.loc(node), array.type
     if node.attr in ("shape", "strides"):
         first, again = let_bind(scope, array) if has_side_effect(array) else (array, array)
         if node.attr == "strides" and kind.reshape_of is not None:
             advice = "take those of the array that it is a reshape of"
             scope.fail(node, "a reshape of a strided array may have no strides", advice)
-        extent = Size if node.attr == "shape" else Stride
-        return tuple(extent(loc, INDEX, again if axis else first, axis) for axis in range(kind.ndim))
+        extent = ir.Size if node.attr == "shape" else ir.Stride
+        return tuple(extent(loc, ir.INDEX, again if axis else first, axis) for axis in range(kind.ndim))
     if node.attr == "size":
 
-        def total(array: Expr) -> Expr:
-            sizes: list[Expr] = [Size(loc, INDEX, array, axis) for axis in range(kind.ndim)]
+        def total(array: ir.Expr) -> ir.Expr:
+            sizes: list[ir.Expr] = [ir.Size(loc, ir.INDEX, array, axis) for axis in range(kind.ndim)]
             return functools.reduce(lambda a, b: binary(loc, "mul", a, b), sizes or [constant(loc, 1)])
 
         return with_let_bound(scope, [array], total)
     if node.attr == "T":
-        transposed = ArrayType(kind.dtype, kind.ndim, True, reshape_of=kind.reshape_of)
-        full_index = (WHOLE,) * kind.ndim
-        return array if kind.ndim < 2 else Slice(loc, transposed, array, full_index, transposed=True)
+        transposed = ir.ArrayType(kind.dtype, kind.ndim, True, reshape_of=kind.reshape_of)
+        full_index = (ir.WHOLE,) * kind.ndim
+        return array if kind.ndim < 2 else ir.Slice(loc, transposed, array, full_index, transposed=True)
     if node.attr in ("ndim", "itemsize"):
         value = kind.ndim if node.attr == "ndim" else kind.dtype.itemsize
         return with_let_bound(scope, [array], lambda _: constant(loc, value))
     if node.attr == "dtype":
-        return Static(kind.dtype.numpy)
+        return ir.Static(kind.dtype.numpy)
     if node.attr in ("subview", "reshape", "ravel"):
-        return Static(Method(array, node.attr))
+        return ir.Static(Method(array, node.attr))
     attributes = "there are shape, strides, size, ndim, itemsize, dtype, T, reshape, ravel, subview"
     scope.fail(node, f"an array in a kernel has no attribute {node.attr!r}", attributes)

@@ -6,12 +6,12 @@ import ast
 from typing import Any
 
 from ..dtypes import asdtype, named_dtype
+from . import ir
 from .aggregates import as_tuple
 from .infer_aggregates import binary_method, call_special_method, comparison_method
 from .infer_scope import Scope, rule
 from .infer_temporaries import has_side_effect, let_bind, with_let_bound
 from .infer_values import describe, is_array, join_types
-from .ir import BOOL, Const, Expr, Logic, Select, Static
 from .promotion import binary, call, cast, compare, constant, join, unary
 
 _BINARY: dict[type[ast.operator], str] = {
@@ -26,11 +26,11 @@ DUNDER = _BINARY | {ast.Div: "truediv", ast.LShift: "lshift", ast.RShift: "rshif
 _UNARY: dict[type[ast.unaryop], str] = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}
 
 
-def arithmetic(scope: Scope, node: ast.AST, op: ast.operator, left: Any, right: Any) -> Expr:
+def arithmetic(scope: Scope, node: ast.AST, op: ast.operator, left: Any, right: Any) -> ir.Expr:
     a, b, name = scope.number(node, left), scope.number(node, right), _BINARY[type(op)]
     loc = scope.loc(node)
-    two = isinstance(b, Const) and b.type.weak and type(b.value) in (int, float) and b.value == 2
-    if name == "pow" and two and not isinstance(a, Const) and a.type.dtype.kind != "b":
+    two = isinstance(b, ir.Const) and b.type.weak and type(b.value) in (int, float) and b.value == 2
+    if name == "pow" and two and not isinstance(a, ir.Const) and a.type.dtype.kind != "b":
         promoted = join(a.type, b.type)  # i ** 2.0 is a float
         return scope.apply(node, call, loc, "square", [cast(a, promoted.dtype, promoted.weak)])
     return scope.apply(node, binary, loc, name, a, b)
@@ -63,7 +63,7 @@ def _unary_op(scope: Scope, node: ast.UnaryOp) -> Any:
     value = scope.number(node, value)
     if isinstance(node.op, ast.Not):
         truth = scope.truth(node, value)
-        if isinstance(truth, Const):
+        if isinstance(truth, ir.Const):
             return constant(scope.loc(node), not truth.value)
         return scope.apply(node, unary, scope.loc(node), "invert", truth)
     return scope.apply(node, unary, scope.loc(node), _UNARY[type(node.op)], value)
@@ -72,14 +72,14 @@ def _unary_op(scope: Scope, node: ast.UnaryOp) -> Any:
 @rule(ast.Compare)
 def _compare(scope: Scope, node: ast.Compare) -> Any:
     left = scope.infer(node.left)
-    result: Expr | None = None
+    result: ir.Expr | None = None
     for position, (op, right_node) in enumerate(zip(node.ops, node.comparators, strict=True)):
         right = scope.infer(right_node)
         if isinstance(op, (ast.Is, ast.IsNot)):
-            none = isinstance(left, Static) and left.value is None
-            part: Expr = constant(scope.loc(node), none == isinstance(op, ast.Is))
+            none = isinstance(left, ir.Static) and left.value is None
+            part: ir.Expr = constant(scope.loc(node), none == isinstance(op, ast.Is))
             again: Any = right
-        elif isinstance(left, Static) and isinstance(right, Static):
+        elif isinstance(left, ir.Static) and isinstance(right, ir.Static):
             part, again = _compare_objects(scope, node, op, left, right), right
         elif (method := comparison_method(scope, node, _COMPARE[type(op)], left, right)) is not None:
             part, again = method if len(node.ops) == 1 else scope.truth(node, method), right
@@ -87,35 +87,35 @@ def _compare(scope: Scope, node: ast.Compare) -> Any:
             a, b = scope.number(node, left), scope.number(node, right)
             first, again = let_bind(scope, b) if position + 1 < len(node.ops) else (b, b)
             part = scope.apply(node, compare, scope.loc(node), _COMPARE[type(op)], a, first)
-            if isinstance(part, Const):  # for any values of the operands
+            if isinstance(part, ir.Const):  # for any values of the operands
                 again = again if has_side_effect(b) else b
                 part = with_let_bound(scope, [a, first], lambda *_, result=part: result)
         result = part if result is None else _logical(scope, node, result, part, "and")
-        if isinstance(result, Const) and not result.value:
+        if isinstance(result, ir.Const) and not result.value:
             return result
         left = again
     return result
 
 
-def _compare_objects(scope: Scope, node: ast.Compare, op: ast.cmpop, left: Static, right: Static) -> Expr:
+def _compare_objects(scope: Scope, node: ast.Compare, op: ast.cmpop, left: ir.Static, right: ir.Static) -> ir.Expr:
     """Element types, mostly: `v.dtype == pa.float32`."""
     if not isinstance(op, (ast.Eq, ast.NotEq)):
         scope.fail(node, f"{describe(left)} has no order")
     return constant(scope.loc(node), _equal(left.value, right.value) == isinstance(op, ast.Eq))
 
 
-def _logical(scope: Scope, node: ast.AST, a: Expr, b: Expr, op: str) -> Expr:
-    if isinstance(a, Const):
+def _logical(scope: Scope, node: ast.AST, a: ir.Expr, b: ir.Expr, op: str) -> ir.Expr:
+    if isinstance(a, ir.Const):
         return b if bool(a.value) == (op == "and") else a
-    return Logic(scope.loc(node), BOOL, op, a, b)
+    return ir.Logic(scope.loc(node), ir.BOOL, op, a, b)
 
 
 @rule(ast.BoolOp)
 def _bool_op(scope: Scope, node: ast.BoolOp) -> Any:
     op = "and" if isinstance(node.op, ast.And) else "or"
-    result: Expr | None = None
+    result: ir.Expr | None = None
     for item in node.values:
-        if isinstance(result, Const) and bool(result.value) != (op == "and"):
+        if isinstance(result, ir.Const) and bool(result.value) != (op == "and"):
             break  # short-circuit at compile time: the operands after it may have type errors
         value = scope.truth(item, scope.infer(item))
         result = value if result is None else _logical(scope, node, result, value, op)
@@ -125,18 +125,18 @@ def _bool_op(scope: Scope, node: ast.BoolOp) -> Any:
 @rule(ast.IfExp)
 def _if_exp(scope: Scope, node: ast.IfExp) -> Any:
     condition = scope.truth(node.test, scope.infer(node.test))
-    if isinstance(condition, Const):
+    if isinstance(condition, ir.Const):
         return scope.infer(node.body if condition.value else node.orelse)
     return select(scope, node, condition, scope.infer(node.body), scope.infer(node.orelse))
 
 
-def select(scope: Scope, node: ast.AST, condition: Expr, then: Any, orelse: Any) -> Expr:
+def select(scope: Scope, node: ast.AST, condition: ir.Expr, then: Any, orelse: Any) -> ir.Expr:
     if is_array(then) and is_array(orelse):
         kind: Any = scope.apply(node, join_types, then.type, orelse.type)
-        return Select(scope.loc(node), kind, condition, *(scope.coerce(node, x, kind) for x in (then, orelse)))
+        return ir.Select(scope.loc(node), kind, condition, *(scope.coerce(node, x, kind) for x in (then, orelse)))
     a, b = scope.number(node, then), scope.number(node, orelse)
     kind = scope.apply(node, join, a.type, b.type)
-    return Select(scope.loc(node), kind, condition, scope.coerce(node, a, kind), scope.coerce(node, b, kind))
+    return ir.Select(scope.loc(node), kind, condition, scope.coerce(node, a, kind), scope.coerce(node, b, kind))
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -13,24 +13,10 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from ..dtypes import PYTHON_KIND, bool_, int64, uint64
+from . import ir
 from .aggregates import Aggregate, is_aggregate, leaves
 from .aggregates import key as type_key
 from .infer_values import advice_for_captured, describe, is_array, join_types
-from .ir import (
-    INDEX,
-    WHOLE,
-    Const,
-    Convert,
-    Expr,
-    Function,
-    Loc,
-    ScalarType,
-    Slice,
-    Static,
-    Stmt,
-    TupleType,
-    Type,
-)
 from .parse import Capture, FunctionSource
 from .promotion import cast, constant
 
@@ -58,7 +44,7 @@ class Instances:
 
     def __init__(self, wraparound: bool):
         self.wraparound = wraparound
-        self.done: dict[Any, Function] = {}
+        self.done: dict[Any, ir.Function] = {}
         self.active: list[FunctionSource] = []
         self.symbols: set[str] = set()
         self.captures: dict[tuple[int, Any], Capture] = {}
@@ -71,7 +57,7 @@ class Instances:
 
     def function(
         self, source: FunctionSource, params: tuple[tuple[str, Any], ...], is_kernel: bool = False
-    ) -> Function:
+    ) -> ir.Function:
         key = (source, tuple((name, type_key(p)) for name, p in params))
         if key in self.done:
             return self.done[key]
@@ -79,22 +65,22 @@ class Instances:
         symbol = self._symbol(source.name)
         self.sources[symbol] = source
         scope = Scope(self, source, dict(params), is_kernel)
-        body: tuple[Stmt, ...] = ()
+        body: tuple[ir.Stmt, ...] = ()
         while scope.changed:
             body = scope.infer_again()
         self.active.pop()
         types, structure = scope.types, scope.structures.get("return")
-        flattened = [n for name, p in params for n, leaf in leaves(name, p) if not isinstance(leaf, Static)]
+        flattened = [n for name, p in params for n, leaf in leaves(name, p) if not isinstance(leaf, ir.Static)]
         # a parameter that is assigned may have been widened
         parameters = tuple((n, types[n]) for n in flattened)
         returned = list(leaves("return", structure))
         result = types.get("return")
         if structure is not None:
             self.results[symbol] = structure
-            result = TupleType(tuple(types[n] for n, x in returned if x is None))
+            result = ir.TupleType(tuple(types[n] for n, x in returned if x is None))
         not_local = {*flattened, "return", *(n for n, _ in returned)}
         variables = tuple((n, t) for n, t in types.items() if n not in not_local)
-        function = Function(source.name, symbol, source.loc(source.node), parameters, variables, body, result)
+        function = ir.Function(source.name, symbol, source.loc(source.node), parameters, variables, body, result)
         if not is_kernel:
             self.done[key] = function
         return function
@@ -120,8 +106,8 @@ class Scope:
     source: FunctionSource
     params: dict[str, Any]
     is_kernel: bool
-    types: dict[str, Type] = field(default_factory=dict)
-    declared: dict[str, ScalarType] = field(default_factory=dict)
+    types: dict[str, ir.Type] = field(default_factory=dict)
+    declared: dict[str, ir.ScalarType] = field(default_factory=dict)
     structures: dict[str, Any] = field(default_factory=dict)  # of variables that are aggregates
     changed: bool = True  # another pass is needed
     assigned: set[str] = field(default_factory=set)  # names that have a value here
@@ -131,18 +117,18 @@ class Scope:
     loop_depth: int = 0
     branch_depth: int = 0
 
-    def infer_again(self) -> tuple[Stmt, ...]:
+    def infer_again(self) -> tuple[ir.Stmt, ...]:
         """The body by one pass, with the types from the pass before."""
         self.changed, self.temporary_count, self.parallel_loops = False, 0, 0
-        self.assigned = {name for name, p in self.params.items() if not isinstance(p, Static)}
+        self.assigned = {name for name, p in self.params.items() if not isinstance(p, ir.Static)}
         for name in [n for n in self.types if n.startswith(".")]:
             del self.types[name]  # temporaries are numbered anew
         for name, p in self.params.items():
             for path, leaf in leaves(name, p):
-                if not isinstance(leaf, Static):
+                if not isinstance(leaf, ir.Static):
                     self.types.setdefault(path, leaf)
                     self.assigned.add(path)
-        body: tuple[Stmt, ...] = self.infer(self.source.node)
+        body: tuple[ir.Stmt, ...] = self.infer(self.source.node)
         return body
 
     def infer(self, node: ast.AST) -> Any:
@@ -151,13 +137,13 @@ class Scope:
             self.fail(node, f"{type(node).__name__} is not part of the kernel language")
         return RULES[type(node)](self, node)
 
-    def loc(self, node: ast.AST | Loc) -> Loc:
-        return node if isinstance(node, Loc) else self.source.loc(node)
+    def loc(self, node: ast.AST | ir.Loc) -> ir.Loc:
+        return node if isinstance(node, ir.Loc) else self.source.loc(node)
 
-    def fail(self, where: ast.AST | Loc, what: str, instead: str = "") -> NoReturn:
+    def fail(self, where: ast.AST | ir.Loc, what: str, instead: str = "") -> NoReturn:
         self.source.fail(where, what, instead)
 
-    def apply(self, where: ast.AST | Loc, function: Callable[..., _T], *args: Any) -> _T:
+    def apply(self, where: ast.AST | ir.Loc, function: Callable[..., _T], *args: Any) -> _T:
         """`function(*args)`, whose `TypeError` becomes a `CompileError` at this location."""
         try:
             return function(*args)
@@ -166,38 +152,38 @@ class Scope:
 
     # ---- conversions
 
-    def number(self, where: ast.AST, value: Any) -> Expr:
-        if isinstance(getattr(value, "type", None), ScalarType):
+    def number(self, where: ast.AST, value: Any) -> ir.Expr:
+        if isinstance(getattr(value, "type", None), ir.ScalarType):
             return value
         advice = "index it: v[i]" if is_array(value) else advice_for_captured(value)
-        if isinstance(getattr(value, "type", None), TupleType):
+        if isinstance(getattr(value, "type", None), ir.TupleType):
             advice = "assign it first: a, b = ..."
         elif is_aggregate(value):
             advice = "take one of its items or fields"
         self.fail(where, f"expected a number, got {describe(value)}", advice)
 
-    def integer(self, where: ast.AST, value: Any, what: str, saturating: bool = False) -> Expr:
+    def integer(self, where: ast.AST, value: Any, what: str, saturating: bool = False) -> ir.Expr:
         """An int64. A uint64 from 2**63 on wraps, which makes a negative of it, or saturates."""
         value = self.number(where, value)
         if value.type.dtype.kind not in "iu":
             what = f"{what} must be an integer, got {describe(value)}"
             self.fail(where, what, "convert it with int(...)")
-        if saturating and value.type.dtype is uint64 and not isinstance(value, Const):
-            return Convert(value.loc, INDEX, value, "saturate")
+        if saturating and value.type.dtype is uint64 and not isinstance(value, ir.Const):
+            return ir.Convert(value.loc, ir.INDEX, value, "saturate")
         return self.apply(where, cast, value, int64, True)
 
-    def truth(self, where: ast.AST, value: Any) -> Expr:
+    def truth(self, where: ast.AST, value: Any) -> ir.Expr:
         return cast(self.number(where, value), bool_)
 
-    def coerce(self, where: ast.AST, value: Expr, kind: Type) -> Expr:
+    def coerce(self, where: ast.AST, value: ir.Expr, kind: ir.Type) -> ir.Expr:
         """`value` as a variable of type `kind` holds it."""
-        if isinstance(kind, ScalarType):
+        if isinstance(kind, ir.ScalarType):
             if value.type.dtype.kind == "c" and kind.dtype.kind not in "cb":
                 what = f"a {value.type} can't become a {kind}"
                 self.fail(where, what, "take its .real, .imag or abs()")
             return self.apply(where, cast, value, kind.dtype, kind.weak)
-        assert not isinstance(kind, TupleType)
-        return value if value.type == kind else Slice(value.loc, kind, value, (WHOLE,) * kind.ndim)
+        assert not isinstance(kind, ir.TupleType)
+        return value if value.type == kind else ir.Slice(value.loc, kind, value, (ir.WHOLE,) * kind.ndim)
 
     def from_python(self, node: ast.AST, value: Any) -> Any:
         """A Python object as a value of the language."""
@@ -212,22 +198,22 @@ class Scope:
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             items = tuple(self.from_python(node, item) for item in value)
             return Aggregate(type(value), tuple(value._fields), items)  # pyright: ignore
-        return Static(value)
+        return ir.Static(value)
 
     # ---- variables
 
-    def set_type(self, where: ast.AST, name: str, new: Type) -> Type:
+    def set_type(self, where: ast.AST, name: str, new: ir.Type) -> ir.Type:
         """Join `new` into the variable's type."""
         old = self.types.get(name)
         try:
             declared = self.declared.get(name)
-            if declared is not None and not isinstance(new, ScalarType):
+            if declared is not None and not isinstance(new, ir.ScalarType):
                 join_types(declared, new)
             joined = declared or (new if old is None else join_types(old, new))
         except TypeError as error:
             what = "this function" if name == "return" else repr(name)
             verb = "returns" if name == "return" else "is"
-            detail = f": {error}" if isinstance(new, ScalarType) and isinstance(old, ScalarType) else ""
+            detail = f": {error}" if isinstance(new, ir.ScalarType) and isinstance(old, ir.ScalarType) else ""
             self.fail(where, f"{what} {verb} a {old} and here a {new}{detail}", "use another name")
         if joined != old:
             self.types[name] = joined

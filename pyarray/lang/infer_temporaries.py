@@ -5,23 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from . import ir
 from .aggregates import leaves, transform
 from .infer_scope import Scope
-from .ir import (
-    ArrayType,
-    Assign,
-    Atomic,
-    Const,
-    Expr,
-    Invoke,
-    Let,
-    Loc,
-    Local,
-    ScalarType,
-    Static,
-    Stmt,
-    walk,
-)
 
 
 def new_temporary(scope: Scope, kind: Any) -> str:
@@ -33,31 +19,31 @@ def new_temporary(scope: Scope, kind: Any) -> str:
     return name
 
 
-def assign_temporary(scope: Scope, value: Expr, into: list[Stmt]) -> Expr:
+def assign_temporary(scope: Scope, value: ir.Expr, into: list[ir.Stmt]) -> ir.Expr:
     """Assign `value` to a temporary in a statement before; the temporary stands for it."""
-    if isinstance(value, Const):
+    if isinstance(value, ir.Const):
         return value
     name = new_temporary(scope, value.type)
-    into.append(Assign(value.loc, name, value))
-    return Local(value.loc, value.type, name)
+    into.append(ir.Assign(value.loc, name, value))
+    return ir.Local(value.loc, value.type, name)
 
 
-def let_bind(scope: Scope, value: Expr) -> tuple[Expr, Expr]:
+def let_bind(scope: Scope, value: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
     """`value` bound to a temporary at its first use, and the temporary for later ones."""
-    if isinstance(value, (Const, Local)):
+    if isinstance(value, (ir.Const, ir.Local)):
         return value, value
-    local = Local(value.loc, value.type, new_temporary(scope, value.type))
-    return Let(value.loc, value.type, local.name, value, local), local
+    local = ir.Local(value.loc, value.type, new_temporary(scope, value.type))
+    return ir.Let(value.loc, value.type, local.name, value, local), local
 
 
 def with_let_bound(scope: Scope, values: list[Any], build: Callable[..., Any]) -> Any:
     """`build(*values)` where all values are evaluated once and in order, whatever `build` does with them. Those
     without a side effect stay where they are."""
-    lets: list[tuple[str, Expr]] = []
+    lets: list[tuple[str, ir.Expr]] = []
     operands = list(values)
     for k, value in enumerate(values):
         if has_side_effect(value):
-            operands[k] = Local(value.loc, value.type, new_temporary(scope, value.type))
+            operands[k] = ir.Local(value.loc, value.type, new_temporary(scope, value.type))
             lets.append((operands[k].name, value))
     return _nest_lets(build(*operands), lets)
 
@@ -66,28 +52,28 @@ def evaluate_in_order(scope: Scope, called: dict[str, Any], names: Iterable[str]
     """Arguments by name, in the order of the call, for a callee that uses them in the order of `names`: the one
     that it uses first evaluates all."""
     rank = {name: k for k, name in enumerate(names)}
-    parts = {name: [x for _, x in leaves(name, v) if not isinstance(x, (Static, Const, Local))]
+    parts = {name: [x for _, x in leaves(name, v) if not isinstance(x, (ir.Static, ir.Const, ir.Local))]
              for name, v in called.items()}  # fmt: skip
     evaluated = [part for name in called for part in parts[name]]
     first = [part for name in sorted(called, key=rank.__getitem__) for part in parts[name]]
-    if evaluated == first or not all(isinstance(part.type, (ScalarType, ArrayType)) for part in evaluated):
+    if evaluated == first or not all(isinstance(part.type, (ir.ScalarType, ir.ArrayType)) for part in evaluated):
         return called
-    temporaries = {id(x): Local(x.loc, x.type, new_temporary(scope, x.type)) for x in evaluated}
-    replaced: dict[int, Expr] = {**temporaries}
+    temporaries = {id(x): ir.Local(x.loc, x.type, new_temporary(scope, x.type)) for x in evaluated}
+    replaced: dict[int, ir.Expr] = {**temporaries}
     lets = [(temporaries[id(x)].name, x) for x in evaluated]
     replaced[id(first[0])] = _nest_lets(temporaries[id(first[0])], lets)
     return {name: transform(name, value, lambda _, x: replaced.get(id(x), x)) for name, value in called.items()}
 
 
-def select_part(scope: Scope, loc: Loc, aggregate: Any, chosen: Any) -> Any:
+def select_part(scope: Scope, loc: ir.Loc, aggregate: Any, chosen: Any) -> Any:
     """`chosen`, a part of an aggregate, after the side effects of the other parts. None where no expression says
     that."""
-    values = [x for _, x in leaves("", aggregate) if not isinstance(x, Static)]
+    values = [x for _, x in leaves("", aggregate) if not isinstance(x, ir.Static)]
     if not any(has_side_effect(x) and x is not chosen for x in values):
         return chosen
-    if isinstance(chosen, Static) or not any(x is chosen for x in values):
+    if isinstance(chosen, ir.Static) or not any(x is chosen for x in values):
         return None
-    result = Local(loc, chosen.type, new_temporary(scope, chosen.type))
+    result = ir.Local(loc, chosen.type, new_temporary(scope, chosen.type))
     lets = [
         (result.name if x is chosen else new_temporary(scope, x.type), x)
         for x in values
@@ -96,13 +82,15 @@ def select_part(scope: Scope, loc: Loc, aggregate: Any, chosen: Any) -> Any:
     return _nest_lets(result, lets)
 
 
-def _nest_lets(body: Any, lets: list[tuple[str, Expr]]) -> Any:
+def _nest_lets(body: Any, lets: list[tuple[str, ir.Expr]]) -> Any:
     """`body` in nested `Let`s."""
     for name, value in reversed(lets):
-        body = Let(body.loc, body.type, name, value, body)
+        body = ir.Let(body.loc, body.type, name, value, body)
     return body
 
 
 def has_side_effect(value: Any) -> bool:
     """Whether evaluation may change something: it calls a function, is an atomic, or sets a variable."""
-    return not isinstance(value, Static) and any(isinstance(n, (Atomic, Invoke, Let)) for n in walk(value))
+    return not isinstance(value, ir.Static) and any(
+        isinstance(n, (ir.Atomic, ir.Invoke, ir.Let)) for n in ir.walk(value)
+    )

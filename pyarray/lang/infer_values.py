@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..dtypes import named_dtype
+from . import ir
 from .aggregates import Aggregate, UnreadableField
-from .ir import ArrayType, Expr, ScalarType, Static, Type
 from .promotion import join
 
 _PASS_IT = "arrays are not captured: pass it as a parameter"
@@ -20,7 +20,7 @@ _PASS_LIST = "pass it as an array, pa.asarray(...); numbers that never change ma
 class Method:
     """`v.subview`, `v.reshape` or `v.ravel` of an array, or `x.view` of a number, before its call."""
 
-    owner: Expr
+    owner: ir.Expr
     name: str
 
     def __repr__(self) -> str:
@@ -36,11 +36,11 @@ class BoundFunction:
 
 
 def is_array(value: Any) -> bool:
-    return isinstance(getattr(value, "type", None), ArrayType)
+    return isinstance(getattr(value, "type", None), ir.ArrayType)
 
 
 def describe(value: Any) -> str:
-    if isinstance(value, Static):
+    if isinstance(value, ir.Static):
         if _is_foreign_array(value):
             return "an array of Python's"
         if isinstance(value.value, python_types.ModuleType):
@@ -56,25 +56,25 @@ def describe(value: Any) -> str:
     return "nothing" if value.type is None else f"a {value.type}"
 
 
-def join_types(a: Type, b: Type) -> Type:
+def join_types(a: ir.Type, b: ir.Type) -> ir.Type:
     """Type of a variable that is both. Raises `TypeError` where there is none."""
     if a == b:
         return a
-    if isinstance(a, ScalarType) and isinstance(b, ScalarType):
+    if isinstance(a, ir.ScalarType) and isinstance(b, ir.ScalarType):
         return join(a, b)
-    if isinstance(a, ArrayType) and isinstance(b, ArrayType) and replace(a, strided=b.strided) == b:
+    if isinstance(a, ir.ArrayType) and isinstance(b, ir.ArrayType) and replace(a, strided=b.strided) == b:
         return replace(a, strided=a.strided or b.strided)
     raise TypeError(f"a {a} and a {b} have no common type")
 
 
 def advice_for_captured(value: Any) -> str:
     """How a captured array or list gets into a kernel; "" for other values."""
-    if isinstance(value, Static) and type(value.value) is list:
+    if isinstance(value, ir.Static) and type(value.value) is list:
         return _PASS_LIST
     return _PASS_IT if _is_foreign_array(value) else ""
 
 
 def _is_foreign_array(value: Any) -> bool:
     """Whether it is a captured array."""
-    found = value.value if isinstance(value, Static) else None
+    found = value.value if isinstance(value, ir.Static) else None
     return not isinstance(found, type) and hasattr(found, "__dlpack__")

@@ -10,43 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from .ir import (
-    WHOLE,
-    ArrayType,
-    Assign,
-    Atomic,
-    Binary,
-    Break,
-    Builtin,
-    Cast,
-    Compare,
-    Const,
-    Continue,
-    Evaluate,
-    For,
-    Function,
-    If,
-    Invoke,
-    Item,
-    Let,
-    Load,
-    Local,
-    Logic,
-    Range,
-    Reshape,
-    Return,
-    ScalarType,
-    Select,
-    Size,
-    Slice,
-    Stmt,
-    Store,
-    SubView,
-    Unary,
-    While,
-    assigned,
-    children,
-)
+from . import ir
 from .promotion import SWAPPED_COMPARISON
 
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
@@ -120,7 +84,7 @@ class IntervalAnalysis:
         self,
         domain: BoundDomain,
         env: dict[str, Any],
-        call: Callable[[Invoke, list[Any]], tuple[bool, Any]],
+        call: Callable[[ir.Invoke, list[Any]], tuple[bool, Any]],
         wanted: frozenset[int] | None = None,
     ):
         self.domain, self.env, self.call, self.wanted = domain, env, call, wanted
@@ -129,29 +93,29 @@ class IntervalAnalysis:
 
     # ---- statements
 
-    def block(self, statements: Iterable[Stmt]) -> bool:
+    def block(self, statements: Iterable[ir.Stmt]) -> bool:
         """Analyses statements; returns whether the end is never reached."""
         for s in statements:
-            if isinstance(s, (Break, Continue)):
+            if isinstance(s, (ir.Break, ir.Continue)):
                 return True
-            if isinstance(s, Return):
+            if isinstance(s, ir.Return):
                 self.returned.append(None if s.value is None else self.value(s.value))
                 return True
-            if isinstance(s, If):
+            if isinstance(s, ir.If):
                 if self.branches(s):
                     return True
-            elif isinstance(s, (For, While)):
+            elif isinstance(s, (ir.For, ir.While)):
                 self.loop(s)
-            elif isinstance(s, Assign):
+            elif isinstance(s, ir.Assign):
                 self.env[s.name] = self.value(s.value)
-            elif isinstance(s, Store):
+            elif isinstance(s, ir.Store):
                 self.value(s.value)
                 self.access(s)
-            elif isinstance(s, Evaluate):
+            elif isinstance(s, ir.Evaluate):
                 self.value(s.value)
         return False
 
-    def branches(self, s: If) -> bool:
+    def branches(self, s: ir.If) -> bool:
         self.value(s.condition)
         before = dict(self.env)
         self.refine(s.condition, True)
@@ -178,30 +142,30 @@ class IntervalAnalysis:
         return a if a == b else self.domain.union(a, b)
 
     def forget(self, *nodes: Any) -> None:
-        for name in assigned(*nodes):
+        for name in ir.assigned(*nodes):
             old = self.env.get(name)
             self.env[name] = tuple(self.domain.extent(None) for _ in old) if isinstance(old, tuple) else None
 
-    def loop(self, s: For | While) -> None:
+    def loop(self, s: ir.For | ir.While) -> None:
         """One pass stands for all iterations: what the body assigns is unknown at its beginning."""
         ranges: list[Any] = []
-        if isinstance(s, For):
+        if isinstance(s, ir.For):
             bounds = [self.bounds(r) for r in s.ranges]
             ranges = [self.domain.loop(*known) if all(known) else None for known in bounds]
             self.test(s, [NonZero(bounds[0][2]) if len(s.ranges) == 1 else UNPROVABLE])
         self.forget(s)
-        if isinstance(s, For):
+        if isinstance(s, ir.For):
             self.env.update(zip(s.variables, ranges, strict=True))
         else:
             self.value(s.condition)
         before = dict(self.env)
-        if isinstance(s, While):
+        if isinstance(s, ir.While):
             self.refine(s.condition, True)
         self.block(s.body)
         self.env = before
         self.forget(s)
 
-    def bounds(self, r: Range) -> list[Any]:
+    def bounds(self, r: ir.Range) -> list[Any]:
         """Intervals of start, stop and step."""
         parts = ((r.start, 0), (r.stop, 0), (r.step, 1))
         return [self.domain.constant(default) if x is None else self.value(x) for x, default in parts]
@@ -210,67 +174,67 @@ class IntervalAnalysis:
 
     def value(self, e: Any) -> Any:
         """An `Interval`, a `Shape`, or None."""
-        if isinstance(e, Const):
+        if isinstance(e, ir.Const):
             is_int64 = type(e.value) is int and INT64_MIN <= e.value <= INT64_MAX
             return self.domain.constant(e.value) if is_int64 else None
-        if isinstance(e, Local):
+        if isinstance(e, ir.Local):
             return self.env.get(e.name) if _fits_int64(e.type) else None
-        if isinstance(e, Size):
+        if isinstance(e, ir.Size):
             shape = self.value(e.array)
             return shape[e.axis] if shape is not None else None
-        if isinstance(e, Let):
+        if isinstance(e, ir.Let):
             self.env[e.name] = self.value(e.value)
             return self.value(e.body)
-        if isinstance(e, (Load, Atomic)):
-            if isinstance(e, Atomic):
+        if isinstance(e, (ir.Load, ir.Atomic)):
+            if isinstance(e, ir.Atomic):
                 for part in (e.value, *([e.desired] if e.desired else [])):
                     self.value(part)
             return self.access(e)
-        if isinstance(e, (Slice, SubView)):
+        if isinstance(e, (ir.Slice, ir.SubView)):
             return self.view(e)
-        if isinstance(e, Reshape):
+        if isinstance(e, ir.Reshape):
             return self.reshape(e)
-        if isinstance(e, Invoke):
+        if isinstance(e, ir.Invoke):
             return self.invoke(e)
-        if isinstance(e, (Logic, Select)):
+        if isinstance(e, (ir.Logic, ir.Select)):
             return self.conditional(e)
-        parts = [self.value(child) for child in children(e)]
-        if isinstance(e, Item):  # tuples aren't analysed
-            array = isinstance(e.type, ArrayType)
+        parts = [self.value(child) for child in ir.children(e)]
+        if isinstance(e, ir.Item):  # tuples aren't analysed
+            array = isinstance(e.type, ir.ArrayType)
             return tuple(self.domain.extent(None) for _ in range(e.type.ndim)) if array else None
         return self.arithmetic(e, parts) if _fits_int64(e.type) else None
 
     def arithmetic(self, e: Any, parts: list[Any]) -> Bounds:
-        if isinstance(e, Builtin) and e.name in ("min", "max") and e.type.dtype.name == "int64":
+        if isinstance(e, ir.Builtin) and e.name in ("min", "max") and e.type.dtype.name == "int64":
             ends: list[Any] = [p or self.domain.top() for p in parts]
             return self.domain.binary(e.name, *ends) if all(ends) else None
         if any(not isinstance(p, Interval) for p in parts):
             return None
-        if isinstance(e, Cast):
+        if isinstance(e, ir.Cast):
             return parts[0] if _keeps_value(e) else None
         if e.type.dtype.name != "int64":
             return None
-        if isinstance(e, Binary):
+        if isinstance(e, ir.Binary):
             return self.domain.binary(e.op, *parts)
-        if isinstance(e, Unary) and e.op == "neg":
+        if isinstance(e, ir.Unary) and e.op == "neg":
             return self.domain.binary("sub", self.domain.constant(0), parts[0])
         return None
 
-    def conditional(self, e: Logic | Select) -> Any:
+    def conditional(self, e: ir.Logic | ir.Select) -> Any:
         """The second operand is evaluated only where the first one lets it."""
-        first = e.a if isinstance(e, Logic) else e.condition
+        first = e.a if isinstance(e, ir.Logic) else e.condition
         self.value(first)
         before, results = dict(self.env), []
-        alternatives = [(e.b, e.op == "and")] if isinstance(e, Logic) else [(e.a, True), (e.b, False)]
+        alternatives = [(e.b, e.op == "and")] if isinstance(e, ir.Logic) else [(e.a, True), (e.b, False)]
         for part, truth in alternatives:
             self.env = dict(before)
             self.refine(first, truth)
             results.append(self.value(part))
         self.env = before
         self.forget(e)
-        return self.merged(*results) if isinstance(e, Select) else None
+        return self.merged(*results) if isinstance(e, ir.Select) else None
 
-    def invoke(self, e: Invoke) -> Any:
+    def invoke(self, e: ir.Invoke) -> Any:
         args = [self.value(a) for a in e.args]
         is_checked = self.wanted is None or e.site in self.wanted
         satisfied, result = self.call(e, args) if is_checked else (False, None)
@@ -278,41 +242,41 @@ class IntervalAnalysis:
             self.satisfied.add(e.site)
         if not satisfied and is_checked and self.wanted is not None:
             raise NotExpressible
-        if isinstance(e.type, ArrayType):
+        if isinstance(e.type, ir.ArrayType):
             bounds = result if isinstance(result, tuple) else (None,) * e.type.ndim
             return tuple(self.domain.extent(x) for x in bounds)
         return result
 
     # ---- accesses
 
-    def access(self, node: Load | Store | Atomic) -> None:
+    def access(self, node: ir.Load | ir.Store | ir.Atomic) -> None:
         shape = self.value(node.array)
         index = [self.value(i) for i in node.index]
         self.test(node, [InRange(i, n) for i, n in zip(index, shape, strict=True)])
 
-    def view(self, e: Slice | SubView) -> Shape:
+    def view(self, e: ir.Slice | ir.SubView) -> Shape:
         shape = self.value(e.array)
-        if isinstance(e, SubView):
+        if isinstance(e, ir.SubView):
             offset, size = self.value(e.offset), self.value(e.size)
             satisfied = self.test(e, [SubViewFits(offset, size, shape[0])])
             return (self.domain.extent(size if satisfied else None, size),)
         tests: list[Test] = []
         sizes: list[Any] = []
         for part, extent in zip(e.parts, shape, strict=True):
-            if not isinstance(part, Range):
+            if not isinstance(part, ir.Range):
                 tests.append(InRange(self.value(part), extent))
                 continue
             start, stop, step = (None if x is None else self.value(x) for x in (part.start, part.stop, part.step))
             present = "".join(c for c, x in zip("abs", (part.start, part.stop, part.step), strict=True) if x)
             if part.step is not None:
                 tests.append(NonZero(step))
-            cut = part != WHOLE
+            cut = part != ir.WHOLE
             sizes.append(self.domain.slice_length((start, stop, step), present, extent) if cut else extent)
         satisfied = self.test(e, tests)  # a slice out of range gives an empty view
         shape = tuple(self.domain.extent(x if satisfied else None) for x in sizes)
         return shape[::-1] if e.transposed else shape
 
-    def reshape(self, e: Reshape) -> Shape:
+    def reshape(self, e: ir.Reshape) -> Shape:
         """A shape of one axis, of inferred size, always fits; of others nothing is known at compile time."""
         self.value(e.array)
         sizes = [None if k == e.missing else self.value(n) for k, n in enumerate(e.shape)]
@@ -334,12 +298,12 @@ class IntervalAnalysis:
     # ---- conditions narrow variables
 
     def refine(self, condition: Any, truth: bool) -> None:
-        if isinstance(condition, Unary) and condition.op == "invert":
+        if isinstance(condition, ir.Unary) and condition.op == "invert":
             self.refine(condition.a, not truth)
-        elif isinstance(condition, Logic) and (condition.op == "and") == truth:
+        elif isinstance(condition, ir.Logic) and (condition.op == "and") == truth:
             self.refine(condition.a, truth)
             self.refine(condition.b, truth)
-        elif isinstance(condition, Compare):
+        elif isinstance(condition, ir.Compare):
             op = condition.op if truth else _NEGATED[condition.op]
             self.narrow(condition.a, op, condition.b)
             self.narrow(condition.b, SWAPPED_COMPARISON.get(op, op), condition.a)
@@ -361,16 +325,16 @@ class IntervalAnalysis:
 def _offset_variable(operand: Any) -> tuple[str, int] | None:
     """The variable, and the constant that is added to it."""
     shift = 0
-    while isinstance(operand, (Cast, Binary)):
-        if isinstance(operand, Binary):
+    while isinstance(operand, (ir.Cast, ir.Binary)):
+        if isinstance(operand, ir.Binary):
             by: Any = operand.b
-            if operand.op not in ("add", "sub") or not isinstance(by, Const) or operand.type.dtype.name != "int64":
+            if operand.op not in ("add", "sub") or not isinstance(by, ir.Const) or operand.type.dtype.name != "int64":
                 return None
             shift += by.value if operand.op == "add" else -by.value
         elif not _keeps_value(operand):
             return None
         operand = operand.a
-    return (operand.name, shift) if isinstance(operand, Local) and _fits_int64(operand.type) else None
+    return (operand.name, shift) if isinstance(operand, ir.Local) and _fits_int64(operand.type) else None
 
 
 _NEGATED = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}
@@ -378,23 +342,25 @@ _NEGATED = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "e
 
 def _fits_int64(kind: Any) -> bool:
     """Whether all values of the type are int64 values, or it is an array."""
-    return isinstance(kind, ArrayType) or (
-        isinstance(kind, ScalarType) and kind.dtype.kind in "iu" and kind.dtype.name != "uint64"
+    return isinstance(kind, ir.ArrayType) or (
+        isinstance(kind, ir.ScalarType) and kind.dtype.kind in "iu" and kind.dtype.name != "uint64"
     )
 
 
-def _keeps_value(e: Cast) -> bool:
+def _keeps_value(e: ir.Cast) -> bool:
     source, target = e.a.type.dtype, e.type.dtype
     if source.kind not in "iu" or target.kind not in "iu" or source.name == "uint64":
         return False
     return target.name == "int64" or source is target
 
 
-def unknown_variables(function: Function, number: Callable[[str], Bounds], extent: Callable[[str, int], Bounds]) -> Any:
+def unknown_variables(
+    function: ir.Function, number: Callable[[str], Bounds], extent: Callable[[str, int], Bounds]
+) -> Any:
     """An environment in which nothing is known of a function's variables."""
     env: dict[str, Any] = {}
     for name, kind in (*function.params, *function.variables):
-        if isinstance(kind, ArrayType):
+        if isinstance(kind, ir.ArrayType):
             env[name] = tuple(extent(name, axis) for axis in range(kind.ndim))
         else:
             env[name] = number(name) if name in dict(function.params) and _fits_int64(kind) else None

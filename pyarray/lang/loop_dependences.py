@@ -12,17 +12,17 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from . import ir
 from .directions import Bases, bases_of, result_bases, view_bases
-from .ir import Binary, For, Function, Load, Local, Store, Tree, assigned, walk
 from .parse import FunctionSource
 from .races import RaceCheck
 
 
-def refuse_dependent(tree: Tree, sources: Mapping[str, FunctionSource]) -> None:
+def refuse_dependent(tree: ir.Tree, sources: Mapping[str, FunctionSource]) -> None:
     """Raises `CompileError` for an unordered loop that is an ordered one for sure."""
     results = result_bases(tree)
     for function in (*tree.functions, tree.kernel):
-        loops = [n for s in function.body for n in walk(s) if isinstance(n, For) and n.unordered]
+        loops = [n for s in function.body for n in ir.walk(s) if isinstance(n, ir.For) and n.unordered]
         bases = view_bases(function, results) if loops else {}
         for loop in loops:
             RaceCheck(tree, function, sources, loop).check()
@@ -30,13 +30,13 @@ def refuse_dependent(tree: Tree, sources: Mapping[str, FunctionSource]) -> None:
 
 
 def _refuse_reads(
-    function: Function, loop: For, bases: Bases, results: dict[str, frozenset[int]], source: FunctionSource
+    function: ir.Function, loop: ir.For, bases: Bases, results: dict[str, frozenset[int]], source: FunctionSource
 ) -> None:
-    nodes = [n for s in loop.body for n in walk(s)]
-    loops = {name for n in nodes if isinstance(n, For) for name in n.variables}
-    changing = {*assigned(*loop.body), *loops, *loop.variables}
-    stores = [(n, bases_of(n.array, bases, results)) for n in nodes if isinstance(n, Store)]
-    for load in (n for n in nodes if isinstance(n, Load)):
+    nodes = [n for s in loop.body for n in ir.walk(s)]
+    loops = {name for n in nodes if isinstance(n, ir.For) for name in n.variables}
+    changing = {*ir.assigned(*loop.body), *loops, *loop.variables}
+    stores = [(n, bases_of(n.array, bases, results)) for n in nodes if isinstance(n, ir.Store)]
+    for load in (n for n in nodes if isinstance(n, ir.Load)):
         read = bases_of(load.array, bases, results)
         for store, stored in stores:
             if read & stored and not _same_element(store, load, loop.variables[0], changing):
@@ -46,7 +46,7 @@ def _refuse_reads(
                 source.fail(load.loc, what, advice)
 
 
-def _same_element(store: Store, load: Load, variable: str, changing: set[str]) -> bool:
+def _same_element(store: ir.Store, load: ir.Load, variable: str, changing: set[str]) -> bool:
     """Whether an iteration reads what it stores itself, or what no iteration stores."""
     if structural_key(store.array) != structural_key(load.array):
         return False
@@ -56,12 +56,12 @@ def _same_element(store: Store, load: Load, variable: str, changing: set[str]) -
 
 def _varies(e: Any, variable: str, changing: set[str]) -> bool:
     """Whether an index is another one in each iteration."""
-    if isinstance(e, Local):
+    if isinstance(e, ir.Local):
         return e.name == variable
-    if not isinstance(e, Binary) or e.op not in ("add", "sub"):
+    if not isinstance(e, ir.Binary) or e.op not in ("add", "sub"):
         return False
     found = [_varies(x, variable, changing) for x in (e.a, e.b)]
-    fixed = [not any(isinstance(n, Local) and n.name in changing for n in walk(x)) for x in (e.a, e.b)]
+    fixed = [not any(isinstance(n, ir.Local) and n.name in changing for n in ir.walk(x)) for x in (e.a, e.b)]
     return (found[0] and fixed[1]) or (fixed[0] and found[1])
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .ir import Assign, Binary, Cast, Const, Convert, For, Function, Loc, Local, ScalarType, Size, assigned
+from . import ir
 
 _INT64_MAX = (1 << 63) - 1
 _OPERATORS = {"add": "+", "sub": "-", "mul": "*"}
@@ -21,43 +21,43 @@ class LoopExtents:
     """Sizes of the ranges of the parallel loop number `loop`, each an int, a parameter's name, (array
     parameter's name, axis), or (an operator, two of these)."""
 
-    loc: Loc
+    loc: ir.Loc
     loop: int
     sizes: tuple[Any, ...]
 
 
-def extents(kernel: Function) -> tuple[LoopExtents, ...]:
+def extents(kernel: ir.Function) -> tuple[LoopExtents, ...]:
     """Of the loops all of whose sizes follow from arguments."""
     values: dict[str, Any] = {
-        n: n for n, kind in kernel.params if not isinstance(kind, ScalarType) or kind.dtype.kind in "iu"
+        n: n for n, kind in kernel.params if not isinstance(kind, ir.ScalarType) or kind.dtype.kind in "iu"
     }
     found = []
     for s in kernel.body:
-        if isinstance(s, For) and s.loop is not None and len(s.ranges) > 1:
+        if isinstance(s, ir.For) and s.loop is not None and len(s.ranges) > 1:
             sizes = tuple(_size(r.stop, values) for r in s.ranges)
             if None not in sizes:
                 found.append(LoopExtents(s.loc, s.loop, sizes))
-        for name in assigned(s):
+        for name in ir.assigned(s):
             values.pop(name, None)
-        if isinstance(s, Assign) and (value := _size(s.value, values)) is not None:
+        if isinstance(s, ir.Assign) and (value := _size(s.value, values)) is not None:
             values[s.name] = value
     return tuple(found)
 
 
 def _size(e: Any, values: Mapping[str, Any]) -> Any:
     """As in `LoopExtents`; None for what follows from something else."""
-    if isinstance(e, Cast):
+    if isinstance(e, ir.Cast):
         return _size(e.a, values) if e.type.dtype.name == "int64" and e.a.type.dtype.kind in "iu" else None
-    if isinstance(e, Convert) and e.how == "saturate":
+    if isinstance(e, ir.Convert) and e.how == "saturate":
         return _size(e.a, values)
-    if isinstance(e, Const):
+    if isinstance(e, ir.Const):
         return e.value if type(e.value) is int else None
-    if isinstance(e, Local):
-        return values.get(e.name) if isinstance(e.type, ScalarType) else None
-    if isinstance(e, Size):
-        name = values.get(e.array.name) if isinstance(e.array, Local) else None
+    if isinstance(e, ir.Local):
+        return values.get(e.name) if isinstance(e.type, ir.ScalarType) else None
+    if isinstance(e, ir.Size):
+        name = values.get(e.array.name) if isinstance(e.array, ir.Local) else None
         return None if name is None else (name, e.axis)
-    if isinstance(e, Binary) and e.op in _OPERATORS and e.type.dtype.name == "int64":
+    if isinstance(e, ir.Binary) and e.op in _OPERATORS and e.type.dtype.name == "int64":
         a, b = _size(e.a, values), _size(e.b, values)
         return None if a is None or b is None else (e.op, a, b)
     return None

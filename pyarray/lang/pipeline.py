@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..driver.kernel_step import KernelStep
+from . import ir
 from .aggregates import transform
 from .bounds_checks import Site, insert_checks
 from .bounds_elimination import reject_constant_indices
@@ -16,7 +17,6 @@ from .emit import emit
 from .emit_gpu import emit_gpu
 from .evaluation_order import order_operands
 from .infer import infer
-from .ir import ArrayType, Local, Tree, assigned, walk
 from .loop_dependences import refuse_dependent
 from .loop_extents import LoopExtents, are_sizes_of_output, extents
 from .operation_counts import CountOperations, OperationCounts, count
@@ -58,7 +58,7 @@ class Analysed:
     about its parameters, the directions that were declared of them, and what a `Program` has of it."""
 
     source: FunctionSource
-    tree: Tree
+    tree: ir.Tree
     specializations: dict[str, Specializations]
     declared: dict[str, str]
     captures: tuple[Capture, ...]
@@ -126,7 +126,7 @@ def operation_counter(
 ) -> CountOperations:
     """Counts a launch by numbers and shapes of its parameters. The tree is built at the first call, since
     variants are kept by the hundred."""
-    trees: list[Tree] = []
+    trees: list[ir.Tree] = []
 
     def count_operations(values: Mapping[str, Any]) -> OperationCounts:
         if not trees:
@@ -141,7 +141,7 @@ def _split_types(params: Sequence[tuple[str, Any]]) -> tuple[list[Any], dict[str
     specs: dict[str, Specializations] = {}
 
     def plain(path: str, kind: Any) -> Any:
-        if not isinstance(kind, ArrayType) or not kind.specializations:
+        if not isinstance(kind, ir.ArrayType) or not kind.specializations:
             return kind
         specs[path] = kind.specializations
         return replace(kind, specializations=())
@@ -149,10 +149,10 @@ def _split_types(params: Sequence[tuple[str, Any]]) -> tuple[list[Any], dict[str
     return [(name, transform(name, kind, plain)) for name, kind in params], specs
 
 
-def _without_unused(tree: Tree) -> Tree:
+def _without_unused(tree: ir.Tree) -> ir.Tree:
     """Without the parameters that the kernel's body doesn't name: they get no slots, and their types don't
     change the text."""
-    named = assigned(*tree.kernel.body)
-    named |= {node.name for part in tree.kernel.body for node in walk(part) if isinstance(node, Local)}
+    named = ir.assigned(*tree.kernel.body)
+    named |= {node.name for part in tree.kernel.body for node in ir.walk(part) if isinstance(node, ir.Local)}
     live = tuple((name, kind) for name, kind in tree.kernel.params if name in named)
     return replace(tree, kernel=replace(tree.kernel, params=live))

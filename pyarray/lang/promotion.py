@@ -22,55 +22,55 @@ from ..dtypes import (
     promote_scalar,
     uint64,
 )
+from . import ir
 from .builtins import FUNCTIONS
-from .ir import BOOL, Binary, Builtin, Cast, Compare, Const, Expr, Loc, ScalarType, Unary
 
 _PYTHON_TYPE = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
-def join(a: ScalarType, b: ScalarType) -> ScalarType:
+def join(a: ir.ScalarType, b: ir.ScalarType) -> ir.ScalarType:
     """Type that holds both. A weak operand only lifts the kind of a strong one. Raises `TypeError` where
     there is none."""
     if a.weak and not b.weak:
-        return ScalarType(promote_scalar(b.dtype, _PYTHON_TYPE[a.dtype.kind]))
+        return ir.ScalarType(promote_scalar(b.dtype, _PYTHON_TYPE[a.dtype.kind]))
     if b.weak and not a.weak:
         return join(b, a)
-    return ScalarType(promote(a.dtype, b.dtype), weak=a.weak and b.weak)
+    return ir.ScalarType(promote(a.dtype, b.dtype), weak=a.weak and b.weak)
 
 
-def constant(loc: Loc, value: Any) -> Const:
+def constant(loc: ir.Loc, value: Any) -> ir.Const:
     """A Python number (weak) or NumPy scalar (strong) as a node. An integer may be of any size, as in `2**64
     - 1`, until `cast` gives it a type."""
     if type(value) is int:
-        return Const(loc, ScalarType(int64 if value < 1 << 63 else uint64, weak=True), value)
+        return ir.Const(loc, ir.ScalarType(int64 if value < 1 << 63 else uint64, weak=True), value)
     if type(value) in PYTHON_KIND:
-        return Const(loc, ScalarType(DEFAULT[PYTHON_KIND[type(value)]], weak=type(value) is not bool), value)
+        return ir.Const(loc, ir.ScalarType(DEFAULT[PYTHON_KIND[type(value)]], weak=type(value) is not bool), value)
     dtype = asdtype(value.dtype)
     number = {"b": bool, "f": float, "c": complex}.get(dtype.kind, int)(value)
-    return Const(loc, ScalarType(dtype), number)
+    return ir.Const(loc, ir.ScalarType(dtype), number)
 
 
-def cast(expr: Expr, dtype: DType, weak: bool = False) -> Expr:
+def cast(expr: ir.Expr, dtype: DType, weak: bool = False) -> ir.Expr:
     """`expr` as `dtype`; constants are converted here, where no digits are lost. Raises `TypeError` for a
     literal integer that is out of range for an integer type."""
-    target = ScalarType(dtype, weak)
-    if isinstance(expr, Const) and expr.type.weak and type(expr.value) is int and not fits(expr.value, dtype):
+    target = ir.ScalarType(dtype, weak)
+    if isinstance(expr, ir.Const) and expr.type.weak and type(expr.value) is int and not fits(expr.value, dtype):
         shown = expr.value if abs(expr.value) < 1 << 70 else f"of {expr.value.bit_length()} bits"
         raise TypeError(f"the number {shown} is out of range for {dtype}")
     if expr.type == target:
         return expr
-    if isinstance(expr, Const):
+    if isinstance(expr, ir.Const):
         value = expr.value
         if dtype.kind == "b":
-            return Const(expr.loc, target, bool(value))
+            return ir.Const(expr.loc, target, bool(value))
         if dtype.kind == "f" and not isinstance(value, complex):
-            return Const(expr.loc, target, float(value) if weak else _rounded(float(value), dtype))
+            return ir.Const(expr.loc, target, float(value) if weak else _rounded(float(value), dtype))
         if dtype.kind == "c":
-            return Const(expr.loc, target, complex(value) if weak else _rounded(complex(value), dtype))
+            return ir.Const(expr.loc, target, complex(value) if weak else _rounded(complex(value), dtype))
         if dtype.kind in "iu" and isinstance(value, int):
-            return Const(expr.loc, target, _wrap(int(value), dtype))
-    inner = expr.a if isinstance(expr, Cast) and expr.type.dtype is dtype else expr  # only the weakness changes
-    return Cast(expr.loc, target, inner)
+            return ir.Const(expr.loc, target, _wrap(int(value), dtype))
+    inner = expr.a if isinstance(expr, ir.Cast) and expr.type.dtype is dtype else expr  # only the weakness changes
+    return ir.Cast(expr.loc, target, inner)
 
 
 def _rounded(value: Any, dtype: DType) -> Any:
@@ -99,10 +99,10 @@ _FOLD: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-def _folded(loc: Loc, op: str, a: Expr, b: Expr) -> Const | None:
+def _folded(loc: ir.Loc, op: str, a: ir.Expr, b: ir.Expr) -> ir.Const | None:
     """Two weak constants, computed as Python would. Raises `TypeError` where Python raises or 64 bits are
     left."""
-    if not (isinstance(a, Const) and isinstance(b, Const) and a.type.weak and b.type.weak):
+    if not (isinstance(a, ir.Const) and isinstance(b, ir.Const) and a.type.weak and b.type.weak):
         return None
     are_ints = isinstance(a.value, int) and isinstance(b.value, int)
     if are_ints and b.value > 256 and ((op == "shl" and a.value) or (op == "pow" and abs(a.value) > 1)):
@@ -126,14 +126,14 @@ SYMBOLS = {
 SWAPPED_COMPARISON = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 
 
-def binary(loc: Loc, op: str, a: Expr, b: Expr) -> Expr:
+def binary(loc: ir.Loc, op: str, a: ir.Expr, b: ir.Expr) -> ir.Expr:
     """`a op b` with NumPy's rules. Raises `TypeError` for operands that the operator doesn't take."""
     folded = _folded(loc, op, a, b)
     if folded is not None:
         return folded
     kind = join(a.type, b.type)
     dtype = kind.dtype
-    if op == "pow" and dtype.kind in "biu" and isinstance(b, Const) and b.value < 0:
+    if op == "pow" and dtype.kind in "biu" and isinstance(b, ir.Const) and b.value < 0:
         raise TypeError(f"an integer to the power {b.value} is a fraction; write float(x) ** {b.value}")
     if op == "div" and dtype.kind in "biu":
         dtype = float64
@@ -148,54 +148,56 @@ def binary(loc: Loc, op: str, a: Expr, b: Expr) -> Expr:
     if refused:
         raise TypeError(f"'{SYMBOLS[op]}' is not defined for {a.type} and {b.type}")
     return through_float32(
-        ScalarType(dtype, kind.weak),
-        lambda t: Binary(loc, t, op, cast(a, t.dtype, t.weak), cast(b, t.dtype, t.weak)),
+        ir.ScalarType(dtype, kind.weak),
+        lambda t: ir.Binary(loc, t, op, cast(a, t.dtype, t.weak), cast(b, t.dtype, t.weak)),
     )
 
 
-def through_float32(result: ScalarType, build: Callable[[ScalarType], Expr]) -> Expr:
+def through_float32(result: ir.ScalarType, build: Callable[[ir.ScalarType], ir.Expr]) -> ir.Expr:
     """`build(result)`; for the half types computed in float32 and rounded, which is what NumPy does."""
     if result.dtype.itemsize == 2 and result.dtype.kind == "f":
-        inner = build(ScalarType(float32))
+        inner = build(ir.ScalarType(float32))
         return inner if inner.type.dtype is bool_ else cast(inner, result.dtype)
     return build(result)
 
 
-def compare(loc: Loc, op: str, a: Expr, b: Expr) -> Expr:
+def compare(loc: ir.Loc, op: str, a: ir.Expr, b: ir.Expr) -> ir.Expr:
     """`a op b` as a bool; mixed signed and unsigned integers are compared by value."""
     folded = _folded(loc, op, a, b)
     if folded is not None:
         return folded
     for literal, other in ((a, b), (b, a)):
-        if isinstance(literal, Const) and literal.type.weak and not fits(literal.value, other.type.dtype):
+        if isinstance(literal, ir.Const) and literal.type.weak and not fits(literal.value, other.type.dtype):
             # beyond the range of the other's type, so that any number of that type compares alike
             below, above = (literal.value, 0) if literal is a else (0, literal.value)
             return constant(loc, _FOLD[op](below, above))
     if {a.type.dtype.kind, b.type.dtype.kind} <= {"i", "u"}:
         # an index is weak, and yet it must not be cut down to the other's type here: comparisons are by value
-        weak = [isinstance(x, Const) and x.type.weak for x in (a, b)]
+        weak = [isinstance(x, ir.Const) and x.type.weak for x in (a, b)]
         a, b = cast(a, (b if weak[0] else a).type.dtype), cast(b, (a if weak[1] else b).type.dtype)
         if uint64 in (a.type.dtype, b.type.dtype) and "i" in (a.type.dtype.kind, b.type.dtype.kind):
             first, second = (x if x.type.dtype is uint64 else cast(x, int64) for x in (a, b))
-            return Compare(loc, BOOL, op, first, second)
+            return ir.Compare(loc, ir.BOOL, op, first, second)
     dtype = join(a.type, b.type).dtype
     if dtype.kind == "c" and op not in ("eq", "ne"):
         raise TypeError("complex numbers have no order; compare real parts or absolute values")
-    return through_float32(ScalarType(dtype), lambda t: Compare(loc, BOOL, op, cast(a, t.dtype), cast(b, t.dtype)))
+    return through_float32(
+        ir.ScalarType(dtype), lambda t: ir.Compare(loc, ir.BOOL, op, cast(a, t.dtype), cast(b, t.dtype))
+    )
 
 
-def unary(loc: Loc, op: str, a: Expr) -> Expr:
+def unary(loc: ir.Loc, op: str, a: ir.Expr) -> ir.Expr:
     """`-a`, `+a`, `~a`. Raises `TypeError` for operands that the operator doesn't take."""
     dtype = a.type.dtype
     if op == "pos":
         return a
-    if isinstance(a, Const) and a.type.weak and (op == "neg" or isinstance(a.value, int)):
+    if isinstance(a, ir.Const) and a.type.weak and (op == "neg" or isinstance(a.value, int)):
         return constant(loc, -a.value if op == "neg" else ~a.value)
     if (op == "invert" and dtype.kind not in "biu") or (op == "neg" and dtype.kind == "b"):
         raise TypeError(f"'{SYMBOLS[op]}' is not defined for {a.type}")
     if op == "neg" and dtype.kind == "f":  # of half floats, too: the sign is a bit
-        return Unary(loc, a.type, op, a)
-    return through_float32(a.type, lambda t: Unary(loc, t, op, cast(a, t.dtype, t.weak)))
+        return ir.Unary(loc, a.type, op, a)
+    return through_float32(a.type, lambda t: ir.Unary(loc, t, op, cast(a, t.dtype, t.weak)))
 
 
 # functions whose bits follow from the bits of half floats: no detour through float32 is needed, and for
@@ -203,7 +205,7 @@ def unary(loc: Loc, op: str, a: Expr) -> Expr:
 _ON_HALF_BITS = frozenset(("abs", "copysign", "isfinite", "isinf", "isnan", "nextafter", "signbit"))
 
 
-def call(loc: Loc, name: str, args: list[Expr]) -> Expr:
+def call(loc: ir.Loc, name: str, args: list[ir.Expr]) -> ir.Expr:
     """A row of `FUNCTIONS` applied to arguments. Raises `TypeError` for a wrong count or types."""
     row = FUNCTIONS[name]
     if row.arity == 2 and name in ("min", "max") and len(args) > 2:
@@ -220,16 +222,16 @@ def call(loc: Loc, name: str, args: list[Expr]) -> Expr:
             raise TypeError(f"{name}() is not defined for {kind}")
         dtype = promoted
     if name in _ON_HALF_BITS and dtype.itemsize == 2 and dtype.kind == "f":
-        result = BOOL if row.result == "bool" else ScalarType(dtype, kind.weak)
-        return _builtin(loc, name, ScalarType(dtype, kind.weak), args, result)
+        result = ir.BOOL if row.result == "bool" else ir.ScalarType(dtype, kind.weak)
+        return _builtin(loc, name, ir.ScalarType(dtype, kind.weak), args, result)
     if row.result == "same":
-        return through_float32(ScalarType(dtype, kind.weak), lambda t: _builtin(loc, name, t, args, t))
+        return through_float32(ir.ScalarType(dtype, kind.weak), lambda t: _builtin(loc, name, t, args, t))
     if row.result == "bool":
-        return through_float32(ScalarType(dtype), lambda t: _builtin(loc, name, t, args, BOOL))
+        return through_float32(ir.ScalarType(dtype), lambda t: _builtin(loc, name, t, args, ir.BOOL))
     if dtype.kind != "c":
-        return through_float32(ScalarType(dtype, kind.weak), lambda t: _builtin(loc, name, t, args, t))
-    return _builtin(loc, name, ScalarType(dtype), args, ScalarType(float32 if dtype.itemsize == 8 else float64))
+        return through_float32(ir.ScalarType(dtype, kind.weak), lambda t: _builtin(loc, name, t, args, t))
+    return _builtin(loc, name, ir.ScalarType(dtype), args, ir.ScalarType(float32 if dtype.itemsize == 8 else float64))
 
 
-def _builtin(loc: Loc, name: str, domain: ScalarType, args: list[Expr], result: ScalarType) -> Expr:
-    return Builtin(loc, result, name, domain.dtype, tuple(cast(a, domain.dtype, domain.weak) for a in args))
+def _builtin(loc: ir.Loc, name: str, domain: ir.ScalarType, args: list[ir.Expr], result: ir.ScalarType) -> ir.Expr:
+    return ir.Builtin(loc, result, name, domain.dtype, tuple(cast(a, domain.dtype, domain.weak) for a in args))

@@ -13,44 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
+from . import ir
 from .builtins import ATOMICS
 from .directions import bases_of, result_bases, view_bases
-from .ir import (
-    INDEX,
-    ArrayType,
-    Assign,
-    Atomic,
-    Binary,
-    Break,
-    Cast,
-    Compare,
-    Const,
-    Continue,
-    Evaluate,
-    For,
-    Function,
-    If,
-    Invoke,
-    Let,
-    Load,
-    Local,
-    Logic,
-    Range,
-    Reshape,
-    Return,
-    Size,
-    Slice,
-    Stmt,
-    Store,
-    Stride,
-    SubView,
-    Tree,
-    Unary,
-    While,
-    assigned,
-    children,
-    walk,
-)
 from .parse import FunctionSource
 from .promotion import SWAPPED_COMPARISON
 
@@ -95,24 +60,24 @@ class Context:
         return Context(self.control.join(condition), self.fixed | fixed)
 
 
-def refuse_races(tree: Tree, sources: Mapping[str, FunctionSource]) -> None:
+def refuse_races(tree: ir.Tree, sources: Mapping[str, FunctionSource]) -> None:
     """Raises `CompileError` for a store that is a race for sure."""
-    storing = {f.symbol for f in tree.functions if any(isinstance(n, Store) for s in f.body for n in walk(s))}
+    storing = {f.symbol for f in tree.functions if any(isinstance(n, ir.Store) for s in f.body for n in ir.walk(s))}
     for f in tree.functions:  # callees first
-        if any(isinstance(n, Invoke) and n.function in storing for s in f.body for n in walk(s)):
+        if any(isinstance(n, ir.Invoke) and n.function in storing for s in f.body for n in ir.walk(s)):
             storing.add(f.symbol)
     for loop in tree.kernel.body:
-        if isinstance(loop, For) and loop.loop is not None and not _is_trivially_safe(loop, storing):
+        if isinstance(loop, ir.For) and loop.loop is not None and not _is_trivially_safe(loop, storing):
             RaceCheck(tree, tree.kernel, sources, loop).check()
 
 
-def _varying_variables(loop: For) -> Names:
+def _varying_variables(loop: ir.For) -> Names:
     """The variables of a loop that take several values."""
     pairs = zip(loop.variables, loop.ranges, strict=True)
     return frozenset(name for name, range_ in pairs if not _is_single(range_))
 
 
-def _zero_based(loop: For) -> dict[str, int]:
+def _zero_based(loop: ir.For) -> dict[str, int]:
     """The variables whose least value is 0, and how far apart their values are."""
     found = {}
     for name, range_ in zip(loop.variables, loop.ranges, strict=True):
@@ -123,27 +88,27 @@ def _zero_based(loop: For) -> dict[str, int]:
     return found
 
 
-def _is_single(range_: Range) -> bool:
+def _is_single(range_: ir.Range) -> bool:
     start = 0 if range_.start is None else getattr(range_.start, "value", None)
     stop = getattr(range_.stop, "value", None)
     return range_.step is None and start is not None and stop is not None and stop - start <= 1
 
 
-def _is_trivially_safe(loop: For, storing: set[str]) -> bool:
+def _is_trivially_safe(loop: ir.For, storing: set[str]) -> bool:
     """Whether the index of each store has all of the loop's variables: a quick test."""
     varying = _varying_variables(loop)
-    nodes = [n for s in loop.body for n in walk(s)]
-    if any(isinstance(n, Invoke) and n.function in storing for n in nodes):
+    nodes = [n for s in loop.body for n in ir.walk(s)]
+    if any(isinstance(n, ir.Invoke) and n.function in storing for n in nodes):
         return False
-    stores = [n for n in nodes if isinstance(n, Store)]
-    return all(varying <= {n.name for i in s.index for n in walk(i) if isinstance(n, Local)} for s in stores)
+    stores = [n for n in nodes if isinstance(n, ir.Store)]
+    return all(varying <= {n.name for i in s.index for n in ir.walk(i) if isinstance(n, ir.Local)} for s in stores)
 
 
 class RaceCheck:
     """The analysis of one loop of `function`, whose iterations run at the same time. It makes two passes, since
     only the first finds out what the loop writes; inner loops are repeated until nothing changes."""
 
-    def __init__(self, tree: Tree, function: Function, sources: Mapping[str, FunctionSource], loop: For):
+    def __init__(self, tree: ir.Tree, function: ir.Function, sources: Mapping[str, FunctionSource], loop: ir.For):
         self.functions, self.sources, self.loop = {f.symbol: f for f in tree.functions}, sources, loop
         self.varying = _varying_variables(loop)
         self.zero_based = _zero_based(loop)
@@ -156,9 +121,9 @@ class RaceCheck:
         results = result_bases(tree)
         bases = view_bases(function, results)
         self.env: dict[str, Dependence] = {
-            name: Dependence(bases=bases_of(Local(loop.loc, kind, name), bases, results))
+            name: Dependence(bases=bases_of(ir.Local(loop.loc, kind, name), bases, results))
             for name, kind in (*function.params, *function.variables)
-            if isinstance(kind, ArrayType)
+            if isinstance(kind, ir.ArrayType)
         }
 
     def check(self) -> None:
@@ -173,32 +138,32 @@ class RaceCheck:
 
     # ---- statements
 
-    def block(self, statements: tuple[Stmt, ...], context: Context) -> bool:
+    def block(self, statements: tuple[ir.Stmt, ...], context: Context) -> bool:
         """Whether all paths leave it."""
         for s in statements:
-            if isinstance(s, (Break, Continue)):
+            if isinstance(s, (ir.Break, ir.Continue)):
                 self.exits = self.exits.join(context.control)
                 return True
-            if isinstance(s, Return):
+            if isinstance(s, ir.Return):
                 self.exits = self.exits.join(context.control)
                 if s.value is not None:
                     self.returned.append(self.value(s.value, context).controlled_by(context.control))
                 return True
-            if isinstance(s, If):
+            if isinstance(s, ir.If):
                 leaves, context = self.branches(s, context)
                 if leaves:
                     return True
-            elif isinstance(s, (For, While)):
+            elif isinstance(s, (ir.For, ir.While)):
                 context = self.inner(s, context)
-            elif isinstance(s, Assign):
+            elif isinstance(s, ir.Assign):
                 self.env[s.name] = self.value(s.value, context)
-            elif isinstance(s, Store):
+            elif isinstance(s, ir.Store):
                 self.store(s, context)
-            elif isinstance(s, Evaluate):
+            elif isinstance(s, ir.Evaluate):
                 self.value(s.value, context)
         return False
 
-    def branches(self, s: If, context: Context) -> tuple[bool, Context]:
+    def branches(self, s: ir.If, context: Context) -> tuple[bool, Context]:
         condition = self.value(s.condition, context)
         before, exits = dict(self.env), self.exits
         fixed_by = [self.fixed_by(s.condition, truth, context) for truth in (True, False)]
@@ -208,14 +173,14 @@ class RaceCheck:
         if then_leaves != else_leaves:  # what follows is the other branch's rest
             self.env = self.env if then_leaves else after
             return False, context.narrowed(condition, fixed_by[then_leaves])
-        for name in assigned(*s.then, *s.orelse):
+        for name in ir.assigned(*s.then, *s.orelse):
             values = [env[name] for env in (after, self.env) if name in env]
             self.env[name] = values[0].join(*values[1:]).controlled_by(condition)
         if self.exits is not exits:  # part of a branch leaves
             context = context.narrowed(condition)
         return then_leaves and else_leaves, context
 
-    def inner(self, s: For | While, context: Context) -> Context:
+    def inner(self, s: ir.For | ir.While, context: Context) -> Context:
         checking, exits = self.checking, self.exits
         self.checking = False
         while True:
@@ -227,13 +192,13 @@ class RaceCheck:
         if checking:
             self.iteration(s, context)
         self.exits = exits
-        waits = isinstance(s, While) and any(isinstance(n, Atomic) for n in walk(s.condition))
+        waits = isinstance(s, ir.While) and any(isinstance(n, ir.Atomic) for n in ir.walk(s.condition))
         return context.narrowed(Dependence(), self.varying) if waits else context  # a lock
 
-    def iteration(self, s: For | While, context: Context) -> None:
+    def iteration(self, s: ir.For | ir.While, context: Context) -> None:
         """One pass over the body; joins the environments before and after it."""
         before = dict(self.env)
-        if isinstance(s, For):
+        if isinstance(s, ir.For):
             parts = [x for r in s.ranges for x in (r.start, r.stop, r.step) if x is not None]
             control = Dependence().join(*(self.value(x, context) for x in parts))
             self.env.update(dict.fromkeys(s.variables, control))
@@ -242,7 +207,7 @@ class RaceCheck:
         self.exits = Dependence()
         self.block(s.body, context.narrowed(control))
         control = control.join(self.exits)
-        for name in assigned(s):
+        for name in ir.assigned(s):
             values = [env[name] for env in (before, self.env) if name in env]
             if values:
                 self.env[name] = values[0].join(*values[1:]).controlled_by(control)
@@ -250,42 +215,42 @@ class RaceCheck:
     # ---- expressions
 
     def value(self, e: Any, context: Context) -> Dependence:
-        if isinstance(e, Local):
+        if isinstance(e, ir.Local):
             return self.env.get(e.name, Dependence())
-        if isinstance(e, Let):
+        if isinstance(e, ir.Let):
             self.env[e.name] = self.value(e.value, context)
             return self.value(e.body, context)
-        if isinstance(e, (Size, Stride)):
+        if isinstance(e, (ir.Size, ir.Stride)):
             return Dependence(self.value(e.array, context).extent_deps)
-        if isinstance(e, Invoke):
+        if isinstance(e, ir.Invoke):
             return self.call(e, context)
         parts = [self.value(part, context) for part in _operands(e)]
-        if isinstance(e, (Load, Atomic)):
+        if isinstance(e, (ir.Load, ir.Atomic)):
             array = parts[0]
-            if isinstance(e, Atomic):
+            if isinstance(e, ir.Atomic):
                 self.written |= array.bases
                 return Dependence(frozenset((ANY,)))
             deps = Dependence().join(*parts).deps
             shared = array.bases if self.varying - deps and ANY not in deps else NONE
             others = frozenset((ANY,)) if array.bases & self.written else NONE
             return Dependence(deps | others, NONE, Dependence().join(*parts).shared | shared)
-        if isinstance(e, (Slice, SubView, Reshape)):
+        if isinstance(e, (ir.Slice, ir.SubView, ir.Reshape)):
             return self.view(e, parts)
         determines = _determined_by(e, parts)
         return replace(Dependence().join(*parts), determines=determines)
 
-    def view(self, e: Slice | SubView | Reshape, parts: list[Dependence]) -> Dependence:
+    def view(self, e: ir.Slice | ir.SubView | ir.Reshape, parts: list[Dependence]) -> Dependence:
         array = parts[0]
-        if isinstance(e, SubView):
+        if isinstance(e, ir.SubView):
             extent_deps = parts[2].deps
-        elif isinstance(e, Reshape):
+        elif isinstance(e, ir.Reshape):
             extent_deps = array.extent_deps.union(*(x.deps for x in parts[1:]))
         else:
             bounds = zip([p for p in e.parts for _ in _bounds(p)], parts[1:], strict=True)
-            extent_deps = array.extent_deps.union(*(x.deps for p, x in bounds if isinstance(p, Range)))
+            extent_deps = array.extent_deps.union(*(x.deps for p, x in bounds if isinstance(p, ir.Range)))
         return replace(Dependence().join(*parts), bases=array.bases, extent_deps=extent_deps)
 
-    def call(self, e: Invoke, context: Context) -> Dependence:
+    def call(self, e: ir.Invoke, context: Context) -> Dependence:
         args = [self.value(a, context) for a in e.args]
         function = self.functions[e.function]
         key = e.function, tuple(args), context, self.checking
@@ -300,22 +265,22 @@ class RaceCheck:
 
     def fixed_by(self, condition: Any, truth: bool, context: Context) -> Names:
         """The variables of the loop of which a condition leaves one value."""
-        if any(isinstance(n, Atomic) for n in walk(condition)):
+        if any(isinstance(n, ir.Atomic) for n in ir.walk(condition)):
             return self.varying  # the last one to come, or the one that has the lock
-        if isinstance(condition, Unary) and condition.op == "invert":
+        if isinstance(condition, ir.Unary) and condition.op == "invert":
             return self.fixed_by(condition.a, not truth, context)
-        if isinstance(condition, Logic):
+        if isinstance(condition, ir.Logic):
             first, second = (self.fixed_by(x, truth, context) for x in (condition.a, condition.b))
             return first | second if (condition.op == "and") == truth else first & second
-        if isinstance(condition, Cast):
+        if isinstance(condition, ir.Cast):
             return NONE if truth else self.value(condition.a, context).determines
-        if not isinstance(condition, Compare):
+        if not isinstance(condition, ir.Compare):
             return NONE
         a, b = self.value(condition.a, context), self.value(condition.b, context)
         op, left, right = condition.op if truth else _NEGATED[condition.op], condition.a, condition.b
-        if isinstance(left, Const):
+        if isinstance(left, ir.Const):
             op, left, right, a = SWAPPED_COMPARISON.get(op, op), right, left, b
-        bound = right.value if isinstance(right, Const) else None
+        bound = right.value if isinstance(right, ir.Const) else None
         if op in ("lt", "le", "gt", "ge") and isinstance(bound, int):
             return self.first_only(op, left, bound, a)
         same = (condition.op, truth) in (("eq", True), ("ne", False))
@@ -334,7 +299,7 @@ class RaceCheck:
 
     # ---- what is refused
 
-    def store(self, s: Store, context: Context) -> None:
+    def store(self, s: ir.Store, context: Context) -> None:
         value = self.value(s.value, context)
         array, *index = (self.value(x, context) for x in (s.array, *s.index))
         self.written |= array.bases
@@ -350,7 +315,7 @@ class RaceCheck:
         if varies and not decided:
             self.refuse(s, array, missing, update=False)
 
-    def refuse(self, s: Store, array: Dependence, missing: Names, update: bool, compared: bool = False) -> NoReturn:
+    def refuse(self, s: ir.Store, array: Dependence, missing: Names, update: bool, compared: bool = False) -> NoReturn:
         name = " or ".join(repr(n) for n in sorted(array.bases))
         names = sorted(n for n in missing if not n.startswith("."))
         which = repr(names[0]) if names else "the loop's variable"
@@ -373,20 +338,20 @@ class RaceCheck:
 
 def _operands(e: Any) -> list[Any]:
     """Sub-expressions in order, the bounds of ranges among them."""
-    if isinstance(e, Slice):
+    if isinstance(e, ir.Slice):
         return [e.array, *(x for part in e.parts for x in _bounds(part))]
-    return children(e)
+    return ir.children(e)
 
 
 def _bounds(part: Any) -> list[Any]:
-    return [x for x in (part.start, part.stop, part.step) if x is not None] if isinstance(part, Range) else [part]
+    return [x for x in (part.start, part.stop, part.step) if x is not None] if isinstance(part, ir.Range) else [part]
 
 
 def _determined_by(e: Any, parts: list[Dependence]) -> Names:
     """The variables that have one value only where the expression has one."""
-    if isinstance(e, Cast) or (isinstance(e, Unary) and e.op == "neg"):
+    if isinstance(e, ir.Cast) or (isinstance(e, ir.Unary) and e.op == "neg"):
         return parts[0].determines
-    if not isinstance(e, Binary) or e.op not in ("add", "sub", "mul"):
+    if not isinstance(e, ir.Binary) or e.op not in ("add", "sub", "mul"):
         return NONE
     a, b = parts
     mixed = a.deps & b.deps or (e.op == "mul" and a.deps and b.deps)
@@ -398,15 +363,15 @@ _NEGATED = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "e
 
 def _linear(e: Any) -> tuple[str, int, int] | None:
     """(name, factor, number) of what is factor * name + number, as far as numbers are constants."""
-    if isinstance(e, Local):
+    if isinstance(e, ir.Local):
         return e.name, 1, 0
-    if isinstance(e, Cast) and e.type.dtype is e.a.type.dtype is INDEX.dtype:  # which makes no number another
+    if isinstance(e, ir.Cast) and e.type.dtype is e.a.type.dtype is ir.INDEX.dtype:  # which makes no number another
         return _linear(e.a)
-    if isinstance(e, Unary) and e.op == "neg" and (found := _linear(e.a)):
+    if isinstance(e, ir.Unary) and e.op == "neg" and (found := _linear(e.a)):
         return found[0], -found[1], -found[2]
-    if not isinstance(e, Binary) or e.op not in ("add", "sub", "mul"):
+    if not isinstance(e, ir.Binary) or e.op not in ("add", "sub", "mul"):
         return None
-    swapped = isinstance(e.a, Const)
+    swapped = isinstance(e.a, ir.Const)
     found, by = _linear(e.b if swapped else e.a), getattr(e.a if swapped else e.b, "value", None)
     if found is None or type(by) is not int:
         return None
@@ -422,10 +387,10 @@ _HOST = {"add": "sum", "sub": "sum", "min": "min", "max": "max"}
 
 def _suggested_atomic(value: Any, compared: bool) -> tuple[str, str]:
     """The atomic that does this update, and what the advice says of a reduction."""
-    while isinstance(value, (Cast, Let)):
-        value = value.a if isinstance(value, Cast) else value.body
+    while isinstance(value, (ir.Cast, ir.Let)):
+        value = value.a if isinstance(value, ir.Cast) else value.body
     op = getattr(value, "op", getattr(value, "name", ""))
-    if compared and isinstance(value, (Load, Local)):
+    if compared and isinstance(value, (ir.Load, ir.Local)):
         op = "max"
     host = f"; on the host pa.{_HOST[op]}(v) reduces" if op in _HOST else ""
     return (f"atomic_{op}", host) if f"atomic_{op}" in ATOMICS else ("", "")

@@ -15,29 +15,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from . import ir
 from .delinearization import ONE, Product, Symbol, Symbols, has_cheap_divisions, reshape_groups
-from .ir import (
-    INDEX,
-    WHOLE,
-    Assign,
-    Atomic,
-    Const,
-    For,
-    Function,
-    Invoke,
-    Let,
-    Load,
-    Loc,
-    Local,
-    Range,
-    Reshape,
-    Size,
-    Slice,
-    Store,
-    Tree,
-    rewrite,
-    walk,
-)
 from .promotion import binary, constant
 
 Remarks = dict[tuple[int, str], None]  # (line, what became of what stands there), in order
@@ -49,38 +28,40 @@ _UNEVEN, _OTHER = (
 _AWAY, _EFFECT = "it was cut, reshaped again or handed on", "an index calls a function"
 
 
-def index_base_arrays(tree: Tree, blocks: bool) -> tuple[Tree, Remarks]:
+def index_base_arrays(tree: ir.Tree, blocks: bool) -> tuple[ir.Tree, Remarks]:
     """The tree with accesses to the arrays themselves where that needs no division but of loop variables, and
     what to say about each of them. `blocks`: iterations come in blocks, not in threads of their own."""
     remarks: Remarks = {}
     rewritten = [_Rewriter(f, remarks, blocks).rewritten() for f in (*tree.functions, tree.kernel)]
-    return Tree(rewritten[-1], tuple(rewritten[:-1])), remarks
+    return ir.Tree(rewritten[-1], tuple(rewritten[:-1])), remarks
 
 
 class _Rewriter:
-    def __init__(self, function: Function, remarks: Remarks, blocks: bool):
+    def __init__(self, function: ir.Function, remarks: Remarks, blocks: bool):
         self.function, self.remarks = function, remarks
-        nodes = [n for s in function.body for n in walk(s)]
+        nodes = [n for s in function.body for n in ir.walk(s)]
         self.some = any(getattr(getattr(n, "type", None), "reshape_of", None) is not None for n in nodes)
-        sets = Counter(n.name for n in nodes if isinstance(n, (Assign, Let)))
+        sets = Counter(n.name for n in nodes if isinstance(n, (ir.Assign, ir.Let)))
         params = {name for name, _ in function.params}
-        self.loops = {v for n in nodes if isinstance(n, For) for v in n.variables}
-        loops = [n for n in nodes if isinstance(n, For)]
+        self.loops = {v for n in nodes if isinstance(n, ir.For) for v in n.variables}
+        loops = [n for n in nodes if isinstance(n, ir.For)]
         self.digits = {n.variables[-1] for n in loops if has_cheap_divisions(n, blocks)}
         self.digits -= {n.variables[-1] for n in loops if not has_cheap_divisions(n, blocks)}
         self.changing = {n for n, count in sets.items() if count > 1 or n in params} | self.loops
-        self.values = {n.name: n.value for n in nodes if isinstance(n, (Assign, Let)) and n.name not in self.changing}
+        self.values = {
+            n.name: n.value for n in nodes if isinstance(n, (ir.Assign, ir.Let)) and n.name not in self.changing
+        }
 
-    def rewritten(self) -> Function:
+    def rewritten(self) -> ir.Function:
         if not self.some:
             return self.function
-        return replace(self.function, body=tuple(rewrite(s, self.change) for s in self.function.body))
+        return replace(self.function, body=tuple(ir.rewrite(s, self.change) for s in self.function.body))
 
     def change(self, node: Any) -> Any:
-        if not isinstance(node, (Load, Store, Atomic)) or node.array.type.reshape_of is None:
+        if not isinstance(node, (ir.Load, ir.Store, ir.Atomic)) or node.array.type.reshape_of is None:
             return node
         array, index = node.array, tuple(node.index)
-        while isinstance(array, Slice):
+        while isinstance(array, ir.Slice):
             inner = _compose_index(array, index)
             if inner is None:
                 break
@@ -95,19 +76,19 @@ class _Rewriter:
         self.remarks[node.loc.line, remark] = None
         return node if numbered else replace(node, array=reshape.array, index=found)  # type: ignore[union-attr]
 
-    def reshape(self, array: Any) -> Reshape | None:
+    def reshape(self, array: Any) -> ir.Reshape | None:
         """What the array is, if it is a reshape of a variable that stays as it is."""
-        while isinstance(array, Local):
+        while isinstance(array, ir.Local):
             array = self.values.get(array.name)
-        if not isinstance(array, Reshape) or not isinstance(array.array, Local):
+        if not isinstance(array, ir.Reshape) or not isinstance(array.array, ir.Local):
             return None
         fits = array.array.name not in self.changing and array.array.type.reshape_of is None
         return array if fits and array.type.reshape_of is not None else None
 
-    def indices(self, e: Reshape, view: Any, index: tuple[Any, ...]) -> tuple[Any, ...] | str:
+    def indices(self, e: ir.Reshape, view: Any, index: tuple[Any, ...]) -> tuple[Any, ...] | str:
         """Those of the array that `e` reshapes; why they aren't used."""
         symbols, loc = Symbols(self.changing), e.loc
-        axis_sizes = [Size(loc, INDEX, e.array, k) for k in range(e.array.type.ndim)]
+        axis_sizes = [ir.Size(loc, ir.INDEX, e.array, k) for k in range(e.array.type.ndim)]
         sizes = [symbols.product(n) for n in axis_sizes]
         source = [n for n in sizes if n is not None]
         target = _target(symbols, e, source)
@@ -116,36 +97,36 @@ class _Rewriter:
             axes, group = axis_sizes[left], index[right]
             if len(axes) == 1:
                 found.append(self.flat_index(e, view, right, group))
-            elif len(group) == 1 and isinstance(group[0], Local) and group[0].name in self.digits:
+            elif len(group) == 1 and isinstance(group[0], ir.Local) and group[0].name in self.digits:
                 found += _digits(loc, group[0], axes)
             elif axes:
                 return _UNEVEN if len(group) > 1 else _OTHER
         return tuple(found)
 
-    def flat_index(self, e: Reshape, view: Any, axes: slice, index: Sequence[Any]) -> Any:
+    def flat_index(self, e: ir.Reshape, view: Any, axes: slice, index: Sequence[Any]) -> Any:
         """Of the element of these axes alone, in C order."""
         total = index[0] if index else constant(e.loc, 0)
         for k, i in zip(range(axes.start + 1, axes.stop), index[1:], strict=True):
-            size = e.shape[k] if isinstance(view, Reshape) else Size(e.loc, INDEX, view, k)
-            if isinstance(size, Const) and size.value == -1:
+            size = e.shape[k] if isinstance(view, ir.Reshape) else ir.Size(e.loc, ir.INDEX, view, k)
+            if isinstance(size, ir.Const) and size.value == -1:
                 size = _inferred_size(e)
             total = binary(e.loc, "add", binary(e.loc, "mul", total, size), i)
         return total
 
 
-def _compose_index(e: Slice, index: tuple[Any, ...]) -> tuple[Any, ...] | None:
+def _compose_index(e: ir.Slice, index: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """The index into the array that a slice is of; None where it cuts a range."""
-    if any(isinstance(p, Range) and p != WHOLE for p in e.parts):
+    if any(isinstance(p, ir.Range) and p != ir.WHOLE for p in e.parts):
         return None
     stack = list(reversed(index) if e.transposed else index)
-    return tuple(stack.pop(0) if isinstance(p, Range) else p for p in e.parts)
+    return tuple(stack.pop(0) if isinstance(p, ir.Range) else p for p in e.parts)
 
 
 def _has_effect(index: Any) -> bool:
-    return any(isinstance(n, (Atomic, Invoke, Let)) for n in walk(index))
+    return any(isinstance(n, (ir.Atomic, ir.Invoke, ir.Let)) for n in ir.walk(index))
 
 
-def _target(symbols: Symbols, e: Reshape, source: list[Product]) -> list[Product]:
+def _target(symbols: Symbols, e: ir.Reshape, source: list[Product]) -> list[Product]:
     """The sizes of the new shape; a symbol of its own stands for one that isn't a product."""
     found = [symbols.product(n) for n in e.shape]
     if e.missing is not None:
@@ -159,17 +140,17 @@ def _total(sizes: Sequence[Product]) -> Product:
     return functools.reduce(Product.times, sizes, ONE)
 
 
-def _inferred_size(e: Reshape) -> Any:
+def _inferred_size(e: ir.Reshape) -> Any:
     """The size of the axis -1."""
     total: Any = constant(e.loc, 1)
     for k in range(e.array.type.ndim):
-        total = binary(e.loc, "mul", total, Size(e.loc, INDEX, e.array, k))
+        total = binary(e.loc, "mul", total, ir.Size(e.loc, ir.INDEX, e.array, k))
     for n in (n for k, n in enumerate(e.shape) if k != e.missing):
         total = binary(e.loc, "floordiv", total, n)
     return total
 
 
-def _digits(loc: Loc, flat_index: Any, axes: Sequence[Any]) -> list[Any]:
+def _digits(loc: ir.Loc, flat_index: Any, axes: Sequence[Any]) -> list[Any]:
     found: list[Any] = []
     for size in reversed(axes[1:]):
         found.insert(0, binary(loc, "mod", flat_index, size))

@@ -5,32 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..dtypes import DType, int64, uint64
-from .ir import (
-    ArrayType,
-    Atomic,
-    Binary,
-    Builtin,
-    Cast,
-    Compare,
-    Convert,
-    Function,
-    If,
-    Invoke,
-    Let,
-    Load,
-    Local,
-    Logic,
-    Range,
-    Reshape,
-    ScalarType,
-    Select,
-    Slice,
-    Store,
-    SubView,
-    Tree,
-    While,
-    walk,
-)
+from . import ir
 
 
 def _index_fits(node: Any) -> bool:
@@ -46,33 +21,35 @@ def _comparable(a: DType, b: DType) -> bool:
 
 
 RULES: dict[type, Any] = {
-    Binary: lambda n: n.a.type.dtype is n.b.type.dtype is n.type.dtype,
-    Compare: lambda n: _bool(n) and _comparable(n.a.type.dtype, n.b.type.dtype),
-    Logic: lambda n: _bool(n) and _bool(n.a) and _bool(n.b),
-    Select: lambda n: _bool(n.condition) and n.a.type.dtype is n.b.type.dtype is n.type.dtype,
-    Cast: lambda n: isinstance(n.type, ScalarType) and isinstance(n.a.type, ScalarType),
-    Builtin: lambda n: all(a.type.dtype is n.domain for a in n.args),
-    Load: lambda n: _index_fits(n) and n.type.dtype is n.array.type.dtype,
-    Store: lambda n: _index_fits(n) and n.value.type.dtype is n.array.type.dtype,
-    Atomic: lambda n: (
+    ir.Binary: lambda n: n.a.type.dtype is n.b.type.dtype is n.type.dtype,
+    ir.Compare: lambda n: _bool(n) and _comparable(n.a.type.dtype, n.b.type.dtype),
+    ir.Logic: lambda n: _bool(n) and _bool(n.a) and _bool(n.b),
+    ir.Select: lambda n: _bool(n.condition) and n.a.type.dtype is n.b.type.dtype is n.type.dtype,
+    ir.Cast: lambda n: isinstance(n.type, ir.ScalarType) and isinstance(n.a.type, ir.ScalarType),
+    ir.Builtin: lambda n: all(a.type.dtype is n.domain for a in n.args),
+    ir.Load: lambda n: _index_fits(n) and n.type.dtype is n.array.type.dtype,
+    ir.Store: lambda n: _index_fits(n) and n.value.type.dtype is n.array.type.dtype,
+    ir.Atomic: lambda n: (
         _index_fits(n)
         and n.value.type.dtype is n.array.type.dtype
         and (n.desired.type == n.value.type if n.op == "cas" else n.desired is None)
     ),
-    Slice: lambda n: len(n.parts) == n.array.type.ndim and sum(isinstance(p, Range) for p in n.parts) == n.type.ndim,
-    Reshape: lambda n: n.array.type.dtype is n.type.dtype and len(n.shape) == n.type.ndim,
-    SubView: lambda n: n.array.type.ndim == 1 and n.type == n.array.type,
-    Convert: lambda n: (
+    ir.Slice: lambda n: (
+        len(n.parts) == n.array.type.ndim and sum(isinstance(p, ir.Range) for p in n.parts) == n.type.ndim
+    ),
+    ir.Reshape: lambda n: n.array.type.dtype is n.type.dtype and len(n.shape) == n.type.ndim,
+    ir.SubView: lambda n: n.array.type.ndim == 1 and n.type == n.array.type,
+    ir.Convert: lambda n: (
         n.type.dtype.itemsize == n.a.type.dtype.itemsize
         and (n.how == "bitcast" or (n.type.dtype is int64 and n.a.type.dtype is uint64))
     ),
-    Let: lambda n: n.type == n.body.type,
-    If: lambda n: _bool(n.condition),
-    While: lambda n: _bool(n.condition),
+    ir.Let: lambda n: n.type == n.body.type,
+    ir.If: lambda n: _bool(n.condition),
+    ir.While: lambda n: _bool(n.condition),
 }
 
 
-def verify(tree: Tree) -> Tree:
+def verify(tree: ir.Tree) -> ir.Tree:
     """The tree itself. Raises `AssertionError` that names the node whose rule is broken."""
     symbols = {f.symbol: f for f in tree.functions}
     for function in (*tree.functions, tree.kernel):
@@ -80,22 +57,22 @@ def verify(tree: Tree) -> Tree:
     return tree
 
 
-def _verify_function(function: Function, symbols: dict[str, Function]) -> None:
+def _verify_function(function: ir.Function, symbols: dict[str, ir.Function]) -> None:
     names = dict(function.params) | dict(function.variables)
     for statement in function.body:
-        for node in walk(statement):
+        for node in ir.walk(statement):
             rule = RULES.get(type(node))
             if rule is not None and not rule(node):
                 raise AssertionError(
                     f"{function.name}: malformed {type(node).__name__} at line {node.loc.line}: {node}"
                 )
-            if isinstance(node, Local) and names.get(node.name) != node.type:
+            if isinstance(node, ir.Local) and names.get(node.name) != node.type:
                 raise AssertionError(
                     f"{function.name}: {node.name} is {names.get(node.name)}, used as {node.type} "
                     f"at line {node.loc.line}"
                 )
-            if isinstance(node, Invoke):
+            if isinstance(node, ir.Invoke):
                 expected = tuple(t for _, t in symbols[node.function].params)
                 passed = tuple(a.type for a in node.args)
-                if expected != passed or any(isinstance(a, ArrayType) for a in passed if a is None):
+                if expected != passed or any(isinstance(a, ir.ArrayType) for a in passed if a is None):
                     raise AssertionError(f"{function.name}: {node.function} takes {expected}, given {passed}")

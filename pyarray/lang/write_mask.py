@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from ..dtypes import bool_, uint64
-from .ir import ArrayType, Function, Invoke, Loc, Local, ScalarType, Store, Tree, rewrite
+from . import ir
 
 LOW, MASK = "!low", "!mask"  # what hidden parameters are called after the array's name
-_LOW, _MASK = ScalarType(uint64), ArrayType(bool_, 1, False)
+_LOW, _MASK = ir.ScalarType(uint64), ir.ArrayType(bool_, 1, False)
 
 
 def mask_itemsize(itemsize: int, kind: str) -> int:
@@ -22,24 +22,24 @@ def mask_itemsize(itemsize: int, kind: str) -> int:
     return itemsize // 2 if kind == "c" else itemsize
 
 
-def mark_stores(tree: Tree, outs: Sequence[str]) -> Tree:
+def mark_stores(tree: ir.Tree, outs: Sequence[str]) -> ir.Tree:
     """The tree with marks at stores that may go into one of the kernel's parameters `outs`."""
     kinds = dict(tree.kernel.params)
     hidden = tuple((f"{name}{end}", kind) for name in outs for end, kind in ((LOW, _LOW), (MASK, _MASK)))
 
-    def locals_of(loc: Loc, names: Sequence[str]) -> tuple[Local, ...]:
-        return tuple(Local(loc, kind, name) for name, kind in hidden if name.partition("!")[0] in names)
+    def locals_of(loc: ir.Loc, names: Sequence[str]) -> tuple[ir.Local, ...]:
+        return tuple(ir.Local(loc, kind, name) for name, kind in hidden if name.partition("!")[0] in names)
 
     def change(node: Any) -> Any:
-        if isinstance(node, Invoke):
+        if isinstance(node, ir.Invoke):
             return replace(node, args=(*node.args, *locals_of(node.loc, outs)))
-        if isinstance(node, Store):
+        if isinstance(node, ir.Store):
             same = [name for name in outs if kinds[name].dtype is node.array.type.dtype]
             return replace(node, marks=locals_of(node.loc, same))
         return node
 
-    def changed(function: Function) -> Function:
-        body = tuple(rewrite(s, change) for s in function.body)
+    def changed(function: ir.Function) -> ir.Function:
+        body = tuple(ir.rewrite(s, change) for s in function.body)
         return replace(function, params=(*function.params, *hidden), body=body)
 
-    return Tree(changed(tree.kernel), tuple(map(changed, tree.functions)))
+    return ir.Tree(changed(tree.kernel), tuple(map(changed, tree.functions)))
