@@ -191,7 +191,9 @@ class Drawing:
             made = Input(old.shape, old.dtype, old.layout, old.order, old.seed, old.special, k)
         else:
             rank = rng.choice((0, 1, 1, 2, 2, 2, 3, 3, 3, 4))
-            names = sorted(rng.sample(SYMBOLS, rank)) if rng.random() < 0.8 else rng.choices(SYMBOLS, k=rank)
+            # The cube of a large size doesn't fit a machine.
+            distinct = rng.random() < 0.8 or max(self.sizes.values()) >= 100
+            names = sorted(rng.sample(SYMBOLS, rank)) if distinct else rng.choices(SYMBOLS, k=rank)
             shape = tuple((n,) if rng.random() < 0.85 else () for n in names)
             order = list(range(rank))
             if rng.random() < 0.3:
