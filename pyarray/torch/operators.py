@@ -95,8 +95,11 @@ def _scaled(sign: str) -> Callable[[Node], str]:
 
 def _divided(node: Node) -> str | None:
     mode = argument(node, 2, "rounding_mode")
-    if not tensor(node).dtype.is_floating_point:
+    dtype = tensor(node).dtype
+    if not dtype.is_floating_point:
         return None  # a division by 0 is an error there
+    if mode is not None and dtype != opmath_dtype(dtype):
+        return None  # each step of theirs is rounded to the half
     return {None: "{0} / {1}", "trunc": "trunc({0} / {1})", "floor": "{0} // {1}"}[mode]
 
 

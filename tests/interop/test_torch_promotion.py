@@ -19,6 +19,11 @@ _NAMES = (
     "copysign",
 )
 FUNCTIONS = {name: getattr(torch, name) for name in (*_NAMES, "logical_and", "logical_or", "logical_xor")}
+FUNCTIONS |= {
+    "floor_divide": torch.floor_divide,
+    "div, floor": lambda x, y: torch.div(x, y, rounding_mode="floor"),
+    "div, trunc": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
+}
 SWAPPED = {f"{name}, swapped": lambda x, y, f=f: f(y, x) for name, f in FUNCTIONS.items()}
 NUMBERS = (357.77, 0.1, 70000.0, 1e-9, 5003, -3.3333, True)
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
@@ -81,3 +86,17 @@ def test_larger_integers_without_dimensions(device):
     # 2 ** 16 is 0 as an int16, which is what torch computes in
     x = torch.arange(-3, 4, dtype=torch.int16, device=device)
     check(FUNCTIONS | SWAPPED, x, torch.tensor(1 << 16, dtype=torch.int32, device=device))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_quotients_rounded_to_whole_numbers(dtype, device):
+    """Eager torch rounds each step of theirs to halves."""
+    made = torch.Generator().manual_seed(2)
+    a, b = (torch.randn(5000, generator=made).mul(scale).to(dtype).to(device) for scale in (30, 3))
+    for mode in ("floor", "trunc"):
+        compiled = torch.compile(lambda x, y, mode=mode: torch.div(x, y, rounding_mode=mode) + 1, backend="pyarray")
+        assert torch.equal(compiled(a, b), torch.div(a, b, rounding_mode=mode) + 1), mode
+    compiled = torch.compile(lambda x, y: (x // y, x % y), backend="pyarray")
+    for got, want in zip(compiled(a, b), (a // b, a % b), strict=True):
+        assert torch.equal(got, want)
