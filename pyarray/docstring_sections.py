@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 _EXAMPLES = r"(?m)^>>> "
+_IMPORT = "import pyarray as pa"  # of the examples that need it: no docstring writes it out
 _RAISES = r"(?s)(?:(?<=\s)|^)Raises (`\w+`.*?)\.(?=\s|$)"
 _WHEN = r"(?:for|when|where|unless|if|over|beyond|outside|without|with|on|in|of|as)\b[^;]*$"
 _ERROR = r"`([\w.]*(?:Error|Exception|Exhausted|Interrupt))`"
@@ -23,6 +24,8 @@ def assembled(prose: str, function: Any, skip: int) -> str:
     """The docstring `prose` of a function, and sections: what is written there stays. The first `skip` parameters are
     not in them."""
     prose = inspect.cleandoc(prose)
+    if re.search(rf"{_EXAMPLES}.*\bpa\.", prose) and "pyarray as pa" not in prose:
+        prose = re.sub(_EXAMPLES, f">>> {_IMPORT}\n>>> ", prose, count=1)
     try:
         signature = inspect.signature(function)
     except ValueError:  # a function in C without one

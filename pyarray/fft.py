@@ -56,7 +56,6 @@ def fft(x: ArrayLike, /, n: int | None = None, axis: int = -1, norm: str = "back
 
     Raises `AxisError` for the axis, `ValueError` for no points or another `norm`.
 
-    >>> import pyarray as pa
     >>> pa.fft.fft(pa.asarray([1.0, 1.0])).tolist()
     [(2+0j), 0j]
     """
@@ -68,7 +67,6 @@ def ifft(x: ArrayLike, /, n: int | None = None, axis: int = -1, norm: str = "bac
 
     Raises `AxisError` for the axis, `ValueError` for no points or another `norm`.
 
-    >>> import pyarray as pa
     >>> pa.fft.ifft(pa.asarray([2.0, 0.0])).tolist()
     [(1+0j), (1+0j)]
     """
@@ -82,7 +80,6 @@ def rfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, norm: str = "bac
     Raises `AxisError` for the axis, `ValueError` for no points or another `norm`, `TypeError` for complex
     numbers.
 
-    >>> import pyarray as pa
     >>> pa.fft.rfft(pa.ones(4)).shape
     (3,)
     """
@@ -95,7 +92,6 @@ def irfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, norm: str = "ba
 
     Raises `AxisError` for the axis, `ValueError` for no points or another `norm`.
 
-    >>> import pyarray as pa
     >>> pa.fft.irfft(pa.fft.rfft(pa.ones(4))).tolist()
     [1.0, 1.0, 1.0, 1.0]
     """
@@ -108,7 +104,6 @@ def hfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, norm: str = "bac
 
     Raises `AxisError` for the axis, `ValueError` for no points or another `norm`.
 
-    >>> import pyarray as pa
     >>> pa.fft.hfft(pa.ones(3)).shape
     (4,)
     """
@@ -121,7 +116,6 @@ def ihfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, norm: str = "ba
     Raises `AxisError` for the axis, `ValueError` for no points or another `norm`, `TypeError` for complex
     numbers.
 
-    >>> import pyarray as pa
     >>> pa.fft.ihfft(pa.ones(4)).shape
     (3,)
     """
@@ -134,7 +128,6 @@ def fftn(x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = None, nor
     Raises `AxisError` for an axis, `ValueError` for no points, numbers of sizes and axes that differ, or
     another `norm`.
 
-    >>> import pyarray as pa
     >>> pa.fft.fftn(pa.ones((2, 2)))[0, 0].item()
     (4+0j)
     """
@@ -144,7 +137,6 @@ def fftn(x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = None, nor
 def fft2(x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = (-2, -1), norm: str = "backward") -> ndarray:
     """`fftn` over two axes, the last ones unless given.
 
-    >>> import pyarray as pa
     >>> pa.fft.fft2(pa.ones((2, 2))).dtype
     dtype('complex128')
     """
@@ -157,7 +149,6 @@ def ifftn(x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = None, no
     Raises `AxisError` for an axis, `ValueError` for no points, numbers of sizes and axes that differ, or
     another `norm`.
 
-    >>> import pyarray as pa
     >>> pa.fft.ifftn(pa.ones((2, 2)))[0, 0].item()
     (1+0j)
     """
@@ -167,7 +158,6 @@ def ifftn(x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = None, no
 def ifft2(x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = (-2, -1), norm: str = "backward") -> ndarray:
     """`ifftn` over two axes, the last ones unless given.
 
-    >>> import pyarray as pa
     >>> pa.fft.ifft2(pa.ones((2, 2))).dtype
     dtype('complex128')
     """
@@ -180,7 +170,6 @@ def rfftn(x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = None, no
     Raises `AxisError` for an axis, `ValueError` for no points, numbers of sizes and axes that differ, or
     another `norm`, `TypeError` for complex numbers.
 
-    >>> import pyarray as pa
     >>> pa.fft.rfftn(pa.ones((4, 4))).shape
     (4, 3)
     """
@@ -190,7 +179,6 @@ def rfftn(x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = None, no
 def rfft2(x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = (-2, -1), norm: str = "backward") -> ndarray:
     """`rfftn` over two axes, the last ones unless given.
 
-    >>> import pyarray as pa
     >>> pa.fft.rfft2(pa.ones((2, 2))).dtype
     dtype('complex128')
     """
@@ -203,7 +191,6 @@ def irfftn(x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = None, n
     Raises `AxisError` for an axis, `ValueError` for no points, numbers of sizes and axes that differ, or
     another `norm`.
 
-    >>> import pyarray as pa
     >>> pa.fft.irfftn(pa.ones((4, 3))).shape
     (4, 4)
     """
@@ -213,7 +200,6 @@ def irfftn(x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = None, n
 def irfft2(x: ArrayLike, /, s: ShapeLike | None = None, axes: AxisLike = (-2, -1), norm: str = "backward") -> ndarray:
     """`irfftn` over two axes, the last ones unless given.
 
-    >>> import pyarray as pa
     >>> pa.fft.irfft2(pa.ones((2, 2))).dtype
     dtype('float64')
     """
@@ -248,7 +234,6 @@ def fftfreq(n: int, /, d: float = 1.0, *, dtype: DTypeLike = None, device: Devic
 
     Raises `ValueError` for less than one point, `TypeError` for another dtype.
 
-    >>> import pyarray as pa
     >>> pa.fft.fftfreq(4).tolist()
     [0.0, 0.25, -0.5, -0.25]
     """
@@ -262,7 +247,6 @@ def rfftfreq(n: int, /, d: float = 1.0, *, dtype: DTypeLike = None, device: Devi
     """The frequencies, in cycles per unit of the spacing `d`, of what `rfft` of `n` points gives. Raises as
     `fftfreq`.
 
-    >>> import pyarray as pa
     >>> pa.fft.rfftfreq(4).tolist()
     [0.0, 0.25, 0.5]
     """
@@ -281,7 +265,6 @@ def _shifted(x: Any, axes: Any, back: bool) -> ndarray:
 def fftshift(x: ArrayLike, /, axes: AxisLike = None) -> ndarray:
     """A copy with the frequency 0 moved to the middle of `axes` (None: all, an int, or several).
 
-    >>> import pyarray as pa
     >>> pa.fft.fftshift(pa.asarray([0, 1, -2, -1])).tolist()
     [-2, -1, 0, 1]
     """
@@ -291,7 +274,6 @@ def fftshift(x: ArrayLike, /, axes: AxisLike = None) -> ndarray:
 def ifftshift(x: ArrayLike, /, axes: AxisLike = None) -> ndarray:
     """Inverse of `fftshift`, from which it differs for odd sizes.
 
-    >>> import pyarray as pa
     >>> pa.fft.ifftshift(pa.asarray([-2, -1, 0, 1])).tolist()
     [0, 1, -2, -1]
     """

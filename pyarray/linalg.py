@@ -41,7 +41,6 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> ndarray:
     """The diagonal `offset` to the right of the main one of the matrices in the last two axes, as a read-only
     view. Raises `ValueError` for fewer than 2 dimensions.
 
-    >>> import pyarray as pa
     >>> pa.linalg.diagonal(pa.asarray([[1, 2], [3, 4]]), offset=1).tolist()
     [2]
     """
@@ -51,7 +50,6 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> ndarray:
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike = None) -> ndarray:
     """The sum of `diagonal`; integers are summed in 64 bits unless a `dtype` is given.
 
-    >>> import pyarray as pa
     >>> pa.linalg.trace(pa.asarray([[1, 2], [3, 4]])).item()
     5
     """
@@ -61,7 +59,6 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike = None) -> ndarr
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """The products of each element of the vector `x1` with each of `x2`. Raises `ValueError` for other ranks.
 
-    >>> import pyarray as pa
     >>> pa.linalg.outer(pa.asarray([1, 2]), pa.asarray([3, 4])).tolist()
     [[3, 4], [6, 8]]
     """

@@ -195,7 +195,6 @@ def _shifted(name: str, a: Any, axis: Any) -> tuple[ndarray, ndarray]:
 def logsumexp(a: ArrayLike, /, axis: AxisLike = None, b: ArrayLike | None = None, keepdims: bool = False) -> ndarray:
     """log(sum(b * exp(a))) over `axis` (None: all axes) without overflow; `b` is 1 unless given.
 
-    >>> import pyarray as pa
     >>> pa.special.logsumexp(pa.asarray([1000.0, 1000.0])).round(3).item()
     1000.693
     """
@@ -211,7 +210,6 @@ def logsumexp(a: ArrayLike, /, axis: AxisLike = None, b: ArrayLike | None = None
 def softmax(x: ArrayLike, /, axis: AxisLike = None) -> ndarray:
     """exp(x) over its sum over `axis` (None: all axes).
 
-    >>> import pyarray as pa
     >>> pa.special.softmax(pa.asarray([5.0, 5.0])).tolist()
     [0.5, 0.5]
     """
@@ -223,7 +221,6 @@ def softmax(x: ArrayLike, /, axis: AxisLike = None) -> ndarray:
 def log_softmax(x: ArrayLike, /, axis: AxisLike = None) -> ndarray:
     """log(softmax(x)), accurate where that is small.
 
-    >>> import pyarray as pa
     >>> pa.special.log_softmax(pa.asarray([0.0, -1000.0])).tolist()
     [0.0, -1000.0]
     """

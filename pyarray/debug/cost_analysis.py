@@ -42,7 +42,6 @@ def cost_analysis(function: Callable[..., Any], /, *args: Any, **kwargs: Any) ->
 
     Examples
     --------
-    >>> import pyarray as pa
     >>> a, b = pa.ones((100, 50)), pa.ones((50, 80))
     >>> cost = pa.cost_analysis(pa.matmul, a, b)
     >>> cost.operations, cost.bytes_read, cost.bytes_written, cost.launches

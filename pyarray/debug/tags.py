@@ -39,7 +39,6 @@ def dump_tag(a: Any) -> Any:
     A mark keeps nothing alive and ends with the memory. Marking twice is marking once. Raises
     `TypeError` for what is no array.
 
-    >>> import pyarray as pa
     >>> weights = pa.dump_tag(pa.zeros(8))
     """
     array = as_argument(a)

@@ -79,7 +79,6 @@ def trace(
     JSON for chrome://tracing and ui.perfetto.dev. Times are those of the launch with the device's work;
     compiling isn't in them, nor is a `dump` that runs at the same time.
 
-    >>> import pyarray as pa
     >>> a = pa.ones(1000)
     >>> with pa.trace() as t:
     ...     b = a + a

@@ -305,7 +305,6 @@ def fuse(function: Any = None, *, static: Iterable[str] = ()) -> Any:
     read once: pass it. A function that decides by elements or sizes, changes arrays, draws random numbers,
     or calls what can't be fused raises `CompileError` with its line.
 
-    >>> import pyarray as pa
     >>> @pa.fuse
     ... def damped(x, t):
     ...     return pa.sum(pa.exp(-t * x) * x, axis=-1)

@@ -56,7 +56,6 @@ def gemm(
     result's type can't hold, `ValueError` for shapes that don't fit, `CompileError` for an activation that
     isn't in the language.
 
-    >>> import pyarray as pa
     >>> @pa.func
     ... def relu(x):
     ...     return max(x, 0.0)

@@ -55,7 +55,6 @@ def func(function: Callable[P, R]) -> Func[P, R]:
     """Make a Python function callable from kernels. It is compiled with each kernel, for the types of each
     call. Raises `TypeError` for what is no Python function.
 
-    >>> import pyarray as pa
     >>> @pa.func
     ... def half(x):
     ...     return x / 2

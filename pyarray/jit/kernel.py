@@ -406,7 +406,6 @@ def kernel(
     no Python function and for flags that are no texts; what is outside the language is a `CompileError` at
     the first call.
 
-    >>> import pyarray as pa
     >>> @pa.kernel
     ... def double(v):
     ...     for i in range(v.size):

@@ -29,7 +29,6 @@ def cache_info() -> dict[str, int]:
     products, copies …), collected ones included in all but
     `variants`. Launches by fast paths and replays, which look no variant up, are not in `hits`.
 
-    >>> import pyarray as pa
     >>> _ = pa.ones(3) + 1
     >>> pa.cache_info()["variants"] > 0
     True

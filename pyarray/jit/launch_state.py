@@ -152,7 +152,6 @@ def debug(on: bool = True) -> Iterator[None]:
     `@kernel(debug=...)` goes before it; it goes before PYARRAY_DEBUG, which is read when pyarray is imported
     and when `config.set` changes it.
 
-    >>> import pyarray as pa
     >>> with pa.debug():
     ...     pa.sum(pa.ones(3)).item()
     3.0

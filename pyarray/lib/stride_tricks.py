@@ -30,7 +30,6 @@ def as_strided(
     Raises `ValueError` for elements outside the memory that `x` is a part of, for strides that leave elements
     unaligned, for more of them than can be counted, and for numbers of sizes and strides that differ.
 
-    >>> import pyarray as pa
     >>> as_strided(pa.arange(4), (2, 3), (8, 8)).tolist()
     [[0, 1, 2], [1, 2, 3]]
     """
@@ -81,7 +80,6 @@ def sliding_window_view(
     Raises `ValueError` for a window larger than the array, for numbers of sizes and axes that differ, and for
     `writeable` windows that overlap.
 
-    >>> import pyarray as pa
     >>> sliding_window_view(pa.arange(5), 3).sum(axis=-1).tolist()
     [3, 6, 9]
     """

@@ -47,7 +47,6 @@ class MemoryPool:
 def get_default_memory_pool(device: Device | str | None = None) -> MemoryPool:
     """The memory pool of a device, the default one unless given.
 
-    >>> import pyarray as pa
     >>> pool = pa.get_default_memory_pool("cpu")
     >>> pool.free_all_blocks()
     >>> pool.free_bytes(), pool.total_bytes() == pool.used_bytes()

@@ -37,7 +37,6 @@ def laplace(
 ) -> ndarray:  # fmt: skip
     """Variates whose distance from `loc` is exponential of mean `scale`, 0 or more, to either side.
 
-    >>> import pyarray as pa
     >>> pa.random.default_rng(1).laplace(5.0, 0.0).item()
     5.0
     """
@@ -87,7 +86,6 @@ def triangular(
     """Variates from `left` to `right` whose density rises to `mode` and falls from there. Raises `ValueError`
     unless left <= mode <= right and left < right.
 
-    >>> import pyarray as pa
     >>> 1.0 <= pa.random.default_rng(1).triangular(1, 2, 4).item() <= 4.0
     True
     """
@@ -150,7 +148,6 @@ def vonmises(
 def geometric(self: Any, p: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None) -> ndarray:
     """How many trials there are up to the first success, each with probability `p`, more than 0; int64.
 
-    >>> import pyarray as pa
     >>> pa.random.default_rng(1).geometric(1.0, 2).tolist()
     [1, 1]
     """
@@ -185,7 +182,6 @@ def hypergeometric(
     """How many of `nsample` elements, drawn without replacement from `ngood` + `nbad` (at most 10**9 each),
     are good; int64. Raises `ValueError` for a sample larger than all.
 
-    >>> import pyarray as pa
     >>> pa.random.default_rng(1).hypergeometric(3, 0, 2).item()
     2
     """
@@ -207,7 +203,6 @@ def multinomial(
     """How many of `n` trials have each of the outcomes, whose probabilities are the last axis of `pvals`;
     int64. The last probability is what the others leave of 1.
 
-    >>> import pyarray as pa
     >>> pa.random.default_rng(1).multinomial(9, [0.0, 1.0]).tolist()
     [0, 9]
     """
@@ -243,7 +238,6 @@ def multivariate_hypergeometric(
     """How many elements of each color are among `nsample`, drawn without replacement from as many of each as
     `colors` says; int64.
 
-    >>> import pyarray as pa
     >>> pa.random.default_rng(1).multivariate_hypergeometric([2, 3], 5).tolist()
     [2, 3]
     """
@@ -268,7 +262,6 @@ def dirichlet(self: Any, alpha: ArrayLike, size: ShapeLike | None = None, *, dev
     """Vectors of numbers of 0 or more that add up to 1: gamma variates of the shapes `alpha`, more than 0,
     over their sum.
 
-    >>> import pyarray as pa
     >>> pa.random.default_rng(1).dirichlet([1.0, 2.0, 3.0], 4).shape
     (4, 3)
     """
@@ -301,7 +294,6 @@ def multivariate_normal(
     `method`: "svd", "eigh" or "cholesky". `check_valid` is what happens where it is no covariance within
     `tol`: "warn", "raise" or "ignore".
 
-    >>> import pyarray as pa
     >>> pa.random.default_rng(1).multivariate_normal([1.0, 2.0], pa.eye(2), 3).shape
     (3, 2)
     """

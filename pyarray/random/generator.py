@@ -101,7 +101,6 @@ class Generator:
     ) -> ndarray:  # fmt: skip
         """Uniform variates from `low` up to `high`, which rounding may reach.
 
-        >>> import pyarray as pa
         >>> bool(pa.all(default_rng(1).uniform(2, 3, 100) >= 2))
         True
         """
@@ -355,7 +354,6 @@ class Generator:
         """Brings the slices of the array `x` along `axis` into random order, in place. A NumPy array on the
         CPU is shuffled too.
 
-        >>> import pyarray as pa
         >>> x = pa.arange(5)
         >>> default_rng(1).shuffle(x)
         >>> sorted(x.tolist())

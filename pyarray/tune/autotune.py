@@ -49,7 +49,6 @@ def autotune(
 
     Raises `ValueError` for a name that is no parameter, `TypeError` for what is no kernel, list or function.
 
-    >>> import pyarray as pa
     >>> @pa.autotune(configs=[pa.Config(step=1), pa.Config(step=4)], key=["v"], rep=2)
     ... @pa.kernel
     ... def double(v, step: pa.constexpr):

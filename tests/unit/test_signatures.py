@@ -2,6 +2,7 @@
 
 import inspect
 import pydoc
+import re
 import subprocess
 import sys
 
@@ -54,6 +55,14 @@ def test_docstrings_have_sections():
         assert text.count("    Returns\n    ---") == 1, path
         assert (">>> " in text) == ("    Examples\n    ---" in text), path
         assert text.count("    Raises\n    ---") <= 1, path
+
+
+def test_examples_import_the_package():
+    """Once, whether their docstring says it or not."""
+    for path, function in public.callables():
+        text = str(function.__doc__)
+        if re.search(r"(?m)^\s*>>> .*\bpa\.", text):
+            assert len(re.findall(r">>> import .*pyarray as pa\b", text)) == 1, path
 
 
 def test_parameters_are_described():

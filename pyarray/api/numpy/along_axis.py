@@ -33,7 +33,6 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, /, *
 
     Raises `ValueError` for an array of no lines, `AxisError` for an axis out of range.
 
-    >>> import pyarray as pa
     >>> pa.apply_along_axis(lambda line: line[::-1], 1, pa.asarray([[1, 2], [3, 4]])).tolist()
     [[2, 1], [4, 3]]
     """
@@ -61,7 +60,6 @@ def apply_over_axes(func: Callable[..., Any], a: ArrayLike, axes: AxisLike, /) -
     """`func(a, axis)` for one axis after the other; an axis that it drops is put back with size 1. Raises
     `ValueError` for another rank.
 
-    >>> import pyarray as pa
     >>> pa.apply_over_axes(pa.sum, pa.ones((2, 3, 4)), [0, 2]).shape
     (1, 3, 1)
     """
@@ -136,7 +134,6 @@ def block(arrays: Sequence[ArrayLike] | ndarray, /) -> ndarray:
     them along the one before, and so on. Raises `ValueError` for shapes that don't fit, lists of unequal
     depth, and empty ones; `TypeError` for tuples.
 
-    >>> import pyarray as pa
     >>> pa.block([[pa.eye(2), pa.zeros((2, 1))], [pa.ones((1, 3))]]).tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 1.0]]
     """
@@ -176,7 +173,6 @@ def mask_indices(
 ) -> tuple[ndarray, ...]:
     """Where `mask_func(a, k)` of an `n` by `n` array is not 0: `triu` and `tril` are such functions.
 
-    >>> import pyarray as pa
     >>> [i.tolist() for i in pa.mask_indices(2, pa.triu)]
     [[0, 0, 1], [0, 1, 1]]
     """
@@ -189,7 +185,6 @@ def unwrap(p: ArrayLike, /, discont: float | None = None, axis: int = -1, *, per
 
     The dtype is that of `p` and `period` together: integers stay integers for an integer period.
 
-    >>> import pyarray as pa
     >>> pa.unwrap(pa.asarray([0, 1, 3, 0, 1]), period=4).tolist()
     [0, 1, 3, 4, 5]
     """

@@ -38,7 +38,6 @@ def get_array_module(*args: Any) -> Any:
 def ndim(a: ArrayLike, /) -> int:
     """Number of axes; of a number 0.
 
-    >>> import pyarray as pa
     >>> pa.ndim(pa.ones((2, 3))), pa.ndim(1.5)
     (2, 0)
     """
@@ -49,7 +48,6 @@ def ndim(a: ArrayLike, /) -> int:
 def shape(a: ArrayLike, /) -> tuple[int, ...]:
     """Sizes of the axes; of a number none.
 
-    >>> import pyarray as pa
     >>> pa.shape(pa.ones((2, 3))), pa.shape([1, 2])
     ((2, 3), (2,))
     """
@@ -60,7 +58,6 @@ def shape(a: ArrayLike, /) -> tuple[int, ...]:
 def size(a: ArrayLike, /, axis: AxisLike = None) -> int:
     """Number of elements, or of those along `axis` (an int or a tuple of ints).
 
-    >>> import pyarray as pa
     >>> pa.size(pa.ones((2, 3))), pa.size(pa.ones((2, 3)), 1)
     (6, 3)
     """
@@ -71,7 +68,6 @@ def size(a: ArrayLike, /, axis: AxisLike = None) -> int:
 def isscalar(element: Any, /) -> bool:
     """Whether it is a number of Python or NumPy (or a string): of an array of any shape False.
 
-    >>> import pyarray as pa
     >>> pa.isscalar(3.0), pa.isscalar(pa.asarray(3.0))
     (True, False)
     """
@@ -81,7 +77,6 @@ def isscalar(element: Any, /) -> bool:
 def isfortran(a: ndarray, /) -> bool:
     """Whether the elements follow each other with the first axis fastest, and not with the last.
 
-    >>> import pyarray as pa
     >>> pa.isfortran(pa.ones((2, 3)).T)
     True
     """
@@ -92,7 +87,6 @@ def asfortranarray(x: ArrayLike, dtype: DTypeLike = None, *, device: DeviceLike 
     """The array itself where its elements follow each other with the first axis fastest, else a copy in which
     they do.
 
-    >>> import pyarray as pa
     >>> pa.asfortranarray(pa.ones((2, 3))).strides
     (8, 16)
     """
@@ -107,7 +101,6 @@ def require(a: ArrayLike, dtype: DTypeLike = None, requirements: Any = None, *, 
     which all arrays are), W (writeable), O (memory of its own), E (no subclass). Raises `ValueError` for
     others, and for C and F together.
 
-    >>> import pyarray as pa
     >>> pa.require(pa.ones((2, 3)).T, requirements="C").strides
     (16, 8)
     """
@@ -131,7 +124,6 @@ def require(a: ArrayLike, dtype: DTypeLike = None, requirements: Any = None, *, 
 def may_share_memory(a: ArrayLike, b: ArrayLike, /, max_work: int | None = None) -> bool:
     """Whether the byte ranges of both overlap; elements may still not.
 
-    >>> import pyarray as pa
     >>> a = pa.arange(6); pa.may_share_memory(a[::2], a[1::2])
     True
     """
@@ -142,7 +134,6 @@ def shares_memory(a: ndarray, b: ndarray, /, max_work: int | None = None) -> boo
     """Whether an element of `a` is in the memory of one of `b`; exact, as NumPy's, which does it. Raises
     NumPy's `TooHardError` beyond `max_work`.
 
-    >>> import pyarray as pa
     >>> a = pa.arange(6); pa.shares_memory(a[::2], a[1::2])
     False
     """
@@ -166,7 +157,6 @@ class _Outline:
 def promote_types(type1: ArrayLike | DTypeLike, type2: ArrayLike | DTypeLike, /) -> np.dtype[Any]:
     """`result_type` of two dtypes.
 
-    >>> import pyarray as pa
     >>> pa.promote_types("int8", "uint8")
     dtype('int16')
     """
@@ -177,7 +167,6 @@ def common_type(*arrays: ArrayLike) -> type[np.generic]:
     """The floating type, of at least 16 bits, that holds all arrays, as NumPy's class of its numbers.
     Integers count as float64. Raises `TypeError` for bools.
 
-    >>> import pyarray as pa
     >>> pa.common_type(pa.ones(2, dtype="float32"), pa.arange(2))
     <class 'numpy.float64'>
     """
@@ -191,7 +180,6 @@ def common_type(*arrays: ArrayLike) -> type[np.generic]:
 def min_scalar_type(a: ndarray | complex | np.generic, /) -> np.dtype[Any]:
     """The smallest dtype that holds the number `a`; of an array its own.
 
-    >>> import pyarray as pa
     >>> pa.min_scalar_type(300), pa.min_scalar_type(-1)
     (dtype('uint16'), dtype('int8'))
     """
@@ -201,7 +189,6 @@ def min_scalar_type(a: ndarray | complex | np.generic, /) -> np.dtype[Any]:
 def issubdtype(arg1: DTypeLike, arg2: DTypeLike, /) -> bool:
     """Whether a dtype is of a kind: `integer`, `floating`, `number` ..., or another dtype.
 
-    >>> import pyarray as pa
     >>> pa.issubdtype(pa.float32, pa.floating), pa.issubdtype("int8", pa.floating)
     (True, False)
     """
@@ -218,7 +205,6 @@ def _numpy_type(x: Any) -> Any:
 def ndenumerate(arr: ArrayLike, /) -> Any:
     """Pairs of an index and the element there, a Python number; elements come from the device at once.
 
-    >>> import pyarray as pa
     >>> list(pa.ndenumerate(pa.asarray([[5, 6]])))
     [((0, 0), 5), ((0, 1), 6)]
     """
@@ -229,7 +215,6 @@ def ndenumerate(arr: ArrayLike, /) -> Any:
 def array_repr(arr: ArrayLike, /) -> str:
     """`repr(arr)`.
 
-    >>> import pyarray as pa
     >>> pa.array_repr(pa.asarray([1])) == repr(pa.asarray([1]))
     True
     """
@@ -239,7 +224,6 @@ def array_repr(arr: ArrayLike, /) -> str:
 def array_str(a: ArrayLike, /) -> str:
     """`str(a)`: the elements alone.
 
-    >>> import pyarray as pa
     >>> pa.array_str(pa.asarray([1, 2]))
     '[1 2]'
     """
@@ -249,7 +233,6 @@ def array_str(a: ArrayLike, /) -> str:
 def array2string(a: ArrayLike, /, **options: Any) -> str:
     """The elements as text: `numpy.array2string`, with its options.
 
-    >>> import pyarray as pa
     >>> pa.array2string(pa.asarray([1, 2]), separator=", ")
     '[1, 2]'
     """
@@ -259,7 +242,6 @@ def array2string(a: ArrayLike, /, **options: Any) -> str:
 def einsum_path(subscripts: str, /, *operands: ArrayLike, optimize: Any = "greedy") -> Any:
     """NumPy's answer in which order `einsum` contracts best, and text about it; from shapes alone.
 
-    >>> import pyarray as pa
     >>> pa.einsum_path("ij,jk->ik", pa.ones((2, 3)), pa.ones((3, 4)))[0]
     ['einsum_path', (0, 1)]
     """

@@ -39,7 +39,6 @@ def bitwise_count(x: ArrayLike, /, *, out: ndarray | None = None) -> ndarray:
     """How many bits of |x| are 1, elementwise, as uint8. Raises `TypeError` for other than bools and
     integers.
 
-    >>> import pyarray as pa
     >>> pa.bitwise_count(pa.asarray([0, 1, 255, -3])).tolist()
     [0, 1, 8, 2]
     """
@@ -81,7 +80,6 @@ def packbits(x: ArrayLike, /, axis: int | None = None, bitorder: str = "big") ->
 
     Raises `TypeError` for other than bools and integers.
 
-    >>> import pyarray as pa
     >>> pa.packbits(pa.asarray([1, 0, 1, 0, 0, 0, 0, 1, 1])).tolist()
     [161, 128]
     """
@@ -98,7 +96,6 @@ def unpackbits(x: ArrayLike, /, axis: int | None = None, count: int | None = Non
 
     Raises `TypeError` for other than uint8, `ValueError` for a negative `count` beyond all of them.
 
-    >>> import pyarray as pa
     >>> pa.unpackbits(pa.asarray([161], dtype="uint8")).tolist()
     [1, 0, 1, 0, 0, 0, 0, 1]
     """

@@ -44,7 +44,6 @@ def interp(
     With a `period`, points are sorted and repeated. The result is float64, or complex128. Raises `ValueError`
     for no points, for lengths that differ, and for a period of 0.
 
-    >>> import pyarray as pa
     >>> pa.interp(2.5, [1, 2, 3], [3, 2, 0]).item()
     1.0
     """
@@ -87,7 +86,6 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
     """Integral along `axis` of the piecewise linear function through `y`, at the points `x` (1-D, or as `y`),
     or `dx` apart.
 
-    >>> import pyarray as pa
     >>> pa.trapezoid([1, 2, 3], x=[4, 6, 8]).item()
     8.0
     """
@@ -113,7 +111,6 @@ def gradient(f: ArrayLike, *varargs: Any, axis: AxisLike = None, edge_order: int
     coordinates. Integers give float64. Raises `ValueError` for too few samples or coordinates that don't fit,
     `TypeError` for another number of distances.
 
-    >>> import pyarray as pa
     >>> pa.gradient([1.0, 2.0, 4.0, 7.0]).tolist()
     [1.0, 1.5, 2.5, 3.0]
     """
@@ -216,7 +213,6 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full") -> ndarray:
 
     Floats are added up in float64. Raises `ValueError` for other ranks, empty arrays, another mode.
 
-    >>> import pyarray as pa
     >>> pa.convolve([1, 2, 3], [0, 1, 0.5]).tolist()
     [0.0, 1.0, 2.5, 4.0, 1.5]
     """
@@ -226,7 +222,6 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full") -> ndarray:
 def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid") -> ndarray:
     """Cross-correlation of two 1-D arrays: sums of `a[n + k] * conj(v[n])`. Modes and errors as `convolve`.
 
-    >>> import pyarray as pa
     >>> pa.correlate([1, 2, 3], [0, 1, 0.5]).tolist()
     [3.5]
     """

@@ -58,7 +58,6 @@ def isclose(
     """Whether |a - b| <= atol + rtol * |b|, elementwise. Infinities are close to equal ones, NaN to nothing,
     or to NaN with `equal_nan`. `rtol` and `atol` may be arrays.
 
-    >>> import pyarray as pa
     >>> pa.isclose(pa.asarray([1.0, 2.0]), pa.asarray([1.0 + 1e-9, 2.1])).tolist()
     [True, False]
     """
@@ -76,7 +75,6 @@ def allclose(
 ) -> bool:
     """Whether all elements are close as in `isclose`, a Python bool. Waits for the device.
 
-    >>> import pyarray as pa
     >>> pa.allclose(pa.asarray([1.0, 2.0]), 1.0)
     False
     """
@@ -88,7 +86,6 @@ def array_equal(a: ArrayLike, b: ArrayLike, /, equal_nan: bool = False) -> bool:
     """Whether both have one shape and equal elements (NaN to NaN with `equal_nan`), a Python bool. Waits for
     the device.
 
-    >>> import pyarray as pa
     >>> pa.array_equal(pa.asarray([1, 2]), pa.asarray([1.0, 2.0]))
     True
     """
@@ -103,7 +100,6 @@ def array_equal(a: ArrayLike, b: ArrayLike, /, equal_nan: bool = False) -> bool:
 def array_equiv(a: ArrayLike, b: ArrayLike, /) -> bool:
     """Whether both broadcast together and are equal then, a Python bool. Waits for the device.
 
-    >>> import pyarray as pa
     >>> pa.array_equiv([1, 1], 1)
     True
     """
@@ -127,7 +123,6 @@ def nan_to_num(
     """`x` with `nan` in the place of NaN, and of infinities `posinf` and `neginf`: the type's largest and
     smallest number unless given. Parts of complex numbers one by one; in place with `copy=False`.
 
-    >>> import pyarray as pa
     >>> pa.nan_to_num(pa.asarray([1.0, pa.nan, pa.inf]), posinf=9.0).tolist()
     [1.0, 0.0, 9.0]
     """
@@ -146,7 +141,6 @@ def nan_to_num(
 def iscomplexobj(x: ArrayLike, /) -> bool:
     """Whether the dtype of `x` is complex.
 
-    >>> import pyarray as pa
     >>> pa.iscomplexobj([1, 2j])
     True
     """
@@ -156,7 +150,6 @@ def iscomplexobj(x: ArrayLike, /) -> bool:
 def isrealobj(x: ArrayLike, /) -> bool:
     """Whether the dtype of `x` is not complex.
 
-    >>> import pyarray as pa
     >>> pa.isrealobj([1, 2j])
     False
     """
@@ -166,7 +159,6 @@ def isrealobj(x: ArrayLike, /) -> bool:
 def iscomplex(x: ArrayLike, /) -> ndarray:
     """Whether elements have an imaginary part other than 0.
 
-    >>> import pyarray as pa
     >>> pa.iscomplex([1, 2j]).tolist()
     [False, True]
     """
@@ -179,7 +171,6 @@ def iscomplex(x: ArrayLike, /) -> ndarray:
 def isreal(x: ArrayLike, /) -> ndarray:
     """Whether the imaginary part of elements is 0.
 
-    >>> import pyarray as pa
     >>> pa.isreal([1, 2j]).tolist()
     [True, False]
     """
@@ -190,7 +181,6 @@ def real_if_close(x: ArrayLike, /, tol: float = 100) -> ndarray:
     """The real part where all imaginary parts are within `tol` times the type's precision (or within `tol`,
     where that is below 1), else `x`. Waits for the device.
 
-    >>> import pyarray as pa
     >>> pa.real_if_close([1 + 1e-15j]).tolist()
     [1.0]
     """

@@ -85,7 +85,6 @@ def cholesky(x: ArrayLike, /, *, upper: bool = False) -> ndarray:
 
     Raises `LinAlgError` where they aren't positive definite or not square.
 
-    >>> import pyarray as pa
     >>> pa.linalg.cholesky(pa.asarray([[4.0, 2.0], [2.0, 5.0]])).tolist()
     [[2.0, 0.0], [1.0, 2.0]]
     """
@@ -100,7 +99,6 @@ def _adjoint(x: ndarray) -> ndarray:
 def det(x: ArrayLike, /) -> ndarray:
     """Determinants of square matrices. Raises `LinAlgError` for other shapes.
 
-    >>> import pyarray as pa
     >>> round(pa.linalg.det(pa.asarray([[1.0, 2.0], [3.0, 4.0]])).item(), 9)
     -2.0
     """
@@ -111,7 +109,6 @@ def slogdet(x: ArrayLike, /) -> SlogdetResult:
     """`sign` (of modulus 1, or 0) and `logabsdet`, the logarithm of the magnitude, of determinants. Raises
     `LinAlgError` for what is not square.
 
-    >>> import pyarray as pa
     >>> pa.linalg.slogdet(pa.asarray([[0.0, 1.0], [1.0, 0.0]])).sign.item()
     -1.0
     """
@@ -124,7 +121,6 @@ def eig(x: ArrayLike, /) -> EigResult:
 
     Raises `LinAlgError` for what is not square, holds NaN or infinities, or doesn't converge.
 
-    >>> import pyarray as pa
     >>> pa.linalg.eig(pa.asarray([[2.0, 0.0], [0.0, 3.0]])).eigenvalues.tolist()
     [(2+0j), (3+0j)]
     """
@@ -137,7 +133,6 @@ def eig(x: ArrayLike, /) -> EigResult:
 def eigvals(x: ArrayLike, /) -> ndarray:
     """Eigenvalues of square matrices, as `eig` has them.
 
-    >>> import pyarray as pa
     >>> pa.linalg.eigvals(pa.asarray([[0.0, -1.0], [1.0, 0.0]])).dtype
     dtype('complex128')
     """
@@ -151,7 +146,6 @@ def eigh(x: ArrayLike, /, UPLO: str = "L") -> EighResult:
 
     Raises `LinAlgError` for what is not square or doesn't converge.
 
-    >>> import pyarray as pa
     >>> pa.linalg.eigh(pa.asarray([[2.0, 0.0], [0.0, 1.0]])).eigenvalues.tolist()
     [1.0, 2.0]
     """
@@ -161,7 +155,6 @@ def eigh(x: ArrayLike, /, UPLO: str = "L") -> EighResult:
 def eigvalsh(x: ArrayLike, /, UPLO: str = "L") -> ndarray:
     """Eigenvalues of Hermitian matrices, as `eigh` has them.
 
-    >>> import pyarray as pa
     >>> pa.linalg.eigvalsh(pa.asarray([[2.0, 0.0], [0.0, 1.0]])).tolist()
     [1.0, 2.0]
     """
@@ -171,7 +164,6 @@ def eigvalsh(x: ArrayLike, /, UPLO: str = "L") -> ndarray:
 def inv(x: ArrayLike, /) -> ndarray:
     """Inverses of square matrices. Raises `LinAlgError` for a singular one, or what is not square.
 
-    >>> import pyarray as pa
     >>> pa.linalg.inv(pa.asarray([[2.0, 0.0], [0.0, 4.0]])).tolist()
     [[0.5, 0.0], [0.0, 0.25]]
     """
@@ -184,7 +176,6 @@ def solve(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
 
     Raises `LinAlgError` for a singular matrix, or what is not square; `ValueError` for shapes that don't fit.
 
-    >>> import pyarray as pa
     >>> pa.linalg.solve(pa.asarray([[2.0, 0.0], [0.0, 4.0]]), pa.asarray([2.0, 2.0])).tolist()
     [1.0, 0.5]
     """
@@ -211,7 +202,6 @@ def qr(x: ArrayLike, /, mode: str = "reduced") -> QRResult:
 
     Raises `ValueError` for another mode, `LinAlgError` for fewer than 2 dimensions.
 
-    >>> import pyarray as pa
     >>> pa.linalg.qr(pa.ones((3, 2))).Q.shape, pa.linalg.qr(pa.ones((3, 2)), mode="complete").Q.shape
     ((3, 2), (3, 3))
     """
@@ -226,7 +216,6 @@ def svd(x: ArrayLike, /, full_matrices: bool = True) -> SVDResult:
 
     Raises `LinAlgError` for fewer than 2 dimensions, or where it doesn't converge.
 
-    >>> import pyarray as pa
     >>> pa.linalg.svd(pa.asarray([[3.0, 0.0], [0.0, 4.0]])).S.tolist()
     [4.0, 3.0]
     """
@@ -236,7 +225,6 @@ def svd(x: ArrayLike, /, full_matrices: bool = True) -> SVDResult:
 def svdvals(x: ArrayLike, /) -> ndarray:
     """Singular values of matrices, descending. Raises as `svd`.
 
-    >>> import pyarray as pa
     >>> pa.linalg.svdvals(pa.asarray([[3.0, 0.0], [0.0, 4.0]])).tolist()
     [4.0, 3.0]
     """
@@ -265,7 +253,6 @@ def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> ndarray:
 
     Raises as `svd`.
 
-    >>> import pyarray as pa
     >>> pa.linalg.pinv(pa.asarray([[2.0, 0.0], [0.0, 0.0]])).tolist()
     [[0.5, 0.0], [0.0, 0.0]]
     """
@@ -278,7 +265,6 @@ def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> ndarray:
 def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> ndarray:
     """Ranks (int64) of matrices: how many singular values are above `rtol` times the largest; see `pinv`.
 
-    >>> import pyarray as pa
     >>> pa.linalg.matrix_rank(pa.ones((3, 3))).item()
     1
     """
@@ -292,7 +278,6 @@ def lstsq(a: ArrayLike, b: ArrayLike, /, rcond: ArrayLike | None = None) -> tupl
 
     Raises `LinAlgError` for shapes that don't fit, or where it doesn't converge.
 
-    >>> import pyarray as pa
     >>> pa.linalg.lstsq(pa.asarray([[1.0], [1.0]]), pa.asarray([1.0, 3.0]))[0].shape
     (1,)
     """

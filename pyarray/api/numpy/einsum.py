@@ -37,7 +37,6 @@ def tensordot(x1: ArrayLike, x2: ArrayLike, /, axes: int | Sequence[Any] = 2) ->
     The dtype is the common one; types as in `matmul`. Raises `ValueError` for sizes or numbers of axes that
     differ, `AxisError` for an axis out of range, `TypeError` for dtypes without a common one.
 
-    >>> import pyarray as pa
     >>> pa.tensordot(pa.ones((2, 3, 4)), pa.ones((3, 4, 5)), axes=2).shape
     (2, 5)
     """
@@ -84,7 +83,6 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> ndarray:
     The dtype is the common one; types as in `matmul`. Raises `ValueError` for sizes that differ or don't
     broadcast, `AxisError` for an axis that one of them lacks, `TypeError` for dtypes without a common one.
 
-    >>> import pyarray as pa
     >>> pa.vecdot(pa.asarray([[1, 2], [3, 4]]), pa.asarray([1, 10])).tolist()
     [21, 43]
     """
@@ -127,7 +125,6 @@ def einsum(
     in NumPy) allows it. Raises `ValueError` for subscripts that don't fit the operands or say nothing,
     `TypeError` for dtypes without a common one, or that may not be cast.
 
-    >>> import pyarray as pa
     >>> pa.einsum("ij,kj->ik", pa.ones((2, 3)), pa.ones((4, 3))).shape
     (2, 4)
     """

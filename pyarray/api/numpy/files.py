@@ -77,7 +77,6 @@ def load(file: FileLike, mmap_mode: Any = None, *, device: DeviceLike = None) ->
     With `mmap_mode` ("r", "r+", "c", "w+") a CPU array is the file's own memory, not read at once. Raises
     `FileNotFoundError`, and `ValueError` for what is no such file, holds Python objects, or can't be mapped.
 
-    >>> import pyarray as pa
     >>> pa.load("nowhere.npy")
     Traceback (most recent call last):
     FileNotFoundError: ...
@@ -182,7 +181,6 @@ def fromstring(
 ) -> ndarray:
     """Numbers of a text with `sep` between them. Raises `ValueError` for other text.
 
-    >>> import pyarray as pa
     >>> pa.fromstring("1 2", sep=" ").tolist()
     [1.0, 2.0]
     """

@@ -37,7 +37,6 @@ spacing = ufunc("spacing", "f", _spacing, promote_to=float64,
 def modf(x: ArrayLike, /) -> tuple[ndarray, ndarray]:
     """Fraction and whole part of each element, both with its sign; integers are computed as float64.
 
-    >>> import pyarray as pa
     >>> [r.tolist() for r in pa.modf(pa.asarray([1.25, -3.5]))]
     [[0.25, -0.5], [1.0, -3.0]]
     """
@@ -70,7 +69,6 @@ def frexp(x: ArrayLike, /) -> tuple[ndarray, ndarray]:
     """Mantissa m, 0.5 <= |m| < 1 or 0, and exponent e (int32) of each element: x = m * 2**e. What is not
     finite is its own mantissa, with the exponent 0. Integers are computed as float64.
 
-    >>> import pyarray as pa
     >>> [r.tolist() for r in pa.frexp(pa.asarray([8.0, -0.3]))]
     [[0.5, -0.6], [4, -1]]
     """
@@ -91,7 +89,6 @@ def ldexp(x: ArrayLike, exponent: ArrayLike, /) -> ndarray:
     """x * 2**exponent for integers `exponent`, rounded once; both broadcast. Raises `TypeError` for exponents
     that are no integers.
 
-    >>> import pyarray as pa
     >>> pa.ldexp(pa.asarray([0.75, 1.0]), [3, -1]).tolist()
     [6.0, 0.5]
     """

@@ -88,7 +88,6 @@ c_ = _Joined(True)
 def bartlett(M: int, /, *, device: DeviceLike = None) -> ndarray:
     """The triangular window of `M` points, as NumPy's.
 
-    >>> import pyarray as pa
     >>> pa.bartlett(5).tolist()
     [0.0, 0.5, 1.0, 0.5, 0.0]
     """
@@ -98,7 +97,6 @@ def bartlett(M: int, /, *, device: DeviceLike = None) -> ndarray:
 def blackman(M: int, /, *, device: DeviceLike = None) -> ndarray:
     """The Blackman window of `M` points, as NumPy's.
 
-    >>> import pyarray as pa
     >>> pa.blackman(5).shape
     (5,)
     """
@@ -108,7 +106,6 @@ def blackman(M: int, /, *, device: DeviceLike = None) -> ndarray:
 def hamming(M: int, /, *, device: DeviceLike = None) -> ndarray:
     """The Hamming window of `M` points, as NumPy's.
 
-    >>> import pyarray as pa
     >>> round(pa.hamming(5)[0].item(), 6)
     0.08
     """
@@ -118,7 +115,6 @@ def hamming(M: int, /, *, device: DeviceLike = None) -> ndarray:
 def hanning(M: int, /, *, device: DeviceLike = None) -> ndarray:
     """The Hann window of `M` points, as NumPy's.
 
-    >>> import pyarray as pa
     >>> pa.hanning(5).tolist()
     [0.0, 0.5, 1.0, 0.5, 0.0]
     """
@@ -128,7 +124,6 @@ def hanning(M: int, /, *, device: DeviceLike = None) -> ndarray:
 def kaiser(M: int, beta: float, /, *, device: DeviceLike = None) -> ndarray:
     """The Kaiser window of `M` points with the shape `beta`, as NumPy's.
 
-    >>> import pyarray as pa
     >>> pa.kaiser(3, 0.0).tolist()
     [1.0, 1.0, 1.0]
     """

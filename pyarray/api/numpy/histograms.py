@@ -40,7 +40,6 @@ def bincount(x: ArrayLike, /, weights: ArrayLike | None = None, minlength: int =
     Waits for the device. Raises `ValueError` for negative elements, another rank, or weights of another
     length; `TypeError` for elements that are no integers.
 
-    >>> import pyarray as pa
     >>> pa.bincount(pa.asarray([1, 3, 1])).tolist()
     [0, 2, 0, 1]
     """
@@ -92,7 +91,6 @@ def histogram(
     or the edges. With `density` the result's integral is 1. Elements outside don't count. Raises `ValueError`
     for edges that fall, no bins, and a range that isn't finite; `TypeError` for complex numbers.
 
-    >>> import pyarray as pa
     >>> [a.tolist() for a in pa.histogram(pa.asarray([1, 2, 1]), bins=[0, 1, 2, 3])]
     [[0, 2, 1], [0, 1, 2, 3]]
     """
@@ -129,7 +127,6 @@ def histogram_bin_edges(
 ) -> ndarray:
     """The edges of the bins of `histogram`, whose options and errors it has.
 
-    >>> import pyarray as pa
     >>> pa.histogram_bin_edges(pa.asarray([0.0, 4.0]), bins=2).tolist()
     [0.0, 2.0, 4.0]
     """
@@ -192,7 +189,6 @@ def digitize(x: ArrayLike, bins: ArrayLike | str, /, right: bool = False) -> nda
 
     Raises `ValueError` for bins that neither rise nor fall.
 
-    >>> import pyarray as pa
     >>> pa.digitize(pa.asarray([0.2, 6.4]), pa.asarray([0.0, 1.0, 2.5])).tolist()
     [1, 3]
     """

@@ -42,7 +42,6 @@ def histogramdd(
     the points span. With `weights` points count as much as they say, with `density` the integral is 1.
     Raises `ValueError` for edges that fall, and numbers of bins, ends or weights that don't fit.
 
-    >>> import pyarray as pa
     >>> found, edges = pa.histogramdd(pa.asarray([[0.0, 0.0], [1.0, 1.0], [1.0, 0.9]]), bins=2)
     >>> found.tolist(), edges[0].tolist()
     ([[1.0, 0.0], [0.0, 2.0]], [0.0, 0.5, 1.0])
@@ -122,7 +121,6 @@ def histogram2d(
 
     Raises `ValueError` as it does, and for `x` and `y` of different lengths.
 
-    >>> import pyarray as pa
     >>> pa.histogram2d([0.0, 1.0, 1.0], [0.0, 1.0, 0.9], bins=2)[0].tolist()
     [[1.0, 0.0], [0.0, 2.0]]
     """

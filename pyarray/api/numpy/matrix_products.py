@@ -38,7 +38,6 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """Products of the matrices in the last two axes of `x1` with the vectors in the last one of `x2`; the
     other axes broadcast. Raises as `matmul`.
 
-    >>> import pyarray as pa
     >>> pa.matvec(pa.asarray([[1, 2], [3, 4]]), pa.asarray([[1, 0], [0, 1]])).tolist()
     [[1, 3], [2, 4]]
     """
@@ -51,7 +50,6 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """Products of the conjugated vectors in the last axis of `x1` with the matrices in the last two of `x2`;
     the other axes broadcast. Raises as `matmul`.
 
-    >>> import pyarray as pa
     >>> pa.vecmat(pa.asarray([1, 1]), pa.asarray([[1, 2], [3, 4]])).tolist()
     [4, 6]
     """
@@ -65,7 +63,6 @@ def multi_dot(arrays: Sequence[Any], /, *, out: ndarray | None = None) -> ndarra
     """The product of two or more matrices, in the order that takes the fewest multiplications; the first and
     the last may be 1-D. Raises `ValueError` for shapes that don't fit and fewer matrices.
 
-    >>> import pyarray as pa
     >>> pa.linalg.multi_dot([pa.ones((2, 9)), pa.ones((9, 9)), pa.ones(9)]).tolist()
     [81.0, 81.0]
     """
@@ -115,7 +112,6 @@ def tensorinv(a: ArrayLike, /, ind: int = 2) -> ndarray:
 
     Raises `LinAlgError` for others and singular ones, `ValueError` for `ind` of 0 or less.
 
-    >>> import pyarray as pa
     >>> pa.linalg.tensorinv(pa.eye(6).reshape(2, 3, 6)).shape
     (6, 2, 3)
     """
@@ -130,7 +126,6 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, /, axes: Sequence[int] | None = None
     """x with `tensordot(a, x, x.ndim) == b`; the axes `axes` of `a` are moved to its end first. Raises
     `LinAlgError` where `a` is not square in that sense, or singular.
 
-    >>> import pyarray as pa
     >>> pa.linalg.tensorsolve(pa.eye(6).reshape(2, 3, 6), pa.ones((2, 3))).shape
     (6,)
     """

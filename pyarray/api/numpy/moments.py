@@ -53,7 +53,6 @@ def var(
     cast to that first. NaN where nothing is left to divide by.
     Raises `TypeError` for a `dtype` that isn't floating.
 
-    >>> import pyarray as pa
     >>> pa.var(pa.asarray([1, 2, 3, 4])).item(), pa.var(pa.asarray([1.0, 3.0]), correction=1).item()
     (1.25, 2.0)
     """
@@ -78,7 +77,6 @@ def std(
 ) -> ndarray:
     """Standard deviation over `axis`: the square root of `var`, whose options and types it has.
 
-    >>> import pyarray as pa
     >>> pa.std(pa.asarray([1.0, 3.0])).item()
     1.0
     """
@@ -114,7 +112,6 @@ def _variance(
 def ptp(x: ArrayLike, /, axis: AxisLike = None, *, keepdims: bool = False, out: ndarray | None = None) -> ndarray:
     """The largest element over `axis` less the smallest one. Raises as `max`, and `TypeError` for bools.
 
-    >>> import pyarray as pa
     >>> pa.ptp(pa.asarray([3, 9, 4])).item()
     6
     """
@@ -139,7 +136,6 @@ def average(
     Raises `TypeError` for 1-D weights without an axis, `ValueError` for other shapes, `ZeroDivisionError`
     where weights add up to 0.
 
-    >>> import pyarray as pa
     >>> pa.average(pa.asarray([1.0, 4.0]), weights=[2, 1]).item()
     2.0
     """
@@ -191,7 +187,6 @@ def cov(
     Divided by the number of observations less `ddof`, which is 1 by default, 0 with `bias`. Raises
     `ValueError` for more than 2 dimensions.
 
-    >>> import pyarray as pa
     >>> pa.cov(pa.asarray([[0.0, 2.0], [2.0, 0.0]])).tolist()
     [[2.0, -2.0], [-2.0, 2.0]]
     """
@@ -224,7 +219,6 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, /, rowvar: bool = True) -
     """Correlation coefficients of variables as in `cov`, from -1 to 1: their covariances divided by their
     standard deviations.
 
-    >>> import pyarray as pa
     >>> pa.corrcoef(pa.asarray([[0.0, 2.0, 1.0], [4.0, 0.0, 2.0]])).round().tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
     """

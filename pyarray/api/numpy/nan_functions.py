@@ -74,7 +74,6 @@ def nansum(
 ) -> ndarray:
     """`sum` with 0 in the place of NaN.
 
-    >>> import pyarray as pa
     >>> pa.nansum(pa.asarray([1.0, float("nan"), 2.0])).item()
     3.0
     """
@@ -96,7 +95,6 @@ def nanprod(
 ) -> ndarray:
     """`prod` with 1 in the place of NaN.
 
-    >>> import pyarray as pa
     >>> pa.nanprod(pa.asarray([2.0, float("nan"), 3.0])).item()
     6.0
     """
@@ -110,7 +108,6 @@ def nanprod(
 def nancumsum(x: ArrayLike, /, axis: int | None = None, dtype: DTypeLike = None, out: ndarray | None = None) -> ndarray:
     """`cumsum` with 0 in the place of NaN.
 
-    >>> import pyarray as pa
     >>> pa.nancumsum(pa.asarray([1.0, float("nan"), 2.0])).tolist()
     [1.0, 1.0, 3.0]
     """
@@ -123,7 +120,6 @@ def nancumprod(
 ) -> ndarray:
     """`cumprod` with 1 in the place of NaN.
 
-    >>> import pyarray as pa
     >>> pa.nancumprod(pa.asarray([2.0, float("nan"), 3.0])).tolist()
     [2.0, 2.0, 6.0]
     """
@@ -135,7 +131,6 @@ def nanmin(x: ArrayLike, /, axis: AxisLike = None, *, keepdims: bool = False, ou
     """The smallest element over `axis` that is not NaN; NaN where there is none. Raises `ValueError` over no
     elements.
 
-    >>> import pyarray as pa
     >>> pa.nanmin(pa.asarray([2.0, float("nan"), 1.0])).item()
     1.0
     """
@@ -148,7 +143,6 @@ def nanmax(x: ArrayLike, /, axis: AxisLike = None, *, keepdims: bool = False, ou
     """The largest element over `axis` that is not NaN; NaN where there is none. Raises `ValueError` over no
     elements.
 
-    >>> import pyarray as pa
     >>> pa.nanmax(pa.asarray([2.0, float("nan"), 1.0])).item()
     2.0
     """
@@ -192,7 +186,6 @@ def nanargmin(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = Fals
 
     Raises `ValueError` where all are NaN, and over no elements.
 
-    >>> import pyarray as pa
     >>> pa.nanargmin(pa.asarray([float("nan"), 2.0, 1.0])).item()
     2
     """
@@ -204,7 +197,6 @@ def nanargmax(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = Fals
 
     Raises `ValueError` where all are NaN, and over no elements.
 
-    >>> import pyarray as pa
     >>> pa.nanargmax(pa.asarray([float("nan"), 2.0, 1.0])).item()
     1
     """
@@ -242,7 +234,6 @@ def nanmean(
     """`mean` of the elements that are not NaN; NaN where there are none. With `dtype` elements are cast to
     that first. Raises `TypeError` for one that isn't floating.
 
-    >>> import pyarray as pa
     >>> pa.nanmean(pa.asarray([1.0, float("nan"), 3.0])).item()
     2.0
     """
@@ -271,7 +262,6 @@ def nanvar(
 ) -> ndarray:
     """`var` of the elements that are not NaN; NaN where too few are left.
 
-    >>> import pyarray as pa
     >>> pa.nanvar(pa.asarray([1.0, float("nan"), 3.0])).item()
     1.0
     """
@@ -294,7 +284,6 @@ def nanstd(
 ) -> ndarray:
     """`std` of the elements that are not NaN; NaN where too few are left.
 
-    >>> import pyarray as pa
     >>> pa.nanstd(pa.asarray([1.0, float("nan"), 3.0])).item()
     1.0
     """

@@ -51,7 +51,6 @@ def vector_norm(x: ArrayLike, /, *, axis: AxisLike = None, keepdims: bool = Fals
     The result is real, of the precision of `x`. Raises `AxisError` for the axis, `TypeError` for an `ord`
     that is no real number, `ValueError` for -inf over no elements.
 
-    >>> import pyarray as pa
     >>> pa.linalg.vector_norm(pa.asarray([3.0, 4.0])).item()
     5.0
     """
@@ -99,7 +98,6 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: float | str = "
     The result is real, of the precision of `x`. Raises `ValueError` for another `ord`, or a smallest one of
     none; `LinAlgError` for fewer than 2 dimensions.
 
-    >>> import pyarray as pa
     >>> pa.linalg.matrix_norm(pa.asarray([[1.0, -2.0], [3.0, 4.0]]), ord=1).item()
     6.0
     """
@@ -124,7 +122,6 @@ def norm(x: ArrayLike, /, ord: float | str | None = None, axis: AxisLike = None,
 
     Raises `ValueError` for an `ord` that doesn't go with the number of axes.
 
-    >>> import pyarray as pa
     >>> pa.linalg.norm(pa.asarray([[3.0, 0.0], [0.0, 4.0]]), 2).item()
     4.0
     """
@@ -149,7 +146,6 @@ def cond(x: ArrayLike, /, p: float | str | None = None) -> ndarray:
 
     Raises `LinAlgError` for other norms of singular matrices, and for what is not square.
 
-    >>> import pyarray as pa
     >>> pa.linalg.cond(pa.asarray([[4.0, 0.0], [0.0, 2.0]])).item()
     2.0
     """
@@ -168,7 +164,6 @@ def matrix_power(x: ArrayLike, n: int, /) -> ndarray:
     Raises `LinAlgError` for what is not square, or a negative power of a singular matrix; `TypeError` for an
     `n` that is no integer.
 
-    >>> import pyarray as pa
     >>> pa.linalg.matrix_power(pa.asarray([[1, 1], [0, 1]]), 5).tolist()
     [[1, 5], [0, 1]]
     """

@@ -64,7 +64,6 @@ def quantile(
     Raises `ValueError` for `q` out of range and another method, `IndexError` over no elements, `TypeError`
     for bools and complex numbers.
 
-    >>> import pyarray as pa
     >>> pa.quantile(pa.asarray([1, 2, 3, 4]), [0.25, 0.5]).tolist()
     [1.75, 2.5]
     """
@@ -85,7 +84,6 @@ def percentile(
 ) -> ndarray:
     """`quantile` with `q` from 0 to 100.
 
-    >>> import pyarray as pa
     >>> pa.percentile(pa.asarray([1, 2, 3, 4]), 50, method="lower").item()
     2
     """
@@ -105,7 +103,6 @@ def median(
     """The middle element over `axis` (None: all, an int or a tuple of ints), or the mean of both. NaN where
     there is one, and over no elements; integers and bools give float64.
 
-    >>> import pyarray as pa
     >>> pa.median(pa.asarray([3, 1, 2, 9])).item()
     2.5
     """
@@ -125,7 +122,6 @@ def nanquantile(
 ) -> ndarray:
     """`quantile` of the elements that are not NaN; NaN where there are none.
 
-    >>> import pyarray as pa
     >>> pa.nanquantile(pa.asarray([1.0, float("nan"), 3.0]), 0.5).item()
     2.0
     """
@@ -145,7 +141,6 @@ def nanpercentile(
 ) -> ndarray:
     """`percentile` of the elements that are not NaN; NaN where there are none.
 
-    >>> import pyarray as pa
     >>> pa.nanpercentile(pa.asarray([1.0, float("nan"), 3.0]), 100).item()
     3.0
     """
@@ -163,7 +158,6 @@ def nanmedian(
 ) -> ndarray:
     """`median` of the elements that are not NaN; NaN where there are none.
 
-    >>> import pyarray as pa
     >>> pa.nanmedian(pa.asarray([1.0, float("nan"), 3.0])).item()
     2.0
     """

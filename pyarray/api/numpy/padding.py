@@ -59,7 +59,6 @@ def pad(x: ArrayLike, pad_width: Any, mode: str = "constant", **options: Any) ->
     continue the margins of earlier ones. Raises `ValueError` for negative widths, another mode, and an empty
     axis that nothing can be taken from; `TypeError` for an argument that the mode doesn't have.
 
-    >>> import pyarray as pa
     >>> pa.pad([1, 2, 3], (1, 2), mode="edge").tolist()
     [1, 1, 2, 3, 3, 3]
     """

@@ -38,7 +38,6 @@ def _coefficients(name: str, p: Any, device: Any = None) -> Any:
 def polyval(p: ArrayLike, x: ArrayLike, /) -> ndarray:
     """The polynomial with coefficients `p` at each element of `x`, by Horner's rule.
 
-    >>> import pyarray as pa
     >>> pa.polyval([1, 0, -2], pa.asarray([0.0, 2.0])).tolist()
     [-2.0, 2.0]
     """
@@ -62,7 +61,6 @@ def _sum(name: str, p: Any, q: Any, sign: int) -> ndarray:
 def polyadd(a1: ArrayLike, a2: ArrayLike, /) -> ndarray:
     """Sum of two polynomials.
 
-    >>> import pyarray as pa
     >>> pa.polyadd([1, 2], [3, 0, 0]).tolist()
     [3, 1, 2]
     """
@@ -72,7 +70,6 @@ def polyadd(a1: ArrayLike, a2: ArrayLike, /) -> ndarray:
 def polysub(a1: ArrayLike, a2: ArrayLike, /) -> ndarray:
     """Difference of two polynomials.
 
-    >>> import pyarray as pa
     >>> pa.polysub([1, 2], [3, 0, 0]).tolist()
     [-3, 1, 2]
     """
@@ -82,7 +79,6 @@ def polysub(a1: ArrayLike, a2: ArrayLike, /) -> ndarray:
 def polymul(a1: ArrayLike, a2: ArrayLike, /) -> ndarray:
     """Product of two polynomials, without leading zeros of the factors.
 
-    >>> import pyarray as pa
     >>> pa.polymul([1, 1], [1, -1]).tolist()
     [1, 0, -1]
     """
@@ -101,7 +97,6 @@ def _trimmed(p: Any) -> ndarray:
 def polydiv(u: ArrayLike, v: ArrayLike, /) -> tuple[ndarray, ndarray]:
     """Quotient and remainder of two polynomials; computed on the host, since there are few coefficients.
 
-    >>> import pyarray as pa
     >>> [r.tolist() for r in pa.polydiv([1.0, 0.0, -1.0], [1.0, 1.0])]
     [[1.0, -1.0], [0.0]]
     """
@@ -113,7 +108,6 @@ def polydiv(u: ArrayLike, v: ArrayLike, /) -> tuple[ndarray, ndarray]:
 def polyder(p: ArrayLike, /, m: int = 1) -> ndarray:
     """The derivative of order `m`. Raises `ValueError` for a negative order.
 
-    >>> import pyarray as pa
     >>> pa.polyder([1, 0, 5]).tolist()
     [2, 0]
     """
@@ -134,7 +128,6 @@ def polyint(p: ArrayLike, /, m: int = 1, k: ArrayLike | None = None) -> ndarray:
     """The antiderivative of order `m`, with the constants `k` (a number, or one for each order; 0 unless
     given). Raises `ValueError` for a negative order or another number of constants.
 
-    >>> import pyarray as pa
     >>> pa.polyint([2.0, 0.0], k=3).tolist()
     [1.0, 0.0, 3.0]
     """
@@ -153,7 +146,6 @@ def poly(seq_of_zeros: ArrayLike, /) -> ndarray:
     """The polynomial with these zeros and the first coefficient 1, or with a square matrix's eigenvalues;
     computed on the host. Raises `ValueError` for other shapes.
 
-    >>> import pyarray as pa
     >>> pa.poly([1.0, 2.0]).tolist()
     [1.0, -3.0, 2.0]
     """
@@ -165,7 +157,6 @@ def roots(p: ArrayLike, /) -> ndarray:
     """The zeros of a polynomial: eigenvalues of its companion matrix, computed on the host. Raises
     `ValueError` for coefficients that are not 1-D.
 
-    >>> import pyarray as pa
     >>> sorted(pa.roots([1.0, -3.0, 2.0]).tolist())
     [1.0, 2.0]
     """
@@ -189,7 +180,6 @@ def polyfit(
     coefficients, scaled by chi-squared over degrees of freedom, or as the weights say for "unscaled".
     Raises `ValueError` for a negative degree, `TypeError` for shapes that don't fit, as NumPy.
 
-    >>> import pyarray as pa
     >>> [round(c, 9) for c in pa.polyfit([0.0, 1.0, 2.0], [1.0, 4.0, 9.0], 2).tolist()]
     [1.0, 2.0, 1.0]
     """

@@ -33,7 +33,6 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> ndarray:
 
     Raises `ValueError` for vectors of another length or shapes that don't broadcast, `TypeError` for bools.
 
-    >>> import pyarray as pa
     >>> pa.linalg.cross(pa.asarray([1, 0, 0]), pa.asarray([0, 1, 0])).tolist()
     [0, 0, 1]
     """
@@ -58,7 +57,6 @@ def diagonal(x: ArrayLike, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -
 
     Raises `ValueError` for fewer than 2 dimensions or equal axes, `AxisError` for one out of range.
 
-    >>> import pyarray as pa
     >>> pa.diagonal(pa.asarray([[1, 2], [3, 4]])).tolist()
     [1, 4]
     """
@@ -98,7 +96,6 @@ def dot(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """NumPy's dot: `matmul` of vectors and matrices, the product with a 0-d array, else the last axis of `x1`
     with the second to last of `x2`.
 
-    >>> import pyarray as pa
     >>> pa.dot(pa.ones((2, 3, 4)), pa.ones((5, 4, 6))).shape
     (2, 3, 5, 6)
     """
@@ -112,7 +109,6 @@ def dot(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
 def inner(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """The sum of products over the last axes, or the product with a 0-d array.
 
-    >>> import pyarray as pa
     >>> pa.inner(pa.ones((2, 4)), pa.ones((3, 4))).shape
     (2, 3)
     """
@@ -125,7 +121,6 @@ def inner(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """The products of each element of `x1` with each of `x2`, both flattened: a matrix.
 
-    >>> import pyarray as pa
     >>> pa.outer(pa.asarray([1, 2]), pa.asarray([3, 4])).tolist()
     [[3, 4], [6, 8]]
     """
@@ -137,7 +132,6 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
 def vdot(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """The sum of conj(x1) * x2 over all elements, in C order. Raises `ValueError` for sizes that differ.
 
-    >>> import pyarray as pa
     >>> pa.vdot(pa.asarray([1j]), pa.asarray([1j])).item()
     (1+0j)
     """
@@ -150,7 +144,6 @@ def vdot(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
 def kron(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """Kronecker product: each element of `x1`, times all of `x2`, in the place of the element.
 
-    >>> import pyarray as pa
     >>> pa.kron(pa.asarray([1, 10]), pa.asarray([1, 2])).tolist()
     [1, 2, 10, 20]
     """

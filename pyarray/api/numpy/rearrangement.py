@@ -34,7 +34,6 @@ __all__ = [
 def flipud(x: ArrayLike, /) -> ndarray:
     """View with axis 0 reversed. Raises `ValueError` for a 0-d array.
 
-    >>> import pyarray as pa
     >>> pa.flipud([1, 2]).tolist()
     [2, 1]
     """
@@ -44,7 +43,6 @@ def flipud(x: ArrayLike, /) -> ndarray:
 def fliplr(x: ArrayLike, /) -> ndarray:
     """View with axis 1 reversed. Raises `ValueError` for fewer than 2 dimensions.
 
-    >>> import pyarray as pa
     >>> pa.fliplr([[1, 2], [3, 4]]).tolist()
     [[2, 1], [4, 3]]
     """
@@ -62,7 +60,6 @@ def rot90(x: ArrayLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> ndarray:
     """View turned by `k` times 90 degrees, from the first of two `axes` towards the second. Raises
     `ValueError` for axes that aren't two.
 
-    >>> import pyarray as pa
     >>> pa.rot90([[1, 2], [3, 4]]).tolist()
     [[2, 4], [1, 3]]
     """
@@ -81,7 +78,6 @@ def rot90(x: ArrayLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> ndarray:
 def rollaxis(x: ArrayLike, /, axis: int, start: int = 0) -> ndarray:
     """View with `axis` before the axis that is at `start` now. `moveaxis` is clearer.
 
-    >>> import pyarray as pa
     >>> pa.rollaxis(pa.ones((2, 3, 4)), 2).shape
     (4, 2, 3)
     """
@@ -100,7 +96,6 @@ def rollaxis(x: ArrayLike, /, axis: int, start: int = 0) -> ndarray:
 def column_stack(arrays: Sequence[ArrayLike] | ndarray, /) -> ndarray:
     """1-D arrays as the columns of a matrix; others are joined along axis 1 as they are.
 
-    >>> import pyarray as pa
     >>> pa.column_stack([[1, 2], [3, 4]]).tolist()
     [[1, 3], [2, 4]]
     """
@@ -119,7 +114,6 @@ def _at_least(x: Any, ndim: int) -> ndarray:
 def atleast_1d(*arrays: ArrayLike) -> Any:
     """Views of 1 or more dimensions; one array gives an array, several give a tuple.
 
-    >>> import pyarray as pa
     >>> pa.atleast_1d(2.0).shape
     (1,)
     """
@@ -130,7 +124,6 @@ def atleast_1d(*arrays: ArrayLike) -> Any:
 def atleast_2d(*arrays: ArrayLike) -> Any:
     """Views of 2 or more dimensions, new axes first; one array gives an array, several give a tuple.
 
-    >>> import pyarray as pa
     >>> pa.atleast_2d(pa.ones(3)).shape
     (1, 3)
     """
@@ -141,7 +134,6 @@ def atleast_2d(*arrays: ArrayLike) -> Any:
 def atleast_3d(*arrays: ArrayLike) -> Any:
     """Views of 3 or more dimensions; (n,) becomes (1, n, 1) and (m, n) becomes (m, n, 1), as in NumPy.
 
-    >>> import pyarray as pa
     >>> pa.atleast_3d(pa.ones((2, 3))).shape
     (2, 3, 1)
     """
@@ -153,7 +145,6 @@ def atleast_3d(*arrays: ArrayLike) -> Any:
 def vstack(arrays: Sequence[ArrayLike] | ndarray, /) -> ndarray:
     """`concat` along axis 0 of arrays that have 2 or more dimensions; 1-D arrays are rows.
 
-    >>> import pyarray as pa
     >>> pa.vstack([pa.ones(2), pa.zeros(2)]).shape
     (2, 2)
     """
@@ -164,7 +155,6 @@ def vstack(arrays: Sequence[ArrayLike] | ndarray, /) -> ndarray:
 def hstack(arrays: Sequence[ArrayLike] | ndarray, /) -> ndarray:
     """`concat` along axis 1, of 1-D arrays along axis 0.
 
-    >>> import pyarray as pa
     >>> pa.hstack([pa.ones(2), pa.zeros(1)]).tolist()
     [1.0, 1.0, 0.0]
     """
@@ -175,7 +165,6 @@ def hstack(arrays: Sequence[ArrayLike] | ndarray, /) -> ndarray:
 def row_stack(arrays: Sequence[ArrayLike] | ndarray, /) -> ndarray:
     """`vstack` under its older name.
 
-    >>> import pyarray as pa
     >>> pa.row_stack([[1, 2], [3, 4]]).shape
     (2, 2)
     """
@@ -186,7 +175,6 @@ def row_stack(arrays: Sequence[ArrayLike] | ndarray, /) -> ndarray:
 def dstack(arrays: Sequence[ArrayLike] | ndarray, /) -> ndarray:
     """`concat` along axis 2 of arrays that have 3 or more dimensions; (m, n) becomes (m, n, 1).
 
-    >>> import pyarray as pa
     >>> pa.dstack([[1, 2], [3, 4]]).tolist()
     [[[1, 3], [2, 4]]]
     """
@@ -197,7 +185,6 @@ def dstack(arrays: Sequence[ArrayLike] | ndarray, /) -> ndarray:
 def append(x: ArrayLike, values: ArrayLike, /, axis: int | None = None) -> ndarray:
     """`x` and after it `values` along `axis`, both flattened for None: a copy.
 
-    >>> import pyarray as pa
     >>> pa.append([1, 2], [[3]]).tolist()
     [1, 2, 3]
     """
@@ -211,7 +198,6 @@ def array_split(x: ArrayLike, /, indices_or_sections: ArrayLike, axis: int = 0) 
     """Parts of `x` along `axis`, as views: so many of nearly equal size, the first ones longer by one, or cut
     at the given indices.
 
-    >>> import pyarray as pa
     >>> [a.tolist() for a in pa.array_split(pa.arange(5), 2)]
     [[0, 1, 2], [3, 4]]
     """
@@ -234,7 +220,6 @@ def array_split(x: ArrayLike, /, indices_or_sections: ArrayLike, axis: int = 0) 
 def split(x: ArrayLike, /, indices_or_sections: ArrayLike, axis: int = 0) -> list[ndarray]:
     """`array_split`, but a number of parts must divide the size: `ValueError` where it doesn't.
 
-    >>> import pyarray as pa
     >>> [a.tolist() for a in pa.split(pa.arange(4), [1, 3])]
     [[0], [1, 2], [3]]
     """
@@ -254,7 +239,6 @@ def _split(name: str, x: Any, parts: Any, axis: int, least: int) -> list[ndarray
 def hsplit(x: ArrayLike, /, indices_or_sections: ArrayLike) -> list[ndarray]:
     """`split` along axis 1, of 1-D arrays along axis 0.
 
-    >>> import pyarray as pa
     >>> [a.shape for a in pa.hsplit(pa.ones((2, 4)), 2)]
     [(2, 2), (2, 2)]
     """
@@ -265,7 +249,6 @@ def hsplit(x: ArrayLike, /, indices_or_sections: ArrayLike) -> list[ndarray]:
 def vsplit(x: ArrayLike, /, indices_or_sections: ArrayLike) -> list[ndarray]:
     """`split` along axis 0, of 2 or more dimensions.
 
-    >>> import pyarray as pa
     >>> [a.shape for a in pa.vsplit(pa.ones((2, 4)), 2)]
     [(1, 4), (1, 4)]
     """
@@ -275,7 +258,6 @@ def vsplit(x: ArrayLike, /, indices_or_sections: ArrayLike) -> list[ndarray]:
 def dsplit(x: ArrayLike, /, indices_or_sections: ArrayLike) -> list[ndarray]:
     """`split` along axis 2, of 3 or more dimensions.
 
-    >>> import pyarray as pa
     >>> [a.shape for a in pa.dsplit(pa.ones((1, 2, 4)), 2)]
     [(1, 2, 2), (1, 2, 2)]
     """
@@ -322,7 +304,6 @@ def delete(x: ArrayLike, obj: ArrayLike | slice, /, axis: int | None = None) -> 
     """A copy of `x` without the elements `obj` (an int, a slice, integers, or a mask) along `axis`, flattened
     for None. Raises `IndexError` for an index out of range.
 
-    >>> import pyarray as pa
     >>> pa.delete(pa.arange(4), [1, -1]).tolist()
     [0, 2]
     """
@@ -357,7 +338,6 @@ def insert(x: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, /, axis: int
     `axis`, flattened for None. Values broadcast and are cast to the dtype of `x`. Raises `IndexError` for an
     index out of range.
 
-    >>> import pyarray as pa
     >>> pa.insert(pa.asarray([1, 2, 3]), 1, 9).tolist()
     [1, 9, 2, 3]
     """
@@ -406,7 +386,6 @@ def _inserted_at(x: ndarray, positions: np.ndarray, values: Any, k: int) -> ndar
 def resize(x: ArrayLike, new_shape: ShapeLike, /) -> ndarray:
     """The elements of `x` in C order, over and over, in a new shape; zeros where `x` has none.
 
-    >>> import pyarray as pa
     >>> pa.resize([1, 2, 3], (2, 2)).tolist()
     [[1, 2], [3, 1]]
     """
@@ -427,7 +406,6 @@ def resize(x: ArrayLike, new_shape: ShapeLike, /) -> ndarray:
 def trim_zeros(x: ArrayLike, /, trim: str = "fb") -> ndarray:
     """View of the 1-D `x` without the zeros in front ("f") and at the back ("b"). Waits for the device.
 
-    >>> import pyarray as pa
     >>> pa.trim_zeros(pa.asarray([0, 1, 0, 2, 0])).tolist()
     [1, 0, 2]
     """

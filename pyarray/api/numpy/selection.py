@@ -37,7 +37,6 @@ def _mask(x: ndarray) -> ndarray:
 def argwhere(x: ArrayLike, /) -> ndarray:
     """Indices (int64) of the elements that are not zero, a row each, in C order. Waits for the device.
 
-    >>> import pyarray as pa
     >>> pa.argwhere(pa.asarray([[0, 5], [7, 0]])).tolist()
     [[0, 1], [1, 0]]
     """
@@ -48,7 +47,6 @@ def argwhere(x: ArrayLike, /) -> ndarray:
 def flatnonzero(x: ArrayLike, /) -> ndarray:
     """Flat positions, in C order, of the elements that are not zero. Waits for the device.
 
-    >>> import pyarray as pa
     >>> pa.flatnonzero(pa.asarray([[0, 5], [7, 0]])).tolist()
     [1, 2]
     """
@@ -58,7 +56,6 @@ def flatnonzero(x: ArrayLike, /) -> ndarray:
 def extract(condition: ArrayLike, x: ArrayLike, /) -> ndarray:
     """Elements of `x`, in C order, where `condition` (of as many elements) is true, as a 1-D array.
 
-    >>> import pyarray as pa
     >>> pa.extract([True, False, True], [1, 2, 3]).tolist()
     [1, 3]
     """
@@ -70,7 +67,6 @@ def compress(condition: ArrayLike, x: ArrayLike, /, axis: int | None = None) -> 
     """Slices of `x` along `axis` (None: elements of the flattened one) where the 1-D `condition`, which may
     be shorter, is true.
 
-    >>> import pyarray as pa
     >>> pa.compress([False, True], [[1, 2], [3, 4]], axis=0).tolist()
     [[3, 4]]
     """
@@ -87,7 +83,6 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLik
     Raises `ValueError` for no conditions, or lists of different lengths, `TypeError` for conditions that
     aren't bool.
 
-    >>> import pyarray as pa
     >>> x = pa.arange(4)
     >>> pa.select([x < 1, x > 2], [x, x * 10], -1).tolist()
     [0, -1, -1, 30]
@@ -115,7 +110,6 @@ def choose(a: ArrayLike, choices: Sequence[ArrayLike] | ndarray, mode: str = "ra
 
     Numbers out of range: `mode` "raise" (`ValueError`), "wrap" around, or "clip" to the ends.
 
-    >>> import pyarray as pa
     >>> pa.choose([1, 0, 1], [[1, 2, 3], 10]).tolist()
     [10, 2, 10]
     """
@@ -139,7 +133,6 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, 
     """Values, in the dtype of `x`, of the function (or number) of the last condition that is true, of `x`
     there; one function more is for where none is. `args` and `kw` go to the functions. Waits for the device.
 
-    >>> import pyarray as pa
     >>> x = pa.asarray([-2.0, 0.0, 3.0])
     >>> pa.piecewise(x, [x < 0, x > 0], [lambda v: -v, 10.0]).tolist()
     [2.0, 0.0, 10.0]
@@ -179,7 +172,6 @@ def put(a: ndarray, ind: ArrayLike, v: ArrayLike, /, mode: str = "raise") -> Non
     """Writes `v`, repeated as needed, at the flat positions `ind` of `a`. Positions out of range: `mode`
     "raise" (`IndexError`; on a GPU in debug mode), "wrap" around, or "clip" to the ends.
 
-    >>> import pyarray as pa
     >>> a = pa.zeros(4); pa.put(a, [1, -1], [7, 8]); a.tolist()
     [0.0, 7.0, 0.0, 8.0]
     """
@@ -202,7 +194,6 @@ def put_along_axis(a: ndarray, indices: ArrayLike, values: ArrayLike, /, axis: i
     """Writes `values` at `indices` along `axis` (None: of the flattened array), where the other axes run
     along: what `take_along_axis` reads. Values broadcast to the indices.
 
-    >>> import pyarray as pa
     >>> a = pa.zeros((2, 2)); pa.put_along_axis(a, [[1], [0]], 5, axis=1); a.tolist()
     [[0.0, 5.0], [5.0, 0.0]]
     """
@@ -229,7 +220,6 @@ def place(a: ndarray, mask: ArrayLike, vals: ArrayLike, /) -> None:
     """Writes `vals` one after the other, over and over, where `mask` (of the shape of `a`) is true. Waits for
     the device. Raises `ValueError` for no values, and a mask of another size.
 
-    >>> import pyarray as pa
     >>> a = pa.arange(4); pa.place(a, a > 1, [7]); a.tolist()
     [0, 1, 7, 7]
     """
@@ -245,7 +235,6 @@ def putmask(a: ndarray, mask: ArrayLike, values: ArrayLike, /) -> None:
     """Writes `values` where `mask` (of the shape of `a`) is true: each element gets the value at its own
     position, over and over where there are fewer.
 
-    >>> import pyarray as pa
     >>> a = pa.arange(4); pa.putmask(a, a > 1, [7, 8]); a.tolist()
     [0, 1, 7, 8]
     """
@@ -259,7 +248,6 @@ def putmask(a: ndarray, mask: ArrayLike, values: ArrayLike, /) -> None:
 def copyto(dst: ndarray, src: ArrayLike, *, where: ArrayLike = True) -> None:
     """`dst[...] = src`, where `where` is true.
 
-    >>> import pyarray as pa
     >>> a = pa.zeros(2); pa.copyto(a, 5, where=pa.asarray([True, False])); a.tolist()
     [5.0, 0.0]
     """
@@ -278,7 +266,6 @@ def fill_diagonal(a: ndarray, val: ArrayLike, /, wrap: bool = False) -> None:
     tall matrix's last column, as NumPy. Raises `ValueError` for fewer than 2 dimensions, or more of different
     sizes.
 
-    >>> import pyarray as pa
     >>> a = pa.zeros((2, 2)); pa.fill_diagonal(a, 3); a.tolist()
     [[3.0, 0.0], [0.0, 3.0]]
     """

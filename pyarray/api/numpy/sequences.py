@@ -54,7 +54,6 @@ def logspace(
 ) -> ndarray:  # fmt: skip
     """`num` numbers from `base ** start` to `base ** stop` with equal ratios; values as NumPy's.
 
-    >>> import pyarray as pa
     >>> pa.logspace(0, 2, 3).tolist()
     [1.0, 10.0, 100.0]
     """
@@ -74,7 +73,6 @@ def geomspace(
     """`num` numbers from `start` to `stop` with equal ratios; both ends are exact. Raises `ValueError` for 0,
     and for real numbers of opposite signs.
 
-    >>> import pyarray as pa
     >>> pa.geomspace(1, 1000, 4).tolist()
     [1.0, 10.0, 100.0, 1000.0]
     """
@@ -94,7 +92,6 @@ def tri(
 ) -> ndarray:
     """A matrix of `n` by `m` (as many unless given) with 1 up to diagonal `k`, 0 above it.
 
-    >>> import pyarray as pa
     >>> pa.tri(2, 3, dtype="int8").tolist()
     [[1, 0, 0], [1, 1, 0]]
     """
@@ -110,7 +107,6 @@ def vander(x: ArrayLike, /, N: int | None = None, increasing: bool = False) -> n
     """Matrix whose columns are the powers of the 1-D `x`: the highest, N - 1, first unless `increasing`;
     int64, float64 or complex128.
 
-    >>> import pyarray as pa
     >>> pa.vander([2, 3], 3).tolist()
     [[4, 2, 1], [9, 3, 1]]
     """
@@ -133,7 +129,6 @@ def vander(x: ArrayLike, /, N: int | None = None, increasing: bool = False) -> n
 def diagflat(v: ArrayLike, /, k: int = 0) -> ndarray:
     """The matrix with the flattened `v` on its diagonal `k`, 0 elsewhere.
 
-    >>> import pyarray as pa
     >>> pa.diagflat([[1, 2]]).tolist()
     [[1, 0], [0, 2]]
     """
@@ -147,7 +142,6 @@ def indices(dimensions: ShapeLike, dtype: DTypeLike = int64, sparse: bool = Fals
     """The index of each element of a grid: an array of shape (axes, *dimensions), or with `sparse` a tuple of
     arrays that broadcast.
 
-    >>> import pyarray as pa
     >>> pa.indices((2, 2)).tolist()
     [[[0, 0], [1, 1]], [[0, 1], [0, 1]]]
     """
@@ -167,7 +161,6 @@ def indices(dimensions: ShapeLike, dtype: DTypeLike = int64, sparse: bool = Fals
 def ix_(*arrays: ArrayLike) -> tuple[ndarray, ...]:
     """1-D arrays of indices, or masks, as index arrays of the grid over them: `a[ix_(rows, columns)]`.
 
-    >>> import pyarray as pa
     >>> pa.arange(9).reshape(3, 3)[pa.ix_([0, 2], [1, 2])].tolist()
     [[1, 2], [7, 8]]
     """
@@ -193,7 +186,6 @@ def fromfunction(
 ) -> Any:
     """`function` of the index arrays of a grid of `shape`, in `dtype`.
 
-    >>> import pyarray as pa
     >>> pa.fromfunction(lambda i, j: i + j, (2, 2)).tolist()
     [[0.0, 1.0], [1.0, 2.0]]
     """
@@ -204,7 +196,6 @@ def unravel_index(positions: ArrayLike, shape: ShapeLike, order: str = "C") -> t
     """Indices, an array per axis of `shape`, of flat positions in C order, or with `order` "F" in Fortran's.
     Raises `ValueError` for positions out of range, which the device is asked for.
 
-    >>> import pyarray as pa
     >>> [i.tolist() for i in pa.unravel_index([3, 5], (2, 3))]
     [[1, 1], [0, 2]]
     """
@@ -232,7 +223,6 @@ def ravel_multi_index(
     Indices out of range: `mode`, which may be one for each axis, "raise" (`ValueError`), "wrap" around, or
     "clip" to the ends.
 
-    >>> import pyarray as pa
     >>> pa.ravel_multi_index(([1, 1], [0, 2]), (2, 3)).tolist()
     [3, 5]
     """
@@ -271,7 +261,6 @@ def _check_range(name: str, index: Any, size: int) -> None:
 def diag_indices(n: int, ndim: int = 2, *, device: DeviceLike = None) -> tuple[ndarray, ...]:
     """Index arrays of the main diagonal of an array whose `ndim` axes have size `n`.
 
-    >>> import pyarray as pa
     >>> [i.tolist() for i in pa.diag_indices(2)]
     [[0, 1], [0, 1]]
     """
@@ -281,7 +270,6 @@ def diag_indices(n: int, ndim: int = 2, *, device: DeviceLike = None) -> tuple[n
 def diag_indices_from(x: ArrayLike) -> tuple[ndarray, ...]:
     """`diag_indices` for the array `x`, whose axes are of one size. Raises `ValueError` for other shapes.
 
-    >>> import pyarray as pa
     >>> len(pa.diag_indices_from(pa.ones((2, 2, 2))))
     3
     """
@@ -294,7 +282,6 @@ def diag_indices_from(x: ArrayLike) -> tuple[ndarray, ...]:
 def tril_indices(n: int, k: int = 0, m: int | None = None, *, device: DeviceLike = None) -> tuple[ndarray, ...]:
     """Index arrays of the elements of an `n` by `m` matrix up to diagonal `k`. Waits for the device.
 
-    >>> import pyarray as pa
     >>> [i.tolist() for i in pa.tril_indices(2)]
     [[0, 1, 1], [0, 0, 1]]
     """
@@ -304,7 +291,6 @@ def tril_indices(n: int, k: int = 0, m: int | None = None, *, device: DeviceLike
 def triu_indices(n: int, k: int = 0, m: int | None = None, *, device: DeviceLike = None) -> tuple[ndarray, ...]:
     """Index arrays of the elements of an `n` by `m` matrix from diagonal `k` on. Waits for the device.
 
-    >>> import pyarray as pa
     >>> [i.tolist() for i in pa.triu_indices(2)]
     [[0, 0, 1], [0, 1, 1]]
     """
@@ -321,7 +307,6 @@ def _matrix(name: str, x: Any) -> ndarray:
 def tril_indices_from(x: ArrayLike, k: int = 0) -> tuple[ndarray, ...]:
     """`tril_indices` for the matrix `x`. Raises `ValueError` for another rank.
 
-    >>> import pyarray as pa
     >>> pa.tril_indices_from(pa.ones((2, 2)))[0].tolist()
     [0, 1, 1]
     """
@@ -332,7 +317,6 @@ def tril_indices_from(x: ArrayLike, k: int = 0) -> tuple[ndarray, ...]:
 def triu_indices_from(x: ArrayLike, k: int = 0) -> tuple[ndarray, ...]:
     """`triu_indices` for the matrix `x`. Raises `ValueError` for another rank.
 
-    >>> import pyarray as pa
     >>> pa.triu_indices_from(pa.ones((2, 2)))[0].tolist()
     [0, 0, 1]
     """
@@ -347,7 +331,6 @@ def copy(x: ArrayLike, /, order: str = "K") -> ndarray:
     """A fresh array without gaps with the same elements. `order` is how it lies in memory: "K" as `x`, "C",
     "F", or "A" (as `x` where that is "F", else "C").
 
-    >>> import pyarray as pa
     >>> pa.copy([1, 2]).tolist()
     [1, 2]
     """
@@ -357,7 +340,6 @@ def copy(x: ArrayLike, /, order: str = "K") -> ndarray:
 def asanyarray(x: ArrayLike, dtype: DTypeLike = None, *, device: DeviceLike = None) -> ndarray:
     """`asarray`: there are no other kinds of array.
 
-    >>> import pyarray as pa
     >>> pa.asanyarray([1, 2]).shape
     (2,)
     """
@@ -367,7 +349,6 @@ def asanyarray(x: ArrayLike, dtype: DTypeLike = None, *, device: DeviceLike = No
 def ascontiguousarray(x: ArrayLike, dtype: DTypeLike = None, *, device: DeviceLike = None) -> ndarray:
     """`x` as a C-contiguous array of 1 or more dimensions: itself where it is one, else a copy.
 
-    >>> import pyarray as pa
     >>> pa.ascontiguousarray(pa.ones((2, 3)).T).flags.c_contiguous
     True
     """
@@ -382,7 +363,6 @@ def frombuffer(
     """The bytes of a host buffer as a 1-D array: `count` elements (-1: all) from byte `offset` on. On the CPU
     it shares the buffer's memory. Raises `ValueError` where the sizes don't fit.
 
-    >>> import pyarray as pa
     >>> pa.frombuffer(b"abc", dtype="uint8").tolist()
     [97, 98, 99]
     """
@@ -392,7 +372,6 @@ def frombuffer(
 def fromiter(iterable: Any, dtype: DTypeLike, count: int = -1, *, device: DeviceLike = None) -> ndarray:
     """A 1-D array of what an iterable gives, at most `count` of it.
 
-    >>> import pyarray as pa
     >>> pa.fromiter((n * n for n in range(3)), "int64").tolist()
     [0, 1, 4]
     """

@@ -39,7 +39,6 @@ def union1d(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
 
     Raises `TypeError` for dtypes without a common one, `ValueError` for arrays on two devices.
 
-    >>> import pyarray as pa
     >>> pa.union1d([3, 1], [[2, 3]]).tolist()
     [1, 2, 3]
     """
@@ -53,7 +52,6 @@ def intersect1d(x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False, re
 
     Raises as `union1d`.
 
-    >>> import pyarray as pa
     >>> pa.intersect1d([3, 1, 3, 4], [1, 3, 5]).tolist()
     [1, 3]
     >>> [r.tolist() for r in pa.intersect1d([3, 1, 3, 4], [1, 3, 5], return_indices=True)]
@@ -90,7 +88,6 @@ def setdiff1d(x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False) -> n
 
     Raises as `union1d`.
 
-    >>> import pyarray as pa
     >>> pa.setdiff1d([4, 1, 4, 2], [1, 3]).tolist()
     [2, 4]
     """
@@ -108,7 +105,6 @@ def setxor1d(x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False) -> nd
 
     Raises as `union1d`.
 
-    >>> import pyarray as pa
     >>> pa.setxor1d([1, 2, 3], [2, 3, 4]).tolist()
     [1, 4]
     """
@@ -127,7 +123,6 @@ def setxor1d(x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False) -> nd
 def in1d(x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False, invert: bool = False) -> ndarray:
     """`isin` of the flattened `x1`: NumPy's older name.
 
-    >>> import pyarray as pa
     >>> pa.in1d([[1, 2]], [2]).tolist()
     [False, True]
     """
@@ -142,7 +137,6 @@ def ediff1d(x: ArrayLike, /, to_end: ArrayLike | None = None, to_begin: ArrayLik
 
     Raises `TypeError` for bools, and for ends that don't fit its type.
 
-    >>> import pyarray as pa
     >>> pa.ediff1d([1, 4, 9], to_end=[0, 0]).tolist()
     [3, 5, 0, 0]
     """

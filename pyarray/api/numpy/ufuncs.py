@@ -121,7 +121,6 @@ fix, radians, degrees = trunc, deg2rad, rad2deg
 def angle(z: ArrayLike, /, deg: bool = False) -> ndarray:
     """Argument of complex numbers in radians, or degrees with `deg`; of real ones 0 or pi.
 
-    >>> import pyarray as pa
     >>> pa.angle(pa.asarray([1j, -1.0]), deg=True).tolist()
     [90.0, 180.0]
     """
@@ -132,7 +131,6 @@ def angle(z: ArrayLike, /, deg: bool = False) -> ndarray:
 def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[ndarray, ndarray]:
     """`floor_divide` and `remainder`.
 
-    >>> import pyarray as pa
     >>> [r.tolist() for r in pa.divmod(pa.asarray([7, -7]), 3)]
     [[2, -3], [1, 2]]
     """
@@ -145,7 +143,6 @@ def around(x: ArrayLike, /, decimals: int = 0, *, out: ndarray | None = None) ->
 
     As NumPy's, it scales, rounds and scales back. Raises `TypeError` for bools.
 
-    >>> import pyarray as pa
     >>> pa.around([1.25, 123.456], 1).tolist(), pa.around([15, 25, 1234], -1).tolist()
     ([1.2, 123.5], [20, 20, 1230])
     """
@@ -170,7 +167,6 @@ round = method(around, "round")
 def float_power(x1: ArrayLike, x2: ArrayLike, /, *, out: ndarray | None = None) -> ndarray:
     """`pow` in float64, or complex128.
 
-    >>> import pyarray as pa
     >>> pa.float_power([2, 3], -1).dtype
     dtype('float64')
     """

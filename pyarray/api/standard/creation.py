@@ -58,7 +58,6 @@ def arange(
     The dtype is int64 when all numbers are integers, else float64. Raises `ZeroDivisionError` for a step of
     0, `ValueError` for a length that isn't finite, `TypeError` for what is no real number.
 
-    >>> import pyarray as pa
     >>> pa.arange(2, 8, 3).tolist()
     [2, 5]
     """
@@ -122,7 +121,6 @@ def linspace(
     `ValueError` for a negative `num`, `TypeError` for what is no number, or complex numbers into a real
     dtype.
 
-    >>> import pyarray as pa
     >>> pa.linspace(0, 1, 5).tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
@@ -159,7 +157,6 @@ def empty(shape: ShapeLike, dtype: DTypeLike = None, order: str = "C", *, device
 
     Raises `ValueError` for a negative size, `TypeError` for what is no shape or dtype, `OutOfMemoryError`.
 
-    >>> import pyarray as pa
     >>> pa.empty((2, 3), dtype="float32").shape
     (2, 3)
     """
@@ -176,7 +173,6 @@ def _new(shape: Any, dtype: Any, order: str, device: Any) -> ndarray:
 def zeros(shape: ShapeLike, dtype: DTypeLike = None, order: str = "C", *, device: DeviceLike = None) -> ndarray:
     """A new array of `shape` filled with 0; dtype float64 unless given. Raises as `empty`.
 
-    >>> import pyarray as pa
     >>> pa.zeros(2, dtype="int8").tolist()
     [0, 0]
     """
@@ -194,7 +190,6 @@ def _zeroed(a: ndarray) -> ndarray:
 def ones(shape: ShapeLike, dtype: DTypeLike = None, order: str = "C", *, device: DeviceLike = None) -> ndarray:
     """A new array of `shape` filled with 1; dtype float64 unless given. Raises as `empty`.
 
-    >>> import pyarray as pa
     >>> pa.ones((1, 2)).tolist()
     [[1.0, 1.0]]
     """
@@ -210,7 +205,6 @@ def full(
 
     Raises as `empty`, and `TypeError` for complex numbers in a real dtype.
 
-    >>> import pyarray as pa
     >>> pa.full(2, True).dtype
     dtype('bool')
     """
@@ -249,7 +243,6 @@ def empty_like(
     """As `empty`, with shape, dtype and device of `x` unless given. `order` is "K" (axes lie as those of
     `x`), "C", "F", or "A" ("F" where `x` is, else "C").
 
-    >>> import pyarray as pa
     >>> pa.empty_like(pa.ones(3)).shape
     (3,)
     """
@@ -262,7 +255,6 @@ def zeros_like(
 ) -> ndarray:  # fmt: skip
     """As `zeros`, with shape, dtype and device of `x` unless given.
 
-    >>> import pyarray as pa
     >>> pa.zeros_like(pa.ones(2)).tolist()
     [0.0, 0.0]
     """
@@ -275,7 +267,6 @@ def ones_like(
 ) -> ndarray:  # fmt: skip
     """As `ones`, with shape, dtype and device of `x` unless given.
 
-    >>> import pyarray as pa
     >>> pa.ones_like(pa.zeros(2), dtype="int8").tolist()
     [1, 1]
     """
@@ -288,7 +279,6 @@ def full_like(
 ) -> ndarray:  # fmt: skip
     """As `full`, with shape, dtype and device of `x` unless given.
 
-    >>> import pyarray as pa
     >>> pa.full_like(pa.zeros(2), 7).tolist()
     [7.0, 7.0]
     """
@@ -305,7 +295,6 @@ def eye(
 
     The dtype is float64 unless given. Raises `ValueError` for negative sizes.
 
-    >>> import pyarray as pa
     >>> pa.eye(2, 3, k=1, dtype="int64").tolist()
     [[0, 1, 0], [0, 0, 1]]
     """
@@ -317,7 +306,6 @@ def eye(
 def identity(n: int, dtype: DTypeLike = None, *, device: DeviceLike = None) -> ndarray:
     """The identity matrix of `n` rows: `eye(n)`.
 
-    >>> import pyarray as pa
     >>> pa.identity(2).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
@@ -329,7 +317,6 @@ def diag(x: ArrayLike, /, k: int = 0) -> ndarray:
 
     Raises `ValueError` for other ranks.
 
-    >>> import pyarray as pa
     >>> pa.diag(pa.asarray([1, 2])).tolist(), pa.diag(pa.eye(2)).tolist()
     ([[1, 0], [0, 2]], [1.0, 1.0])
     """
@@ -368,7 +355,6 @@ def tril(x: ArrayLike, /, k: int = 0) -> ndarray:
     """A copy of the matrices in the last two axes with 0 above diagonal `k`. Raises `ValueError` for fewer
     than 2 dimensions.
 
-    >>> import pyarray as pa
     >>> pa.tril(pa.ones((2, 2))).tolist()
     [[1.0, 0.0], [1.0, 1.0]]
     """
@@ -380,7 +366,6 @@ def triu(x: ArrayLike, /, k: int = 0) -> ndarray:
     """A copy of the matrices in the last two axes with 0 below diagonal `k`. Raises `ValueError` for fewer
     than 2 dimensions.
 
-    >>> import pyarray as pa
     >>> pa.triu(pa.ones((2, 2))).tolist()
     [[1.0, 1.0], [0.0, 1.0]]
     """
@@ -393,7 +378,6 @@ def meshgrid(*arrays: ArrayLike, indexing: str = "xy") -> tuple[ndarray, ...]:
 
     Raises `ValueError` for other ranks or another `indexing`, `TypeError` for dtypes without a common type.
 
-    >>> import pyarray as pa
     >>> pa.meshgrid(pa.arange(2), pa.arange(3), indexing="ij")[1].tolist()
     [[0, 1, 2], [0, 1, 2]]
     """

@@ -60,7 +60,6 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = True, device: Devi
 
     Raises `TypeError` for an unknown dtype, or complex numbers to a real one.
 
-    >>> import pyarray as pa
     >>> pa.astype(pa.asarray([1.7, -1.7]), pa.int8).tolist()
     [1, -1]
     """
@@ -74,7 +73,6 @@ def can_cast(from_: ArrayLike | DTypeLike, to: ArrayLike | DTypeLike, /) -> bool
 
     Raises `TypeError` for what is neither.
 
-    >>> import pyarray as pa
     >>> pa.can_cast(pa.int8, pa.int32), pa.can_cast(pa.float64, pa.float32)
     (True, False)
     """
@@ -85,7 +83,6 @@ def result_type(*operands: ArrayLike) -> np.dtype[Any]:
     """Common dtype of arrays, dtypes and Python scalars (weak). Raises `ValueError` for no operand and
     `TypeError` where there is no common dtype.
 
-    >>> import pyarray as pa
     >>> pa.result_type(pa.float32, 2.0), pa.result_type(pa.int8, "int64")
     (dtype('float32'), dtype('int64'))
     """
@@ -96,7 +93,6 @@ def finfo(type: ArrayLike | DTypeLike, /) -> FloatInfo:
     """Limits of a floating dtype, of an array's dtype, or of a complex dtype's components. Raises `TypeError`
     for other types.
 
-    >>> import pyarray as pa
     >>> pa.finfo(pa.float32).bits, pa.finfo(pa.bfloat16).eps
     (32, 0.0078125)
     """
@@ -112,7 +108,6 @@ def finfo(type: ArrayLike | DTypeLike, /) -> FloatInfo:
 def iinfo(type: ArrayLike | DTypeLike, /) -> IntegerInfo:
     """Limits of an integer dtype or of an array's dtype. Raises `TypeError` for other types.
 
-    >>> import pyarray as pa
     >>> pa.iinfo(pa.int8).max
     127
     """
@@ -130,7 +125,6 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     The groups are "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex
     floating" and "numeric". Raises `ValueError` for another name and `TypeError` for what is no dtype.
 
-    >>> import pyarray as pa
     >>> pa.isdtype(pa.float32, "real floating"), pa.isdtype(pa.int8, (pa.int16, "bool"))
     (True, False)
     """

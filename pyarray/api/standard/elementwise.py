@@ -72,7 +72,6 @@ def describe_ufunc(
     The result's dtype is {kind}{lifted}.
     Raises {errors}.
 
-    >>> import pyarray as pa
     >>> {namespace}.{name}({example}).dtype
     dtype('{of_integers}')
     """
@@ -184,7 +183,6 @@ def clip(
     can't hold, the type's own end is the limit. Where `min > max`, the result is `max`.
     Raises `TypeError` for bools and complex numbers.
 
-    >>> import pyarray as pa
     >>> pa.clip(pa.asarray([1, 5, 9]), 2, 6).tolist()
     [2, 5, 6]
     """

@@ -38,7 +38,6 @@ def take(
     around the end, and "clip" takes the nearest, 0 for negative ones. Raises `IndexError` for indices that
     are no integers, `AxisError` for the axis.
 
-    >>> import pyarray as pa
     >>> pa.take(pa.asarray([[1, 2], [3, 4]]), pa.asarray([1, 0, 1]), axis=1).tolist()
     [[2, 1, 2], [4, 3, 4]]
     """
@@ -73,7 +72,6 @@ def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: int = -1) -> ndar
     `indices` has as many axes as `x`, and the others broadcast. Raises as `take`, and `ValueError` for other
     shapes.
 
-    >>> import pyarray as pa
     >>> x = pa.asarray([[3, 1], [2, 4]])
     >>> pa.take_along_axis(x, pa.asarray([[1], [0]]), axis=1).tolist()
     [[1], [2]]

@@ -70,7 +70,6 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /, *, out: ndarray | None = None) -> nd
     of bfloat16 (AVX-512 BF16 without AMX) take numbers below 1.2e-38 for 0 there. Raises `TypeError` for
     0-d operands and types without a common one, `ValueError` for shapes that don't fit.
 
-    >>> import pyarray as pa
     >>> pa.matmul(pa.asarray([[1, 2], [3, 4]]), pa.asarray([1, 1])).tolist()
     [3, 7]
     """

@@ -43,7 +43,6 @@ def _at(axis: int, item: Any) -> tuple[Any, ...]:
 def broadcast_shapes(*given: Any) -> tuple[int, ...]:
     """The shape that all of the shapes broadcast to. Raises `ValueError` naming all of them where they don't.
 
-    >>> import pyarray as pa
     >>> pa.broadcast_shapes((3, 1), (4,))
     (3, 4)
     """
@@ -54,7 +53,6 @@ def broadcast_to(x: ArrayLike, /, shape: ShapeLike) -> ndarray:
     """`x` as an array of `shape`: a read-only view with a stride of 0 along repeated axes. Raises
     `ValueError` where it doesn't fit, and for more elements than can be counted.
 
-    >>> import pyarray as pa
     >>> pa.broadcast_to(pa.asarray([1, 2]), (2, 2)).tolist()
     [[1, 2], [1, 2]]
     """
@@ -73,7 +71,6 @@ def broadcast_to(x: ArrayLike, /, shape: ShapeLike) -> ndarray:
 def broadcast_arrays(*arrays: ArrayLike) -> tuple[ndarray, ...]:
     """The arrays broadcast together, as read-only views. Raises `ValueError` where they don't fit.
 
-    >>> import pyarray as pa
     >>> [a.shape for a in pa.broadcast_arrays(pa.ones((3, 1)), pa.ones(4))]
     [(3, 4), (3, 4)]
     """
@@ -92,7 +89,6 @@ def reshape(x: ArrayLike, /, shape: ShapeLike, order: str = "C", *, copy: bool |
     `copy=True` always copies, `copy=False` raises `ValueError` where a copy is needed, as do sizes that don't
     fit.
 
-    >>> import pyarray as pa
     >>> pa.reshape(pa.arange(6), (2, -1)).shape
     (2, 3)
     """
@@ -104,7 +100,6 @@ def ravel(x: ArrayLike, /, order: str = "C") -> ndarray:
     `order` is "C" (the last axis fastest), "F" (the first), "A" ("F" where that alone is a view) or "K" (as
     they lie in memory).
 
-    >>> import pyarray as pa
     >>> pa.ravel(pa.ones((2, 3))).shape
     (6,)
     """
@@ -116,7 +111,6 @@ def expand_dims(x: ArrayLike, /, axis: AxisLike = 0) -> ndarray:
 
     Raises `AxisError` (an `IndexError` and a `ValueError`) for an axis out of range.
 
-    >>> import pyarray as pa
     >>> pa.expand_dims(pa.ones(3), axis=-1).shape
     (3, 1)
     """
@@ -130,7 +124,6 @@ def squeeze(x: ArrayLike, /, axis: AxisLike = None) -> ndarray:
     """View without the axes of size 1, or without those named. Raises `ValueError` when one of them has
     another size.
 
-    >>> import pyarray as pa
     >>> pa.squeeze(pa.ones((1, 3, 1)), axis=0).shape
     (3, 1)
     """
@@ -140,7 +133,6 @@ def squeeze(x: ArrayLike, /, axis: AxisLike = None) -> ndarray:
 def permute_dims(x: ArrayLike, /, axes: Sequence[int]) -> ndarray:
     """View with the axes in the order `axes`. Raises `ValueError` unless each axis comes once.
 
-    >>> import pyarray as pa
     >>> pa.permute_dims(pa.ones((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
     """
@@ -150,7 +142,6 @@ def permute_dims(x: ArrayLike, /, axes: Sequence[int]) -> ndarray:
 def transpose(x: ArrayLike, /, axes: AxisLike = None) -> ndarray:
     """View with the axes in the order `axes`, reversed without one.
 
-    >>> import pyarray as pa
     >>> pa.transpose(pa.ones((2, 3))).shape
     (3, 2)
     """
@@ -160,7 +151,6 @@ def transpose(x: ArrayLike, /, axes: AxisLike = None) -> ndarray:
 def swapaxes(x: ArrayLike, /, axis1: int, axis2: int) -> ndarray:
     """View with two axes exchanged.
 
-    >>> import pyarray as pa
     >>> pa.swapaxes(pa.ones((2, 3, 4)), 0, 2).shape
     (4, 3, 2)
     """
@@ -173,7 +163,6 @@ def moveaxis(x: ArrayLike, source: AxisLike, destination: AxisLike, /) -> ndarra
     Raises `AxisError` for an axis out of range, `ValueError` for numbers of axes that differ or an axis named
     twice.
 
-    >>> import pyarray as pa
     >>> pa.moveaxis(pa.ones((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
     """
@@ -190,7 +179,6 @@ def moveaxis(x: ArrayLike, source: AxisLike, destination: AxisLike, /) -> ndarra
 def flip(x: ArrayLike, /, axis: AxisLike = None) -> ndarray:
     """View with the elements in reverse order along `axis` (None: all, an int, or a tuple of ints).
 
-    >>> import pyarray as pa
     >>> pa.flip(pa.arange(3)).tolist()
     [2, 1, 0]
     """
@@ -202,7 +190,6 @@ def flip(x: ArrayLike, /, axis: AxisLike = None) -> ndarray:
 def unstack(x: ArrayLike, /, axis: int = 0) -> tuple[ndarray, ...]:
     """The slices of `x` along `axis`, which they lack, as views. Raises `ValueError` for a 0-d array.
 
-    >>> import pyarray as pa
     >>> [a.tolist() for a in pa.unstack(pa.asarray([[1, 2], [3, 4]]), axis=1)]
     [[1, 3], [2, 4]]
     """
@@ -237,7 +224,6 @@ def concat(arrays: Sequence[ArrayLike] | ndarray, /, axis: AxisLike = 0, *, dtyp
     Raises `ValueError` for sizes that differ along another axis, for ranks that differ or are 0, and for no
     array.
 
-    >>> import pyarray as pa
     >>> pa.concat([pa.asarray([1, 2]), pa.asarray([3.5])]).tolist()
     [1.0, 2.0, 3.5]
     """
@@ -275,7 +261,6 @@ def stack(arrays: Sequence[ArrayLike] | ndarray, /, axis: int = 0) -> ndarray:
     """The arrays, of one shape, side by side along a new axis, in their common dtype. Raises `ValueError` for
     other shapes or no array.
 
-    >>> import pyarray as pa
     >>> pa.stack([pa.asarray([1, 2]), pa.asarray([3, 4])], axis=1).tolist()
     [[1, 3], [2, 4]]
     """
@@ -303,7 +288,6 @@ def repeat(x: ArrayLike, repeats: ArrayLike, /, axis: AxisLike = None) -> ndarra
     Counts are read from the device when they are in an array, since they decide the shape. Raises
     `ValueError` for negative counts or another number of them, `TypeError` for what are no integers.
 
-    >>> import pyarray as pa
     >>> pa.repeat(pa.asarray([1, 2]), 2).tolist(), pa.repeat(pa.asarray([1, 2]), pa.asarray([0, 3])).tolist()
     ([1, 1, 2, 2], [2, 2, 2])
     """
@@ -343,7 +327,6 @@ def tile(x: ArrayLike, repetitions: ShapeLike, /) -> ndarray:
 
     Raises `ValueError` for a negative count, `TypeError` for what is no integer.
 
-    >>> import pyarray as pa
     >>> pa.tile(pa.asarray([1, 2]), (2, 2)).tolist()
     [[1, 2, 1, 2], [1, 2, 1, 2]]
     """
@@ -368,7 +351,6 @@ def roll(x: ArrayLike, /, shift: AxisLike, axis: AxisLike = None) -> ndarray:
     Several axes take a shift each, or share one; an axis named twice is rolled twice. Raises `ValueError` for
     numbers of shifts and axes that differ, `AxisError` for an axis out of range.
 
-    >>> import pyarray as pa
     >>> pa.roll(pa.arange(4), 1).tolist()
     [3, 0, 1, 2]
     """

@@ -41,7 +41,6 @@ def cumulative_sum(
     Integers are added up in 64 bits unless `dtype` is given. Raises `ValueError` without an axis for other
     ranks, `AxisError` for an axis that isn't there.
 
-    >>> import pyarray as pa
     >>> pa.cumulative_sum(pa.asarray([1, 2, 3]), include_initial=True).tolist()
     [0, 1, 3, 6]
     """
@@ -61,7 +60,6 @@ def cumulative_prod(
     """Products of the elements up to each one along `axis`; with `include_initial` there is a 1 in front of
     them. Types and errors are those of `cumulative_sum`.
 
-    >>> import pyarray as pa
     >>> pa.cumulative_prod(pa.asarray([1, 2, 3])).tolist()
     [1, 2, 6]
     """
@@ -73,7 +71,6 @@ def cumulative_prod(
 def cumsum(x: ArrayLike, /, axis: int | None = None, dtype: DTypeLike = None, out: ndarray | None = None) -> ndarray:
     """NumPy's `cumulative_sum`: without an axis, along the flattened array.
 
-    >>> import pyarray as pa
     >>> pa.cumsum(pa.asarray([[1, 2], [3, 4]])).tolist()
     [1, 3, 6, 10]
     """
@@ -85,7 +82,6 @@ def cumsum(x: ArrayLike, /, axis: int | None = None, dtype: DTypeLike = None, ou
 def cumprod(x: ArrayLike, /, axis: int | None = None, dtype: DTypeLike = None, out: ndarray | None = None) -> ndarray:
     """NumPy's `cumulative_prod`: without an axis, along the flattened array.
 
-    >>> import pyarray as pa
     >>> pa.cumprod(pa.asarray([[1, 2], [3, 4]]), 1).tolist()
     [[1, 2], [3, 12]]
     """
@@ -141,7 +137,6 @@ def diff(
 
     Raises `ValueError` for a 0-d array and a negative `n`.
 
-    >>> import pyarray as pa
     >>> pa.diff(pa.asarray([1, 4, 9])).tolist()
     [3, 5]
     """

@@ -44,7 +44,6 @@ def where(condition: ArrayLike, x1: ArrayLike | None = None, x2: ArrayLike | Non
     Without `x1` and `x2`, `nonzero(condition)`. Raises `TypeError` for dtypes without a common one,
     `ValueError` for shapes that don't broadcast, and for one choice alone.
 
-    >>> import pyarray as pa
     >>> pa.where(pa.asarray([True, False]), pa.asarray([1, 2]), 0).tolist()
     [1, 0]
     """
@@ -73,7 +72,6 @@ def argmax(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) 
 
     Raises `ValueError` over no elements.
 
-    >>> import pyarray as pa
     >>> pa.argmax(pa.asarray([3, 9, 9])).item()
     1
     """
@@ -89,7 +87,6 @@ def argmin(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) 
 
     Raises `ValueError` over no elements.
 
-    >>> import pyarray as pa
     >>> pa.argmin(pa.asarray([3, 1, 1])).item()
     1
     """
@@ -118,7 +115,6 @@ def nonzero(x: ArrayLike, /) -> tuple[ndarray, ...]:
     """Positions of the elements that are not zero, in C order: one 1-D int64 array per axis. Raises
     `ValueError` for a 0-d array.
 
-    >>> import pyarray as pa
     >>> [i.tolist() for i in pa.nonzero(pa.asarray([[0, 5], [7, 0]]))]
     [[0, 1], [1, 0]]
     """
@@ -136,7 +132,6 @@ def searchsorted(x1: ArrayLike, x2: ArrayLike, /, side: str = "left", sorter: Ar
     `ValueError` for another rank or side, `TypeError` for complex numbers, `IndexError` for a `sorter` out of
     range.
 
-    >>> import pyarray as pa
     >>> pa.searchsorted(pa.asarray([1, 3, 5]), pa.asarray([0, 3, 9])).tolist()
     [0, 1, 3]
     """
@@ -182,7 +177,6 @@ def comparable(name: str, x1: ArrayLike, x2: ArrayLike) -> tuple[ndarray, ndarra
 def count_nonzero(x: ArrayLike, /, axis: AxisLike = None, *, keepdims: bool = False) -> ndarray:
     """Number of elements over `axis` (None: all, an int, or a tuple of ints) that are not zero, as int64.
 
-    >>> import pyarray as pa
     >>> pa.count_nonzero(pa.asarray([[0, 5], [7, 1]]), axis=0).tolist()
     [1, 2]
     """

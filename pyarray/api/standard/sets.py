@@ -57,7 +57,6 @@ def unique_all(x: ArrayLike, /) -> UniqueAll:
 
     Each NaN is distinct; 0.0 and -0.0 are not.
 
-    >>> import pyarray as pa
     >>> [a.tolist() for a in pa.unique_all(pa.asarray([3, 1, 3]))]
     [[1, 3], [1, 0], [1, 0, 1], [1, 2]]
     """
@@ -70,7 +69,6 @@ def unique_all(x: ArrayLike, /) -> UniqueAll:
 def unique_counts(x: ArrayLike, /) -> UniqueCounts:
     """The distinct elements of `x` in order, and how often each occurs (int64). Each NaN is distinct.
 
-    >>> import pyarray as pa
     >>> [a.tolist() for a in pa.unique_counts(pa.asarray([3, 1, 3]))]
     [[1, 3], [1, 2]]
     """
@@ -81,7 +79,6 @@ def unique_inverse(x: ArrayLike, /) -> UniqueInverse:
     """The distinct elements of `x` in order, and the index (int64) of each element of `x` among them, in
     `x`'s shape. Each NaN is distinct.
 
-    >>> import pyarray as pa
     >>> [a.tolist() for a in pa.unique_inverse(pa.asarray([3, 1, 3]))]
     [[1, 3], [1, 0, 1]]
     """
@@ -94,7 +91,6 @@ def unique_inverse(x: ArrayLike, /) -> UniqueInverse:
 def unique_values(x: ArrayLike, /) -> ndarray:
     """The distinct elements of `x` in order, as a 1-D array. Each NaN is distinct.
 
-    >>> import pyarray as pa
     >>> pa.unique_values(pa.asarray([3, 1, 3])).tolist()
     [1, 3]
     """
@@ -118,7 +114,6 @@ def unique(
 
     With `equal_nan` all NaNs are one (of slices never). The result is sorted in any case. Raises `AxisError`.
 
-    >>> import pyarray as pa
     >>> pa.unique(pa.asarray([[1, 2], [1, 2], [0, 5]]), axis=0).tolist()
     [[0, 5], [1, 2]]
     """
@@ -207,7 +202,6 @@ def isin(
     One of both may be a number. NumPy's `assume_unique` and `kind` change nothing here. Raises `TypeError`
     for dtypes without a common one, `ValueError` for arrays on two devices.
 
-    >>> import pyarray as pa
     >>> pa.isin(pa.asarray([1, 2, 3]), pa.asarray([3, 1])).tolist()
     [True, False, True]
     """

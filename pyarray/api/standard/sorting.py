@@ -46,7 +46,6 @@ def sort(
     Always stable, so `stable` and NumPy's `kind` change nothing; `order` is NumPy's and None. NaN is last.
     Raises `AxisError` for an axis that isn't there, of a 0-d array too.
 
-    >>> import pyarray as pa
     >>> pa.sort(pa.asarray([3, 1, 2]), descending=True).tolist()
     [3, 2, 1]
     """
@@ -66,7 +65,6 @@ def sort_complex(a: ArrayLike, /) -> ndarray:
 
     Raises `AxisError` for a 0-d array.
 
-    >>> import pyarray as pa
     >>> pa.sort_complex(pa.asarray([2, 1 + 1j, 1])).tolist()
     [(1+0j), (1+1j), (2+0j)]
     """
@@ -95,7 +93,6 @@ def argsort(
 
     Options and errors are those of `sort`.
 
-    >>> import pyarray as pa
     >>> pa.argsort(pa.asarray([3.0, 1.0, 2.0])).tolist()
     [1, 2, 0]
     """
@@ -141,7 +138,6 @@ def lexsort(keys: Any, axis: int = -1) -> ndarray:
 
     Raises `TypeError` for no key, `ValueError` for shapes that differ.
 
-    >>> import pyarray as pa
     >>> pa.lexsort((pa.asarray([2, 1, 0]), pa.asarray([1, 1, 0]))).tolist()
     [2, 1, 0]
     """
@@ -165,7 +161,6 @@ def partition(x: ArrayLike, /, kth: ArrayLike, axis: int | None = -1) -> ndarray
 
     Raises `ValueError` for a `kth` out of range.
 
-    >>> import pyarray as pa
     >>> pa.partition(pa.asarray([3, 1, 2]), 1)[1].item()
     2
     """
@@ -185,7 +180,6 @@ def partition(x: ArrayLike, /, kth: ArrayLike, axis: int | None = -1) -> ndarray
 def argpartition(x: ArrayLike, /, kth: ArrayLike, axis: int | None = -1) -> ndarray:
     """Positions (int64) that partition `x` as `partition` does.
 
-    >>> import pyarray as pa
     >>> pa.argpartition(pa.asarray([3, 1, 2]), 0)[0].item()
     1
     """

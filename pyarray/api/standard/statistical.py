@@ -238,7 +238,6 @@ def sum(
     """Sum over `axis` (None: all axes, an int or a tuple of ints) of the elements where `where` is true, and
     of the number `initial`. Integers are summed in 64 bits, floats in float64 accumulators.
 
-    >>> import pyarray as pa
     >>> pa.sum(pa.asarray([[1, 2], [3, 4]]), axis=0).tolist()
     [4, 6]
     """
@@ -267,7 +266,6 @@ def prod(
     """Product over `axis` (None: all axes, an int or a tuple of ints); types, `initial` and `where` as in
     `sum`.
 
-    >>> import pyarray as pa
     >>> pa.prod(pa.asarray([2.0, 3.0])).item()
     6.0
     """
@@ -294,7 +292,6 @@ def max(
     """Largest element over `axis` (None: all axes) of those where `where` is true, and of the number
     `initial`; NaN if there is one. Raises `ValueError` over no elements, and for `where` without `initial`.
 
-    >>> import pyarray as pa
     >>> pa.max(pa.asarray([3, 1, 2])).item()
     3
     """
@@ -321,7 +318,6 @@ def min(
     """Smallest element over `axis` (None: all axes) of those where `where` is true, and of the number
     `initial`; NaN if there is one. Raises `ValueError` over no elements, and for `where` without `initial`.
 
-    >>> import pyarray as pa
     >>> pa.min(pa.asarray([3, 1, 2])).item()
     1
     """
@@ -351,7 +347,6 @@ def mean(
     integers as float64; NaN over no elements. `dtype` is the type of the result, to which elements are cast
     first. Raises `TypeError` for one that isn't floating.
 
-    >>> import pyarray as pa
     >>> pa.mean(pa.asarray([1, 2, 6])).item()
     3.0
     """

@@ -32,7 +32,6 @@ def any(
     """Whether an element over `axis` (None: all axes), of those where `where` is true, is true; False over no
     elements. NaN is true.
 
-    >>> import pyarray as pa
     >>> pa.any(pa.asarray([0, 2])).item()
     True
     """
@@ -57,7 +56,6 @@ def all(
     """Whether all elements over `axis` (None: all axes), of those where `where` is true, are true; True over
     no elements. NaN is true.
 
-    >>> import pyarray as pa
     >>> pa.all(pa.asarray([1, 0])).item()
     False
     """
