@@ -12,6 +12,7 @@ import typing as _typing
 from . import cuda_interface as _cuda_interface
 from . import debug as _debug  # noqa: F401  (before the function of that name)
 from . import docstrings as _docstrings
+from . import dtypes as _dtypes
 from . import fft as fft
 from . import keywords as _keywords
 from . import lib as lib
@@ -69,36 +70,16 @@ from .array_hooks import operations as _operations
 from .buffer_view import BufferView as BufferView
 from .driver.base import Device as Device
 from .driver.base import get_device as get_device
-from .driver.default_device import default_device as default_device
-from .driver.default_device import get_default_device as get_default_device
-from .driver.default_device import set_default_device as set_default_device
-from .driver.stream import Event as Event
-from .driver.stream import Stream as Stream
-from .driver.stream import current_stream as current_stream
-from .driver.stream import synchronize as synchronize
-from .errors import AutotuneError as AutotuneError
-from .errors import BoundsError as BoundsError
-from .errors import CompileError as CompileError
-from .errors import DeviceError as DeviceError
-from .errors import OutOfMemoryError as OutOfMemoryError
+from .driver.default_device import *  # noqa: F403
+from .driver.stream import *  # noqa: F403
+from .errors import *  # noqa: F403
 from .interop import registrations as _registrations
 from .jit.functions import func as func
 from .jit.kernel_registry import cache_info as cache_info
 from .jit.launch_state import debug as debug  # after the imports of the folder of that name
 from .kernels.elementwise import elementwise as _map
-from .lang.markers import atomic_add as atomic_add
-from .lang.markers import atomic_and as atomic_and
-from .lang.markers import atomic_cas as atomic_cas
-from .lang.markers import atomic_exchange as atomic_exchange
-from .lang.markers import atomic_max as atomic_max
-from .lang.markers import atomic_min as atomic_min
-from .lang.markers import atomic_or as atomic_or
-from .lang.markers import atomic_sub as atomic_sub
-from .lang.markers import atomic_xor as atomic_xor
-from .lang.markers import ndrange as ndrange
-from .lang.markers import unordered as unordered
-from .memory.usage import MemoryPool as MemoryPool
-from .memory.usage import get_default_memory_pool as get_default_memory_pool
+from .lang.markers import *  # noqa: F403
+from .memory.usage import *  # noqa: F403
 
 if _typing.TYPE_CHECKING:  # to which a dtype in a kernel's signature must be a type
     from . import random as random
@@ -116,26 +97,8 @@ if _typing.TYPE_CHECKING:  # to which a dtype in a kernel's signature must be a 
     from .jit.foreign_arrays import transfer_info as transfer_info
     from .jit.kernel import kernel as kernel
     from .jit.saved import load_kernel as load_kernel
-    from .kernel_types import In as In
-    from .kernel_types import InOut as InOut
-    from .kernel_types import Out as Out
-    from .kernel_types import bfloat16 as bfloat16
-    from .kernel_types import bool_ as bool
-    from .kernel_types import bool_ as bool_
-    from .kernel_types import complex64 as complex64
-    from .kernel_types import complex128 as complex128
-    from .kernel_types import constexpr as constexpr
-    from .kernel_types import float16 as float16
-    from .kernel_types import float32 as float32
-    from .kernel_types import float64 as float64
-    from .kernel_types import int8 as int8
-    from .kernel_types import int16 as int16
-    from .kernel_types import int32 as int32
-    from .kernel_types import int64 as int64
-    from .kernel_types import uint8 as uint8
-    from .kernel_types import uint16 as uint16
-    from .kernel_types import uint32 as uint32
-    from .kernel_types import uint64 as uint64
+    from .kernel_types import *  # noqa: F403
+    from .kernel_types import bool_ as bool  # noqa: F401  (the standard's name)
     from .kernels.cpp.elementwise_kernel import ElementwiseKernel as ElementwiseKernel
     from .kernels.cpp.raw_kernel import RawKernel as RawKernel
     from .kernels.cpp.raw_kernel import RawModule as RawModule
@@ -144,27 +107,12 @@ if _typing.TYPE_CHECKING:  # to which a dtype in a kernel's signature must be a 
     from .tune.config import Config as Config
     from .tune.time_model import TimeModel as TimeModel
 else:
-    from ml_dtypes import bfloat16 as bfloat16
-    from numpy import bool_ as bool  # noqa: F401  (the standard's name)
-    from numpy import bool_ as bool_
-    from numpy import complex64 as complex64
-    from numpy import complex128 as complex128
-    from numpy import float16 as float16
-    from numpy import float32 as float32
-    from numpy import float64 as float64
-    from numpy import int8 as int8
-    from numpy import int16 as int16
-    from numpy import int32 as int32
-    from numpy import int64 as int64
-    from numpy import uint8 as uint8
-    from numpy import uint16 as uint16
-    from numpy import uint32 as uint32
-    from numpy import uint64 as uint64
-
     from .annotations import In as In
     from .annotations import InOut as InOut
     from .annotations import Out as Out
     from .lang.markers import constexpr as constexpr
+
+    globals().update({_row.name: _row.numpy.type for _row in _dtypes.ALL}, bool_=_dtypes.bool_.numpy.type)
 
 __version__ = "0.1.0"
 __array_api_version__ = "2025.12"

@@ -20,16 +20,7 @@ if TYPE_CHECKING:
 # ---- what values are: each reader takes a text as in the environment, or a Python value, and gives None for
 # what is none of its kind
 
-_WORDS = {
-    "1": True,
-    "true": True,
-    "yes": True,
-    "on": True,
-    "0": False,
-    "false": False,
-    "no": False,
-    "off": False,
-}
+_WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
@@ -149,9 +140,9 @@ class Setting(NamedTuple):
 
     name: str
     kind: Kind
-    default: Any
-    code: bool
     doc: str
+    default: Any = None
+    code: bool = False
 
     def parse(self, value: Any) -> Any:
         """The value of a text as in the environment, or of a Python value; an empty text is the default.
@@ -167,95 +158,65 @@ class Setting(NamedTuple):
 SETTINGS = {
     row.name: row
     for row in (
-        Setting("PYARRAY_DEVICE", DEVICE, "cpu", False, "device of new arrays when none is named"),
-        Setting("PYARRAY_DEBUG", FLAG, False, True, "bounds checks in every kernel"),
+        Setting("PYARRAY_DEVICE", DEVICE, "device of new arrays when none is named", "cpu"),
+        Setting("PYARRAY_DEBUG", FLAG, "bounds checks in every kernel", False, code=True),
+        Setting("PYARRAY_NUM_THREADS", POSITIVE, "threads of the CPU device; unset: the cores this process may use"),
         Setting(
-            "PYARRAY_NUM_THREADS",
-            POSITIVE,
-            None,
-            False,
-            "threads of the CPU device; unset: the cores this process may use",
-        ),
-        Setting(
-            "PYARRAY_POOL_LIMIT",
-            BYTES,
-            None,
-            False,
-            "bytes of freed memory kept for reuse; unset: half of the physical memory",
+            "PYARRAY_POOL_LIMIT", BYTES, "bytes of freed memory kept for reuse; unset: half of the physical memory"
         ),
         Setting(
             "PYARRAY_CC",
             COMMAND,
-            None,
-            True,
             "C compiler for CPU kernels; unset: cc, gcc, clang, then the ziglang wheel",
+            code=True,
         ),
-        Setting("PYARRAY_CFLAGS", WORDS, "", True, "further flags for the C compiler, after pyarray's own"),
-        Setting(
-            "PYARRAY_FAILED_DIR",
-            PATH,
-            None,
-            False,
-            "where texts are kept that the C compiler refused; unset: nowhere",
-        ),
+        Setting("PYARRAY_CFLAGS", WORDS, "further flags for the C compiler, after pyarray's own", "", code=True),
+        Setting("PYARRAY_FAILED_DIR", PATH, "where texts are kept that the C compiler refused; unset: nowhere"),
         Setting(
             "PYARRAY_LAUNCH_BLOCKING",
             FLAG,
-            False,
-            False,
             "wait for each launch on a GPU, so that an error names it; read when the device is first used",
+            False,
         ),
         Setting(
             "PYARRAY_STREAM_ORDER",
             FLAG,
-            True,
-            False,
             "work on a GPU waits for other streams that use its memory; read when the device is first used",
+            True,
         ),
-        Setting("PYARRAY_CACHE", FLAG, True, False, "keep compiled kernels on disk"),
-        Setting("PYARRAY_CACHE_DIR", PATH, None, False, "where; unset: the user's cache directory"),
+        Setting("PYARRAY_CACHE", FLAG, "keep compiled kernels on disk", True),
+        Setting("PYARRAY_CACHE_DIR", PATH, "where; unset: the user's cache directory"),
         Setting(
             "PYARRAY_WARMED",
             DIRECTORY,
-            None,
-            False,
             "kernels compiled with the package; unset: those in it; 0: none, and its build compiles none",
         ),
         Setting(
             "PYARRAY_CACHE_MAX_BYTES",
             BYTES,
-            512 << 20,
-            False,
             "most bytes of compiled kernels on disk; those used longest ago are deleted first",
+            512 << 20,
         ),
-        Setting(
-            "PYARRAY_RUN_ONLY",
-            FLAG,
-            False,
-            False,
-            "refuse to compile: a kernel that is not on disk is a RuntimeError",
-        ),
+        Setting("PYARRAY_RUN_ONLY", FLAG, "refuse to compile: a kernel that is not on disk is a RuntimeError", False),
         Setting(
             "PYARRAY_AUTOTUNE",
             TUNING,
-            "search",
-            False,
             "tuned kernels: search for what is not known, use (never search), force (search anew), off",
+            "search",
         ),
-        Setting("PYARRAY_AUTOTUNE_CONFIG_DIR", PATH, None, False, "where tuned choices are that were shipped"),
-        Setting("PYARRAY_AUTOTUNE_BUDGET", SECONDS, 30.0, False, "most seconds of one search"),
-        Setting("PYARRAY_AUTOTUNE_VERBOSE", FLAG, False, False, "say on stderr what a search does"),
+        Setting("PYARRAY_AUTOTUNE_CONFIG_DIR", PATH, "where tuned choices are that were shipped"),
+        Setting("PYARRAY_AUTOTUNE_BUDGET", SECONDS, "most seconds of one search", 30.0),
+        Setting("PYARRAY_AUTOTUNE_VERBOSE", FLAG, "say on stderr what a search does", False),
         Setting(
             "PYARRAY_DUMP_ARGS",
             LEVEL,
-            0,
-            False,
             "arguments of launches on disk: 0 none, 1 marked arrays, 2 all, 3 metadata; read at import",
+            0,
         ),
-        Setting("PYARRAY_DUMP_DIR", PATH, None, False, "where; there is no default"),
-        Setting("PYARRAY_DUMP_MAX_BYTES", BYTES, None, False, "most bytes of elements; unset: all"),
-        Setting("PYARRAY_DUMP_EVERY", POSITIVE, 1, False, "dump each k-th launch"),
-        Setting("PYARRAY_DUMP_STOP_AT_NAN", FLAG, False, False, "end the dump after the launch with a NaN"),
+        Setting("PYARRAY_DUMP_DIR", PATH, "where; there is no default"),
+        Setting("PYARRAY_DUMP_MAX_BYTES", BYTES, "most bytes of elements; unset: all"),
+        Setting("PYARRAY_DUMP_EVERY", POSITIVE, "dump each k-th launch", 1),
+        Setting("PYARRAY_DUMP_STOP_AT_NAN", FLAG, "end the dump after the launch with a NaN", False),
     )
 }
 

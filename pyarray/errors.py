@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+__all__ = ["AutotuneError", "BoundsError", "CompileError", "DeviceError", "OutOfMemoryError"]
+
 
 class Frame(NamedTuple):
     """One line of a kernel's call stack: `function`, full `path` and `line` of the user's source."""

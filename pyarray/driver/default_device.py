@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from .. import config
 from .base import Device, get_device, scoped_default
 
+__all__ = ["default_device", "get_default_device", "set_default_device"]
+
 
 def get_default_device() -> Device:
     """The device of new arrays for which none is named: the innermost `default_device` of this thread, else

@@ -8,6 +8,8 @@ from typing import Any
 
 from .base import Device, get_device
 
+__all__ = ["Event", "Stream", "current_stream", "synchronize"]
+
 _entered = threading.local()
 
 

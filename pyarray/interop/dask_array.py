@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import dask.array as da
 import numpy as np
 from dask import config
 from dask.array import dispatch
-from dask.array.backends import ArrayBackendEntrypoint, percentile
+from dask.array.backends import ArrayBackendEntrypoint, array_creation_dispatch, percentile
 from dask.array.chunk_types import register_chunk_type
 from dask.utils import Dispatch
 
@@ -25,24 +26,6 @@ from ..array import ndarray
 from ..array_convert import asarray, asnumpy
 
 to_pyarray = Dispatch("to_pyarray")
-
-
-def register(backends: Any) -> None:
-    """Registers `ndarray` as a type of chunks, with pyarray's functions for what dask calls on them. `backends`
-    is `dask.array.backends`."""
-    register_chunk_type(ndarray)
-    dispatch.concatenate_lookup.register(ndarray, concat)
-    dispatch.take_lookup.register(ndarray, take)
-    dispatch.tensordot_lookup.register(ndarray, tensordot)
-    dispatch.einsum_lookup.register(ndarray, einsum)
-    dispatch.empty_lookup.register(ndarray, empty)
-    dispatch.percentile_lookup.register(ndarray, percentile)
-    dispatch.numel_lookup.register(ndarray, count)
-    dispatch.nannumel_lookup.register(ndarray, count_numbers)
-    dispatch.to_numpy_dispatch.register(ndarray, asnumpy)
-    to_pyarray.register(np.ndarray, asarray)
-    # by its entry point where the package is installed; from a checkout, too
-    backends.array_creation_dispatch.register_backend("pyarray", Backend())
 
 
 def count(x: ndarray, axis: Any = None, keepdims: bool = False, dtype: Any = np.float64) -> ndarray:
@@ -83,35 +66,29 @@ class Backend(ArrayBackendEntrypoint):
         """The state behind `dask.array.random.default_rng`."""
         return random.Philox4x3210
 
-    @staticmethod
-    def ones(*args: Any, **options: Any) -> Any:
-        """`dask.array.ones`."""
-        return _create("ones", "meta", args, options)
 
-    @staticmethod
-    def zeros(*args: Any, **options: Any) -> Any:
-        """`dask.array.zeros`."""
-        return _create("zeros", "meta", args, options)
-
-    @staticmethod
-    def empty(*args: Any, **options: Any) -> Any:
-        """`dask.array.empty`."""
-        return _create("empty", "meta", args, options)
-
-    @staticmethod
-    def full(*args: Any, **options: Any) -> Any:
-        """`dask.array.full`."""
-        return _create("full", "meta", args, options)
-
-    @staticmethod
-    def arange(*args: Any, **options: Any) -> Any:
-        """`dask.array.arange`."""
-        return _create("arange", "like", args, options)
-
-
-def _create(name: str, like: str, args: Any, options: dict[str, Any]) -> Any:
-    """dask's own function, to which the keyword `like` names the type of the chunks."""
+def _create(name: str, like: str, *args: Any, **options: Any) -> Any:
+    """dask's own function of that name, to which the keyword `like` names the type of the chunks."""
     if options.get(like) is None:
         options[like] = empty(())
     with config.set({"array.backend": "numpy"}):  # else it would call this again
         return getattr(da, name)(*args, **options)
+
+
+for _name, _like in {"ones": "meta", "zeros": "meta", "empty": "meta", "full": "meta", "arange": "like"}.items():
+    setattr(Backend, _name, staticmethod(partial(_create, _name, _like)))
+
+# With the import of this module, which dask's brings about, or which brings that about: then dask is whole first.
+register_chunk_type(ndarray)
+dispatch.concatenate_lookup.register(ndarray, concat)
+dispatch.take_lookup.register(ndarray, take)
+dispatch.tensordot_lookup.register(ndarray, tensordot)
+dispatch.einsum_lookup.register(ndarray, einsum)
+dispatch.empty_lookup.register(ndarray, empty)
+dispatch.percentile_lookup.register(ndarray, percentile)
+dispatch.numel_lookup.register(ndarray, count)
+dispatch.nannumel_lookup.register(ndarray, count_numbers)
+dispatch.to_numpy_dispatch.register(ndarray, asnumpy)
+to_pyarray.register(np.ndarray, asarray)
+# by its entry point where the package is installed; from a checkout, too
+array_creation_dispatch.register_backend("pyarray", Backend())

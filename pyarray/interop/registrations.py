@@ -1,4 +1,5 @@
-"""Registers plug-ins of other libraries: each is imported and called once its library's module is."""
+"""Registers plug-ins of other libraries: each is imported, and its function is called, once its library's module is
+imported."""
 
 from __future__ import annotations
 
@@ -11,16 +12,18 @@ from .import_hooks import when_imported
 _ROWS = (
     ("torch._dynamo.trace_rules", "torch_compile", "skip_tracing"),
     ("dask.sizeof", "dask_sizeof", "register"),
-    ("dask.array.backends", "dask_array", "register"),
+    ("dask.array.backends", "dask_array", None),  # its import is all: it imports dask, too
     ("distributed.protocol", "dask_distributed", "register"),
 )
 
 
 def install() -> None:
     """Let the other libraries know of pyarray: those that are imported now, the others when they are."""
-    for registry, type_path, function in _ROWS:
-        when_imported(registry, partial(_call, type_path, function))
+    for registry, plug_in, function in _ROWS:
+        when_imported(registry, partial(_call, plug_in, function))
 
 
-def _call(function_path: str, function: str, module: ModuleType) -> None:
-    getattr(importlib.import_module(f"{__package__}.{function_path}"), function)(module)
+def _call(plug_in: str, function: str | None, module: ModuleType) -> None:
+    found = importlib.import_module(f"{__package__}.{plug_in}")
+    if function is not None:
+        getattr(found, function)(module)

@@ -13,6 +13,11 @@ import numpy as np
 
 from .builtins import ATOMICS, FUNCTIONS
 
+__all__ = [
+    "atomic_add", "atomic_and", "atomic_cas", "atomic_exchange", "atomic_max", "atomic_min", "atomic_or", "atomic_sub",
+    "atomic_xor", "ndrange", "unordered",
+]  # fmt: skip
+
 _Host = TypeVar("_Host", bound=Callable[..., Any])
 
 

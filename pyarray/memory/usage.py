@@ -5,6 +5,8 @@ from __future__ import annotations
 from ..driver.base import Device, get_device
 from .pool import Pool, get_pool
 
+__all__ = ["MemoryPool", "get_default_memory_pool"]
+
 
 class MemoryPool:
     """The memory of one device: what arrays use, and freed blocks that are kept for the next ones."""

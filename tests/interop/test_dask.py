@@ -301,17 +301,19 @@ def test_size_in_bytes(device):
     assert sizeof(pa.broadcast_to(a[0], (10_000, 100))) == 400
 
 
-@pytest.mark.parametrize("first", ["pyarray", "dask.array"])
+@pytest.mark.parametrize("first", ["pyarray", "dask.array", "pyarray.interop.dask_array"])
 def test_imported_in_either_order(first):
-    second = {"pyarray": "dask.array", "dask.array": "pyarray"}[first]
+    second = "pyarray" if first == "dask.array" else "dask.array"
     code = f"""
 import sys, {first}
 assert {first!r} != "pyarray" or not [name for name in sys.modules if name.startswith("dask")]
-import {second}, pyarray as pa, dask.array as da
+import {second}, pyarray as pa, dask, dask.array as da
 from dask.array.chunk_types import is_valid_chunk_type
 from dask.sizeof import sizeof
 assert is_valid_chunk_type(pa.ndarray) and sizeof(pa.zeros(10**6)) == 8 * 10**6
 assert not any(getattr(finder, "name", "").startswith("dask") for finder in sys.meta_path)
+with dask.config.set({{"array.backend": "pyarray"}}):
+    assert isinstance(da.ones(4, chunks=2).compute(), pa.ndarray)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
