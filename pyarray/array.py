@@ -20,11 +20,11 @@ from pyarray.array_hooks import numpy_functions, operation, operations
 from pyarray.driver.base import get_device
 from pyarray.dtypes import DType, asdtype, float64
 from pyarray.memory.buffer import Buffer
+from pyarray.typing import ArrayLike, DeviceLike, DTypeLike, ShapeLike
 
 if TYPE_CHECKING:
     from pyarray.array_operators import Operators
     from pyarray.buffer_view import BufferView
-    from pyarray.typing import ArrayLike, DeviceLike, DTypeLike, ShapeLike
 else:
     Operators = object  # they are installed by `api`
 

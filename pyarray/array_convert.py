@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from pyarray.driver.base import get_device
 from pyarray.dtypes import DType, asdtype
 from pyarray.memory.buffer import Buffer
 from pyarray.memory.host_access import host_access
-
-if TYPE_CHECKING:
-    from pyarray.typing import ArrayLike, DeviceLike, DTypeLike
+from pyarray.typing import ArrayLike, DeviceLike, DTypeLike
 
 
 def array(obj: ArrayLike, dtype: DTypeLike = None, copy: bool | None = True, device: DeviceLike = None) -> ndarray:

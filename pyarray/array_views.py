@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyarray import shapes
 from pyarray.dtypes import asdtype
+from pyarray.typing import AxisLike, DTypeLike, ShapeLike
 
 if TYPE_CHECKING:
     from pyarray.array import ndarray
-    from pyarray.typing import AxisLike, DTypeLike, ShapeLike
 
 
 def reversed_axes(a: ndarray) -> ndarray:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,9 +23,7 @@ from pyarray.driver.base import Device, get_device
 from pyarray.memory.buffer import Buffer
 from pyarray.memory.host_access import host_access
 from pyarray.tensors import check_values, counter, gpu_stream, is_recorded, is_tensor, plain_export, refused
-
-if TYPE_CHECKING:
-    from pyarray.typing import DeviceLike, SupportsDLPack
+from pyarray.typing import DeviceLike, SupportsDLPack
 
 VERSION = (1, 1)
 READ_ONLY, IS_COPIED = 1, 2

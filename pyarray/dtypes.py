@@ -236,6 +236,16 @@ def result_type(*operands: Any) -> DType:
     return functools.reduce(promote_scalar, scalars, functools.reduce(promote, strong))
 
 
+def real_of(dtype: DType) -> DType:
+    """The type of a complex type's components; a real type itself."""
+    return {complex64: float32, complex128: float64}.get(dtype, dtype)
+
+
+def complex_of(dtype: DType) -> DType:
+    """The complex type whose components are of this type; a complex type itself."""
+    return promote(dtype, complex64)
+
+
 def of_kinds(kinds: Iterable[str]) -> tuple[DType, ...]:
     """All types whose kind letter is in `kinds`, in row order."""
     codes = frozenset(kinds)

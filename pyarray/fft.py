@@ -17,19 +17,17 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import shapes as _shapes
-from .api.libraries.dispatch import complex_of, library, promoted_for_library, real_of
+from .api.libraries.dispatch import library, promoted_for_library
 from .api.standard.creation import arange
 from .api.standard.elementwise import multiply
 from .api.standard.manipulation import concat, roll
 from .array import ndarray
 from .array_convert import asarray
-from .dtypes import DType, asdtype, float64
-
-if TYPE_CHECKING:
-    from .typing import ArrayLike, AxisLike, DeviceLike, DTypeLike, ShapeLike
+from .dtypes import DType, asdtype, complex_of, float64, real_of
+from .typing import ArrayLike, AxisLike, DeviceLike, DTypeLike, ShapeLike
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft",

@@ -11,8 +11,6 @@ what says whether a matrix is singular is read then, for which the host waits.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .api.numpy import products
 from .api.numpy.decompositions import *  # noqa: F403
 from .api.numpy.decompositions import __all__ as _decompositions
@@ -27,9 +25,7 @@ from .api.numpy.products import cross as cross
 from .api.standard.linear_algebra import matmul as matmul
 from .api.standard.linear_algebra import matrix_transpose as matrix_transpose
 from .array import ndarray
-
-if TYPE_CHECKING:
-    from .typing import ArrayLike, DTypeLike
+from .typing import ArrayLike, DTypeLike
 
 __all__ = [
     *_decompositions, *_norms, "cross", "diagonal", "matmul", "matrix_transpose", "multi_dot", "outer",

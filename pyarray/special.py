@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .api.core.fast_path import UfuncFunction, make_function
 from .api.core.ufunc import PYTHON, as_array_like
@@ -25,9 +25,7 @@ from .jit.functions import func
 from .jit.replay import replayable
 from .kernels.random.rng_math import tail_quantile
 from .lang.markers import kernel_math as k
-
-if TYPE_CHECKING:
-    from .typing import ArrayLike, AxisLike
+from .typing import ArrayLike, AxisLike
 
 __all__ = [
     "digamma", "entr", "erf", "erfc", "erfcinv", "erfinv", "expit", "gamma", "gammaln", "i0", "kl_div",

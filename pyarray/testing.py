@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,7 @@ from .api.core import missing_names
 from .array import ndarray
 from .array_convert import asnumpy
 from .dtypes import bfloat16
-
-if TYPE_CHECKING:
-    from .typing import ArrayLike
+from .typing import ArrayLike
 
 __all__ = [
     "assert_allclose",

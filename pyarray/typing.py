@@ -1,7 +1,5 @@
 """Types of public parameters: what is taken for an array, a dtype, a shape, axes, a device.
 
-Only type checkers import this module with the package; annotations name it in text.
-
 >>> from pyarray.typing import ArrayLike, ShapeLike
 >>> def grid(values: ArrayLike, shape: ShapeLike) -> None: ...
 """

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import shapes
 from ..array import ndarray
 from ..array_convert import asarray
-
-if TYPE_CHECKING:
-    from ..typing import ArrayLike, AxisLike, ShapeLike
+from ..typing import ArrayLike, AxisLike, ShapeLike
 
 __all__ = ["as_strided", "sliding_window_view"]
 

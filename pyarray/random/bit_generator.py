@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..fusion.trace_restrictions import refuse_while_tracing
 from ..kernels.random import rng
 from ..locks import new_lock
-
-if TYPE_CHECKING:
-    pass
 
 _WORD = 1 << 32
 

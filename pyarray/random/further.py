@@ -4,7 +4,7 @@ errors are as there."""
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +15,8 @@ from ..array_convert import asarray, asnumpy
 from ..driver.base import get_device
 from ..dtypes import float64, int64
 from ..kernels.random import distributions
+from ..typing import ArrayLike, DeviceLike, ShapeLike
 from .operands import is_number, parameters
-
-if TYPE_CHECKING:
-    from ..typing import ArrayLike, DeviceLike, ShapeLike
 
 
 def _drawn(self: Any, name: str, size: Any, device: Any, **given: Any) -> ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ..dtypes import DType, asdtype, float32, float64, int64, uint64
 from ..kernels.random import rng, variates
 from ..kernels.random.distributions import VARIATES
 from ..kernels.random.gamma_variates import fill_beta, fill_gamma
+from ..typing import ArrayLike, DeviceLike, DTypeLike, ShapeLike
 from . import further
 from .bit_generator import Philox4x3210
 from .operands import (
@@ -38,9 +39,6 @@ from .operands import (
     target,
 )
 from .without_replacement import MIN_RATIO, first_few
-
-if TYPE_CHECKING:
-    from ..typing import ArrayLike, DeviceLike, DTypeLike, ShapeLike
 
 _FILLS: dict[str, Callable[..., None]] = {"gamma": fill_gamma, "beta": fill_beta}
 

@@ -4,16 +4,14 @@ with `default_rng`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..array import ndarray
 from ..dtypes import int64
 from ..locks import new_lock
+from ..typing import ArrayLike, DTypeLike, ShapeLike
 from .bit_generator import Philox4x3210
 from .generator import Generator
-
-if TYPE_CHECKING:
-    from ..typing import ArrayLike, DTypeLike, ShapeLike
 
 _INT64_MAX = (1 << 63) - 1
 

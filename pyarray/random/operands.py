@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,10 +19,8 @@ from ..driver.base import get_device
 from ..dtypes import DType, bool_, float64, int64, uint64
 from ..kernels.random import variates
 from ..kernels.workspace import unchecked_empty
+from ..typing import ArrayLike, DeviceLike
 from .bit_generator import Philox4x3210
-
-if TYPE_CHECKING:
-    from ..typing import ArrayLike, DeviceLike
 
 _LARGEST = 2.0**53  # counts that float64 tells apart
 _RANGES = {  # how the name of a parameter ends: lowest, highest, whether the lowest is left out

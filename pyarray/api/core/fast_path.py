@@ -16,7 +16,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from ... import shapes
 from ...array import STRIDED, empty, ndarray, unchecked_array
@@ -27,10 +27,8 @@ from ...kernels.elementwise.elementwise import bound_map_launch, map_kernel
 from ...keywords import checked, refuse
 from ...lang.builtins import FUNCTIONS
 from ...memory.buffer import Buffer
+from ...typing import ArrayLike
 from .ufunc import POWERS, PYTHON, STRIDES, Ufunc, call, is_operand_type, result_like
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike
 
 LAYOUTS = 4096  # of one function; then its table starts anew
 

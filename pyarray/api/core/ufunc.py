@@ -17,7 +17,7 @@ from ...array import STRIDED, empty, ndarray, type_key, unchecked_array
 from ...array_convert import asarray
 from ...array_hooks import ScalarTracer, Tracer, is_foreign, on_several_devices
 from ...array_views import repetition
-from ...dtypes import DType, bool_, float32, float64
+from ...dtypes import DType, bool_, float64, real_of
 from ...jit.functions import Func, func
 from ...kernels.elementwise.elementwise import MapOp, launch_map
 from ...lang.markers import kernel_math as language
@@ -63,9 +63,7 @@ class Ufunc:
         """Element type of the result for operands of type `domain`."""
         if self.result == "bool" or domain is None:
             return bool_
-        if self.result == "real" and domain.kind == "c":
-            return float32 if domain.itemsize == 8 else float64
-        return domain
+        return real_of(domain) if self.result == "real" else domain
 
 
 def _type_of(x: Any) -> Any:

@@ -3,7 +3,9 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from . import vendor as vendor
+    from . import bindings as bindings
+    from . import linalg as linalg
+    from . import transforms as transforms
 else:
     from ...lazy import submodules
 

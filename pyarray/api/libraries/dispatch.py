@@ -1,7 +1,7 @@
 """Dispatches to NumPy on CPUs and to the vendor's library on GPUs: decompositions and Fourier transforms.
 
 On the CPU they are NumPy's (LAPACK, pocketfft), on the arrays' own memory. On a GPU they are the vendor's
-(`vendor`), on the array's stream; nothing goes through the host.
+(docs/design/libraries.md), on the array's stream; nothing goes through the host.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from ...array import ndarray
 from ...array_convert import asarray, asnumpy
-from ...dtypes import DType, asdtype, float32, float64
+from ...dtypes import float32, float64
 from ...jit.external_call import call_library
 from ...jit.launch_state import unobserved
 from .. import libraries
@@ -36,16 +36,6 @@ def _promote(x: ndarray) -> ndarray:
     return x.astype(float32) if x.itemsize == 2 else x
 
 
-def real_of(dtype: DType) -> DType:
-    """The type of a complex type's components; a real type itself."""
-    return asdtype(np.empty(0, dtype.numpy).real.dtype)  # pyright: ignore[reportAttributeAccessIssue]
-
-
-def complex_of(dtype: DType) -> DType:
-    """The complex type whose components are of this type; a complex type itself."""
-    return asdtype(np.result_type(dtype.numpy, np.complex64))
-
-
 def _values(x: ndarray) -> np.ndarray[Any, Any]:
     """The elements for NumPy. On a device that computes nothing, all would be 0 and matrices singular, so unit
     matrices take their place."""
@@ -59,13 +49,14 @@ def library(part: str, name: str, *arrays: ndarray, **options: Any) -> Any:
     their device, or a tuple of them. Raises what NumPy raises, and `DeviceError` where the library is
     missing."""
     device = common_device(name, arrays)
-    foreign = device.kind in libraries.vendor.VENDORS
-    owner, version = libraries.vendor.package(device.kind) if foreign else ("numpy", np.__version__)
+    foreign = device.kind in libraries.bindings.VENDORS
+    owner, version = libraries.bindings.package(device.kind) if foreign else ("numpy", np.__version__)
 
     def compute() -> Any:
         if foreign:
             with unobserved():  # the library's own kernels, around the vendor's
-                found = libraries.vendor.compute(part, name, arrays, options)
+                vendor = libraries.linalg if part == "linalg" else libraries.transforms
+                found = vendor.compute(name, arrays, options)
         else:
             with np.errstate(all="ignore"):
                 found = getattr(getattr(np, part), name)(*map(_values, arrays), **options)

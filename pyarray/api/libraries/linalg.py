@@ -7,18 +7,18 @@ What LAPACK reports as an error is raised: `info` of all matrices is read, for w
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...array import empty, ndarray
 from ...array_convert import asnumpy
 from ...array_hooks import operation
-from ...dtypes import DType, asdtype, int32
+from ...dtypes import complex_of, int32, real_of
 from ..standard.creation import arange, eye, tril, triu, zeros
 from ..standard.elementwise import abs as magnitude
-from ..standard.elementwise import conj, isfinite, log, not_equal, reciprocal, sign
-from ..standard.linear_algebra import matmul
+from ..standard.elementwise import isfinite, log, not_equal, reciprocal, sign
+from ..standard.linear_algebra import adjoint, matmul
 from ..standard.manipulation import broadcast_to
 from ..standard.searching import where
 from ..standard.statistical import prod
@@ -26,14 +26,7 @@ from ..standard.statistical import sum as total
 from ..standard.utility import all as every
 from . import solver
 
-if TYPE_CHECKING:
-    pass
-
 LinAlgError = np.linalg.LinAlgError
-
-
-def _real(a: ndarray) -> DType:
-    return asdtype(np.empty(0, a._dtype.numpy).real.dtype)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _checked(info: ndarray, said: str) -> None:
@@ -44,10 +37,6 @@ def _checked(info: ndarray, said: str) -> None:
 def _packed(x: ndarray) -> ndarray:
     found: ndarray = operation("contiguous")(x)
     return found
-
-
-def _adjoint(x: ndarray) -> ndarray:
-    return conj(x.mT) if x._dtype.kind == "c" else x.mT
 
 
 def solve(a: ndarray, b: ndarray) -> ndarray:
@@ -77,7 +66,7 @@ def _factors(a: ndarray) -> tuple[ndarray, ndarray]:
     diagonal = factors.reshape((*a._shape[:-2], n * n))[..., :: n + 1]
     moved = not_equal(pivots, arange(1, n + 1, dtype=int32, device=a.device))
     odd = total(moved.astype(int32), axis=-1) % 2
-    return diagonal, (1 - 2 * odd).astype(_real(a))
+    return diagonal, (1 - 2 * odd).astype(real_of(a._dtype))
 
 
 def det(a: ndarray) -> ndarray:
@@ -114,7 +103,7 @@ def qr(a: ndarray, mode: str) -> tuple[ndarray, ndarray]:
 
 def eigh(a: ndarray, UPLO: str) -> tuple[ndarray, ndarray]:
     values, rows = _eigh(a, UPLO, True)
-    return values, _packed(_adjoint(rows))
+    return values, _packed(adjoint(rows))
 
 
 def eigvalsh(a: ndarray, UPLO: str) -> ndarray:
@@ -125,7 +114,7 @@ def _eigh(a: ndarray, UPLO: str, vectors: bool) -> tuple[ndarray, ndarray]:
     if UPLO.upper() not in ("L", "U"):
         raise ValueError(f"UPLO argument must be 'L' or 'U', got {UPLO!r}")
     rows = a.copy()
-    values, info = solver.eigh(rows, _real(a), UPLO.upper() == "L", vectors)
+    values, info = solver.eigh(rows, real_of(a._dtype), UPLO.upper() == "L", vectors)
     _checked(info, "Eigenvalues did not converge")
     return values, rows
 
@@ -142,8 +131,7 @@ def eigvals(a: ndarray) -> ndarray:
 def _eig(a: ndarray, vectors: bool) -> tuple[ndarray, ndarray]:
     if not bool(every(isfinite(a))):
         raise LinAlgError("Array must not contain infs or NaNs")
-    kind = asdtype(np.result_type(a._dtype.numpy, np.complex64))
-    values, rows, info = solver.eig(a.mT.astype(kind).copy(), vectors)
+    values, rows, info = solver.eig(a.mT.astype(complex_of(a._dtype)).copy(), vectors)
     _checked(info, "Eigenvalues did not converge")
     return values, rows
 
@@ -152,7 +140,7 @@ def svd(a: ndarray, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     m, n = a._shape[-2:]
     tall = m > n  # the libraries take matrices that are not wide: a's memory is that of its transpose
     work = a.mT.copy() if tall else a.copy()
-    u, values, vh, info = solver.svd(work, _real(a), full_matrices, compute_uv)
+    u, values, vh, info = solver.svd(work, real_of(a._dtype), full_matrices, compute_uv)
     _checked(info, "SVD did not converge")
     if not compute_uv:
         return values
@@ -170,7 +158,7 @@ def lstsq(a: ndarray, b: ndarray, rcond: Any) -> tuple[ndarray, ndarray, ndarray
     rank = total(counted.astype(int32))
     right = b[:, None] if b.ndim == 1 else b
     inverse = where(counted, reciprocal(values), 0.0)
-    found = matmul(_adjoint(vh), inverse[:, None] * matmul(_adjoint(u), right))
+    found = matmul(adjoint(vh), inverse[:, None] * matmul(adjoint(u), right))
     residuals = empty((0,), values._dtype, a.device)
     if int(rank) == n < m:
         residuals = total(magnitude(right - matmul(a, found)) ** 2, axis=0)
@@ -182,7 +170,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-def of_nothing(name: str, arrays: tuple[ndarray, ...], options: dict[str, Any]) -> Any:
-    """What NumPy gives for arrays of these shapes, the first of which has no elements."""
+def compute(name: str, arrays: tuple[ndarray, ...], options: dict[str, Any]) -> Any:
+    """As NumPy's function, whose results for a first array without elements follow from shapes alone."""
+    if arrays[0]._size:
+        return FUNCTIONS[name](*arrays, **options)
     host_arrays = [np.zeros(x._shape, x._dtype.numpy) for x in arrays]
     return getattr(np.linalg, name)(*host_arrays, **options)

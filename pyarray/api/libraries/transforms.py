@@ -10,23 +10,18 @@ import ctypes
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from ... import shapes
 from ...array import empty, ndarray
 from ...array_hooks import operation
 from ...driver.base import Device
-from ...dtypes import asdtype, uint8
+from ...dtypes import complex_of, real_of, uint8
 from ...locks import new_lock
 from ..standard.creation import zeros
 from ..standard.elementwise import conj, real
 from ..standard.manipulation import permute_dims
 from .bindings import call, constant, working
-
-if TYPE_CHECKING:
-    pass
 
 MAX_AXES = 3  # axes of one plan
 PLANS = 64  # kinds of transforms that are remembered
@@ -119,9 +114,8 @@ def _of_real(x: ndarray, axes: Sequence[int]) -> ndarray:
     """The transform of real numbers, of which the last of `axes` has one half."""
     some = axes[-MAX_AXES:]
     packed, back = _last(x, some)
-    kind = asdtype(np.result_type(x._dtype.numpy, np.complex64))
     half = packed._shape[-1] // 2 + 1
-    out = empty((*packed._shape[:-1], half), kind, x.device)
+    out = empty((*packed._shape[:-1], half), complex_of(x._dtype), x.device)
     _run("r2c", packed, out, packed._shape[-len(some) :], FORWARD)
     return _complex(_moved(out, back), axes[:-MAX_AXES], FORWARD)
 
@@ -133,8 +127,7 @@ def _to_real(x: ndarray, axes: Sequence[int], points: int) -> ndarray:
     # numbers that are their own conjugates: NumPy doesn't look at what imaginary part is given
     for at in (0, points // 2) if points % 2 == 0 else (0,):
         packed[..., at] = real(packed[..., at])
-    kind = asdtype(np.empty(0, x._dtype.numpy).real.dtype)  # pyright: ignore[reportAttributeAccessIssue]
-    out = empty((*packed._shape[:-1], points), kind, x.device)
+    out = empty((*packed._shape[:-1], points), real_of(x._dtype), x.device)
     _run("c2r", packed, out, (points,), INVERSE)
     return _moved(out, back)
 
@@ -166,10 +159,10 @@ def transform(name: str, x: ndarray, axes: Sequence[int], sizes: Any, norm: str 
             raise ValueError(f"{name}(): invalid number of data points ({points[-1]}) along axis {axis}")
     if not axes:
         return x.copy()
-    kind = asdtype(np.result_type(x._dtype.numpy, np.complex64))
+    kind = complex_of(x._dtype)
     transform_sizes = [*points[:-1], points[-1] // 2 + 1] if to_real else points
     x = _resized(x, axes, transform_sizes)
-    result = _real_type(kind) if to_real else kind
+    result = real_of(kind) if to_real else kind
     if not x._size:
         shape = list(x._shape)
         shape[axes[-1]] = points[-1] // 2 + 1 if name.startswith("r") else points[-1]
@@ -189,30 +182,20 @@ def transform(name: str, x: ndarray, axes: Sequence[int], sizes: Any, norm: str 
     return found
 
 
-def _real_type(kind: Any) -> Any:
-    return asdtype(np.empty(0, kind.numpy).real.dtype)
-
-
 _SWAPPED = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
-def hfft(x: ndarray, axes: Sequence[int], sizes: Any, norm: str | None) -> ndarray:
-    return transform("irfft", conj(x), axes, sizes, _SWAPPED[norm])
-
-
-def ihfft(x: ndarray, axes: Sequence[int], sizes: Any, norm: str | None) -> ndarray:
-    return conj(transform("rfft", x, axes, sizes, _SWAPPED[norm]))
-
-
-def compute(name: str, x: ndarray, norm: str | None, **where: Any) -> ndarray:
-    """As NumPy's function: `n` and `axis`, or `s` and `axes`, which are given as numbers."""
-    if "axis" in where:
-        axes = shapes.normalize_axes(where["axis"], x.ndim)
-        sizes = [where["n"]]
+def compute(name: str, arrays: tuple[ndarray, ...], options: dict[str, Any]) -> ndarray:
+    """As NumPy's function of one array: `norm`, and `n` and `axis`, or `s` and `axes`, which are given as numbers."""
+    (x,), norm = arrays, options["norm"]
+    if "axis" in options:
+        axes, sizes = shapes.normalize_axes(options["axis"], x.ndim), [options["n"]]
     else:
-        axes, sizes = shapes.normalize_axes(where["axes"], x.ndim), where["s"]
+        axes, sizes = shapes.normalize_axes(options["axes"], x.ndim), options["s"]
         if sizes is not None and len(sizes) != len(axes):
             raise ValueError(f"{name}(): s has {len(sizes)} sizes, but there are {len(axes)} axes")
-    if name in ("hfft", "ihfft"):
-        return (hfft if name == "hfft" else ihfft)(x, axes, sizes, norm)
+    if name == "hfft":
+        return transform("irfft", conj(x), axes, sizes, _SWAPPED[norm])
+    if name == "ihfft":
+        return conj(transform("rfft", x, axes, sizes, _SWAPPED[norm]))
     return transform(name, x, axes, sizes, norm)

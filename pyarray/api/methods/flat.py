@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import shapes
 from ...array import empty, ndarray, type_key, unchecked_array
@@ -13,11 +13,9 @@ from ...array_convert import asarray, asnumpy
 from ...array_host import Exposed, as_array
 from ...memory.buffer import Buffer, EscapedBuffer
 from ...memory.host_access import host_access
+from ...typing import ArrayLike, ShapeLike
 from ..numpy.selection import put
 from ..standard.creation import arange
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike, ShapeLike
 
 __all__ = ["flat", "resize", "set_flat", "tofile"]
 

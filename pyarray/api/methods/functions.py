@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 from ...array import array_at, ndarray
-from ...dtypes import float32, float64
+from ...dtypes import real_of
 from ...keywords import install as install_checked
 from ...keywords import wrapped
 from ...memory.buffer import EscapedBuffer
 from ...memory.host_access import host_access
 from ..core import missing_names, registry
 from ..numpy import selection
-from ..standard import (
-    creation,
-    sorting,
-)
+from ..standard import creation, sorting
 from . import flat
 
 
 def _part(a: ndarray, which: int) -> ndarray:
     """Real (0) or imaginary (1) components of a complex array, as a view."""
-    kind = float32 if a.itemsize == 8 else float64
+    kind = real_of(a._dtype)
     return array_at(a._buffer, a._ptr + which * kind.itemsize, a.shape, a.strides, kind, a._writeable)
 
 
@@ -97,10 +93,8 @@ def install() -> None:
     """Give `ndarray` these methods."""
     for name, function in registry.methods.items():
         method = wrapped(function)
-        method.__name__, method.__doc__ = (
-            name,
-            f"`pyarray.{function.__name__}` of this array.\n\n{inspect.cleandoc(function.__doc__ or '')}",
-        )
+        method.__name__ = name
+        method.__doc__ = f"`pyarray.{function.__name__}` of this array.\n\n    {function.__doc__}"
         setattr(ndarray, name, method)
     for name, method in (
         ("sort", sorting.sort_in_place),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from ...array_views import overlaps
 from ...dtypes import ALL, DType, asdtype, bool_, int64
 from ...kernels.reduce.reduce import SUM, on_grid
 from ...lang.markers import ndrange
+from ...typing import ArrayLike, AxisLike, DTypeLike
 from ..core.fast_path import UFUNC_METHODS
 from ..core.ufunc import Ufunc, compute_out, operand, store_out
 from ..standard import scans, statistical, utility
@@ -28,9 +29,6 @@ from ..standard.creation import arange
 from ..standard.manipulation import broadcast_to, moveaxis
 from ..standard.sorting import argsort
 from ..standard.statistical import total_dtype
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike, AxisLike, DTypeLike
 
 _REDUCTIONS: dict[str, Any] = {
     "add": statistical.sum, "multiply": statistical.prod, "minimum": statistical.min,

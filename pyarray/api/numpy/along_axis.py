@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ... import shapes
 from ...array import empty, ndarray
 from ...array_convert import asarray, asnumpy
 from ...dtypes import asdtype, float64, result_type
+from ...typing import ArrayLike, AxisLike, DeviceLike
 from ..core.ufunc import common_device
 from ..standard.creation import ones
 from ..standard.elementwise import abs as absolute
@@ -20,9 +21,6 @@ from ..standard.elementwise import add, equal, greater, less, logical_and, remai
 from ..standard.manipulation import concat, expand_dims, moveaxis
 from ..standard.scans import cumsum, diff
 from ..standard.searching import nonzero, where
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike, AxisLike, DeviceLike
 
 __all__ = ["apply_along_axis", "apply_over_axes", "block", "mask_indices", "unwrap", "vectorize"]
 

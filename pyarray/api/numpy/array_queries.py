@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +13,8 @@ from ...array_convert import asarray, asnumpy
 from ...array_format import representation, text
 from ...array_views import overlaps
 from ...dtypes import asdtype, result_type
+from ...typing import ArrayLike, AxisLike, DeviceLike, DTypeLike
 from ..core.ufunc import ARRAYS
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike, AxisLike, DeviceLike, DTypeLike
 
 __all__ = [
     "array2string", "array_repr", "array_str", "asfortranarray", "common_type", "einsum_path",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import shapes
 from ...array import ndarray
@@ -14,13 +14,11 @@ from ...jit.functions import func
 from ...kernels.elementwise.elementwise import MapOp, contiguous
 from ...kernels.index.bit_packing import pack_bytes, unpack_bytes
 from ...lang.markers import kernel_math as k
+from ...typing import ArrayLike
 from ..core.ufunc import compute
 from ..standard.elementwise import not_equal
 from ..standard.manipulation import moveaxis
 from ..standard.statistical import as_operand
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike
 
 __all__ = ["bitwise_count", "packbits", "unpackbits"]
 

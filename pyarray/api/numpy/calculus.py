@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ...dtypes import bool_, complex128, float64, int64, result_type
 from ...jit.replay import replayable
 from ...kernels.index.interpolation import convolve as convolve_kernel
 from ...kernels.index.interpolation import interpolate
+from ...typing import ArrayLike, AxisLike
 from ..core.registry import FLOAT, precompiled
 from ..core.ufunc import as_array_like, as_operands
 from ..standard.elementwise import add, conj, divide, imag, multiply, real, remainder, subtract
@@ -21,9 +22,6 @@ from ..standard.manipulation import concat
 from ..standard.scans import diff
 from ..standard.sorting import argsort
 from ..standard.statistical import sum as sum_of
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike, AxisLike
 
 __all__ = ["convolve", "correlate", "gradient", "interp", "trapezoid"]
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ... import shapes
 from ...array import ndarray
 from ...array_convert import asarray
-from ...dtypes import bool_, complex64, float32, float64, result_type
+from ...dtypes import bool_, float64, result_type
 from ...jit.functions import func
 from ...jit.replay import replayable
 from ...kernels.elementwise.elementwise import MapOp
 from ...lang.markers import kernel_math as k
+from ...typing import ArrayLike
 from ..core.registry import FLOAT, precompiled
 from ..core.ufunc import as_operands, compute, device_of
 from ..standard import elementwise
@@ -22,9 +23,6 @@ from ..standard.creation import full
 from ..standard.data_types import finfo
 from ..standard.elementwise import equal
 from ..standard.utility import all as all_of
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike
 
 __all__ = [
     "allclose", "array_equal", "array_equiv", "isclose", "iscomplex", "iscomplexobj", "isreal", "isrealobj",
@@ -187,7 +185,6 @@ def real_if_close(x: ArrayLike, /, tol: float = 100) -> ndarray:
     a = asarray(x)
     if a._dtype.kind != "c":
         return a
-    part = float32 if a._dtype is complex64 else float64
-    limit = tol * float(np.finfo(part.numpy).eps) if tol > 1 else tol
+    limit = tol * float(np.finfo(a.dtype).eps) if tol > 1 else tol
     near = elementwise.less(elementwise.abs(elementwise.imag(a)), limit)
     return elementwise.real(a) if bool(all_of(near)) else a

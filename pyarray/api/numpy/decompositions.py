@@ -5,24 +5,22 @@ Bools and integers are computed as float64, float16 and bfloat16 as float32.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ... import shapes
 from ...array import ndarray
-from ...dtypes import bool_, result_type
-from ..libraries.dispatch import complex_of, library, promoted_for_library, real_of
+from ...dtypes import bool_, complex_of, real_of, result_type
+from ...typing import ArrayLike
+from ..libraries.dispatch import library, promoted_for_library
 from ..standard.creation import zeros
-from ..standard.elementwise import conj, greater, multiply, reciprocal
-from ..standard.linear_algebra import matmul
+from ..standard.elementwise import greater, multiply, reciprocal
+from ..standard.linear_algebra import adjoint, matmul
 from ..standard.manipulation import broadcast_to
 from ..standard.searching import where
 from ..standard.statistical import max as largest
 from ..standard.statistical import sum as total
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike
 
 __all__ = [
     "EigResult", "EighResult", "LinAlgError", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "det",
@@ -89,11 +87,7 @@ def cholesky(x: ArrayLike, /, *, upper: bool = False) -> ndarray:
     [[2.0, 0.0], [1.0, 2.0]]
     """
     a = matrices("cholesky", x, square=True)
-    return _adjoint(library("linalg", "cholesky", _adjoint(a))) if upper else library("linalg", "cholesky", a)
-
-
-def _adjoint(x: ndarray) -> ndarray:
-    return conj(x.mT) if x._dtype.kind == "c" else x.mT
+    return adjoint(library("linalg", "cholesky", adjoint(a))) if upper else library("linalg", "cholesky", a)
 
 
 def det(x: ArrayLike, /) -> ndarray:
@@ -259,7 +253,7 @@ def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> ndarray:
     a = matrices("pinv", x)
     u, s, vh = svd(a, full_matrices=False)
     inverse = where(_large(s, rtol, a._shape[-2:]), reciprocal(s), 0.0)
-    return matmul(multiply(_adjoint(vh), inverse[..., None, :]), _adjoint(u))
+    return matmul(multiply(adjoint(vh), inverse[..., None, :]), adjoint(u))
 
 
 def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> ndarray:

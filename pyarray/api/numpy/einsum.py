@@ -6,7 +6,7 @@ import itertools
 import math
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,14 +15,12 @@ from ...array import empty, ndarray
 from ...jit.replay import replayable
 from ...kernels.matmul.gemm import gemm
 from ...kernels.reduce.dot import dots, prefers_dots
+from ...typing import ArrayLike, DTypeLike
 from ..core.registry import FLOAT, precompiled
 from ..core.ufunc import as_operands, common_device, store_out
 from ..standard import statistical, utility
 from ..standard.elementwise import conj, multiply
 from ..standard.statistical import as_operand
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike, DTypeLike
 
 __all__ = ["einsum", "tensordot", "vecdot"]
 

@@ -7,7 +7,7 @@ NumPy has no bfloat16: its file says two bytes without a meaning (`<V2`), as the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,7 @@ from ...array import ndarray
 from ...array_convert import asarray, asnumpy
 from ...driver.base import get_device
 from ...dtypes import asdtype, bfloat16
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike, DeviceLike, DTypeLike, FileLike
+from ...typing import ArrayLike, DeviceLike, DTypeLike, FileLike
 
 __all__ = [
     "Archive", "fromfile", "fromstring", "genfromtxt", "load", "loadtxt", "save", "savetxt", "savez",

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...array import ndarray
 from ...array_convert import asarray
 from ...dtypes import DType, asdtype, float64, int32, int64
 from ...lang.markers import kernel_math as k
+from ...typing import ArrayLike
 from ..standard.data_types import finfo
 from ..standard.elementwise import clip, equal, logical_or, multiply, ufunc
 from ..standard.searching import where
 from ..standard.statistical import as_operand
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike
 
 __all__ = ["frexp", "ldexp", "modf", "spacing"]
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...array import ndarray
 from ...array_convert import asarray
 from ...dtypes import result_type
+from ...typing import DeviceLike
 from ..standard.creation import arange, linspace
 from ..standard.manipulation import broadcast_to, concat, stack
-
-if TYPE_CHECKING:
-    from ...typing import DeviceLike
 
 __all__ = ["bartlett", "blackman", "c_", "hamming", "hanning", "kaiser", "mgrid", "ogrid", "r_"]
 

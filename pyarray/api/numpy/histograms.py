@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ...array_host import need_data
 from ...dtypes import complex128, float64, int64
 from ...jit.replay import replayable
 from ...kernels.scan.histogram import count_into
+from ...typing import ArrayLike
 from ..core.registry import FLOAT, REAL, precompiled
 from ..core.ufunc import as_array_like, as_arrays
 from ..standard.elementwise import divide, subtract
@@ -25,9 +26,6 @@ from ..standard.statistical import as_operand
 from ..standard.statistical import max as largest
 from ..standard.statistical import min as smallest
 from ..standard.statistical import sum as total
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike
 
 __all__ = ["bincount", "digitize", "histogram", "histogram_bin_edges"]
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...array import ndarray
 from ...array_convert import asarray
 from ...dtypes import float64, int64
+from ...typing import ArrayLike
 from ..standard.creation import linspace
 from ..standard.elementwise import divide, equal, less
 from ..standard.manipulation import stack
@@ -20,9 +21,6 @@ from ..standard.statistical import min as min_of
 from ..standard.statistical import sum as sum_of
 from ..standard.utility import any as any_of
 from .histograms import bincount
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike
 
 __all__ = ["histogram2d", "histogramdd"]
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...array import ndarray
 from ...array_convert import asarray
+from ...typing import ArrayLike
 from ..core.ufunc import as_operands
 from ..standard.elementwise import conj
 from ..standard.linear_algebra import matmul
 from ..standard.manipulation import moveaxis
 from ..standard.statistical import as_operand
 from .decompositions import inv, solve
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike
 
 __all__ = ["matvec", "multi_dot", "tensorinv", "tensorsolve", "vecmat"]
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import shapes
 from ...array import ndarray
 from ...array_convert import asarray
-from ...dtypes import complex128, float64, result_type
+from ...dtypes import complex128, float64, real_of, result_type
 from ...jit.replay import replayable
 from ...kernels.reduce.reduce import SUM
 from ...kernels.reduce.variance import squared_deviations
+from ...typing import ArrayLike, AxisLike, DTypeLike
 from ..core.registry import FLOAT, method, precompiled
 from ..core.ufunc import as_array_like, compute
-from ..libraries.dispatch import real_of
 from ..standard.elementwise import UFUNCS, add, clip, conj, divide, imag, multiply, real, sqrt, subtract
 from ..standard.linear_algebra import matmul
 from ..standard.manipulation import broadcast_to, concat
@@ -23,9 +23,6 @@ from ..standard.statistical import max as largest
 from ..standard.statistical import min as smallest
 from ..standard.statistical import sum as total
 from ..standard.utility import any as any_of
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike, AxisLike, DTypeLike
 
 __all__ = ["average", "corrcoef", "cov", "ptp", "std", "var"]
 

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import shapes
 from ...array import empty, ndarray
-from ...dtypes import DType, asdtype, bool_, complex128, float64, int16, int32, int64
+from ...dtypes import DType, asdtype, bool_, complex128, float64, int16, int32, int64, real_of
 from ...jit.functions import func
 from ...jit.replay import replayable
 from ...kernels.elementwise.elementwise import MapOp, launch_map
 from ...kernels.reduce.reduce import MAX, MIN, PROD, SUM, ReduceOp
 from ...kernels.reduce.variance import squared_deviations
 from ...lang.markers import kernel_math as k
+from ...typing import ArrayLike, AxisLike, DTypeLike
 from ..core.registry import FLOAT, precompiled
 from ..core.ufunc import compute, compute_out
-from ..libraries.dispatch import real_of
 from ..standard import scans, searching, statistical
 from ..standard.elementwise import UFUNCS, divide, equal, isnan, subtract
 from ..standard.statistical import as_operand, reduction
 from ..standard.utility import any as any_of
 from .moments import std, var
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike, AxisLike, DTypeLike
 
 __all__ = [
     "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd",

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import shapes
 from ...array import ndarray
-from ...dtypes import float64
+from ...dtypes import float64, real_of
 from ...jit.functions import func
 from ...jit.replay import replayable
 from ...kernels.reduce.reduce import SUM, ReduceOp
 from ...lang.markers import kernel_math as k
+from ...typing import ArrayLike, AxisLike
 from ..core.ufunc import compute
-from ..libraries.dispatch import promoted_for_library, real_of
+from ..libraries.dispatch import promoted_for_library
 from ..standard.creation import eye, zeros
 from ..standard.elementwise import UFUNCS, divide, multiply, not_equal, pow
 from ..standard.elementwise import abs as magnitudes
@@ -25,9 +26,6 @@ from ..standard.statistical import min as smallest
 from ..standard.statistical import reduction
 from ..standard.statistical import sum as total
 from .decompositions import inv, matrices, svdvals
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike, AxisLike
 
 __all__ = ["cond", "matrix_norm", "matrix_power", "norm", "vector_norm"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +15,11 @@ from ...jit.replay import replayable
 from ...kernels.sort.quantile import element_indices, quantiles_of_sorted
 from ...kernels.sort.sort import can_select, select_rows
 from ...kernels.workspace import unchecked_empty
+from ...typing import ArrayLike, AxisLike
 from ..core.registry import FLOAT, precompiled
 from ..core.ufunc import store_out
 from ..standard.sorting import lines, sort
 from ..standard.statistical import as_operand
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike, AxisLike
 
 __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ...array_convert import asarray
 from ...array_hooks import operation
 from ...dtypes import complex128, float64, int64
 from ...jit.replay import replayable
+from ...typing import ArrayLike
 from ..core.registry import FLOAT, precompiled
 from ..standard import elementwise
 from ..standard.creation import arange
@@ -22,9 +23,6 @@ from ..standard.statistical import max as maximum_of
 from ..standard.statistical import mean
 from ..standard.statistical import min as minimum_of
 from .order_statistics import median
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike
 
 __all__ = ["pad"]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...array import ndarray
 from ...array_convert import asarray, asnumpy
 from ...dtypes import float64, result_type
+from ...typing import ArrayLike
 from ..standard.creation import arange, ones, zeros
 from ..standard.elementwise import add, divide, multiply, sqrt, square
 from ..standard.manipulation import concat
@@ -18,9 +19,6 @@ from .calculus import convolve
 from .decompositions import inv, lstsq
 from .products import outer
 from .sequences import vander
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike
 
 __all__ = [
     "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval", "roots",

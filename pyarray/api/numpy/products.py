@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING
 
 from ... import shapes
 from ...array import ndarray
 from ...array_convert import asarray
 from ...jit.replay import replayable
+from ...typing import ArrayLike, DTypeLike
 from ..core.registry import FLOAT, REAL, method, precompiled
 from ..core.ufunc import as_operands
 from ..standard.creation import diagonal as diagonal_view
@@ -18,9 +18,6 @@ from ..standard.manipulation import concat, moveaxis
 from ..standard.statistical import as_operand
 from ..standard.statistical import sum as total
 from .einsum import tensordot, vecdot
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike, DTypeLike
 
 # without `trace`, which in pyarray itself is also what kernels did: debug/trace.py
 __all__ = ["cross", "diagonal", "dot", "inner", "kron", "outer", "vdot"]

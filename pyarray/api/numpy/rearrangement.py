@@ -6,7 +6,7 @@ import itertools
 import math
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,14 +15,12 @@ from ...array import empty, ndarray
 from ...array_convert import asarray, asnumpy
 from ...array_hooks import operation
 from ...jit.replay import replayable
+from ...typing import ArrayLike, ShapeLike
 from ..core.registry import FLOAT, precompiled
 from ..core.ufunc import PYTHON, as_array_like
 from ..standard.indexing import take
 from ..standard.manipulation import concat, flip, moveaxis, swapaxes
 from ..standard.searching import nonzero
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike, ShapeLike
 
 __all__ = [
     "append", "array_split", "atleast_1d", "atleast_2d", "atleast_3d", "column_stack", "delete", "dsplit",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import shapes
 from ...array import empty, ndarray
@@ -12,6 +12,7 @@ from ...array_hooks import operation
 from ...dtypes import bool_, int64, result_type
 from ...jit.replay import replayable
 from ...kernels.index import gather
+from ...typing import ArrayLike
 from ..core.registry import method
 from ..core.ufunc import as_arrays, as_operands, device_of
 from ..standard.creation import arange
@@ -20,9 +21,6 @@ from ..standard.indexing import take, within
 from ..standard.manipulation import stack
 from ..standard.searching import nonzero, where
 from ..standard.searching import where as chosen
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike
 
 __all__ = [
     "argwhere", "choose", "compress", "copyto", "extract", "fill_diagonal", "flatnonzero", "piecewise",

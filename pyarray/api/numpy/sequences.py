@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,14 +14,12 @@ from ... import shapes
 from ...array import empty, ndarray
 from ...array_convert import asarray
 from ...dtypes import asdtype, complex128, float64, int64, uint64
+from ...typing import ArrayLike, DeviceLike, DTypeLike, ShapeLike
 from ..core.ufunc import as_array_like
 from ..standard.creation import arange, diag, linspace
 from ..standard.elementwise import less_equal, multiply, pow
 from ..standard.scans import cumulative_prod
 from ..standard.searching import nonzero
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike, DeviceLike, DTypeLike, ShapeLike
 
 __all__ = [
     "asanyarray",

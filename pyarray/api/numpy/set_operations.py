@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...array import ndarray
 from ...array_convert import asarray
 from ...array_hooks import operation
 from ...dtypes import result_type
+from ...typing import ArrayLike
 from ..core.ufunc import device_of
 from ..standard.creation import full
 from ..standard.elementwise import equal, logical_and, not_equal
@@ -15,9 +16,6 @@ from ..standard.manipulation import concat
 from ..standard.searching import nonzero
 from ..standard.sets import isin, unique
 from ..standard.sorting import argsort, sort
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike
 
 __all__ = ["ediff1d", "in1d", "intersect1d", "setdiff1d", "setxor1d", "union1d"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...array import ndarray
 from ...array_convert import asarray
@@ -12,13 +12,11 @@ from ...dtypes import complex128, float32, float64, result_type
 from ...jit.functions import func
 from ...jit.replay import replayable
 from ...lang.markers import kernel_math as k
+from ...typing import ArrayLike
 from ..core.registry import method
 from ..core.ufunc import as_operands
 from ..standard import elementwise
 from ..standard.elementwise import INT, REAL, divide, floor_divide, multiply, pow, remainder, trunc, ufunc
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike
 
 __all__ = [
     "angle", "around", "deg2rad", "degrees", "divmod", "fabs", "fix", "float_power", "fmax", "fmin", "gcd",

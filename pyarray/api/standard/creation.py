@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -20,10 +20,8 @@ from ...dtypes import DEFAULT, PYTHON_KIND, DType, asdtype, complex128, float64,
 from ...jit.replay import replayable
 from ...kernels.elementwise import creation
 from ...memory.host_access import host_access
+from ...typing import ArrayLike, DeviceLike, DTypeLike, ShapeLike
 from ..core.ufunc import as_array_like
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike, DeviceLike, DTypeLike, ShapeLike
 
 __all__ = [
     "arange",

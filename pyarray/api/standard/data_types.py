@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -14,10 +14,8 @@ from ...array_convert import asarray, to_device
 from ...driver.base import get_device
 from ...dtypes import asdtype, bfloat16, dtype_of
 from ...jit.replay import replayable
+from ...typing import ArrayLike, DeviceLike, DTypeLike
 from ..core.registry import REAL, precompiled
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike, DeviceLike, DTypeLike
 
 __all__ = ["astype", "can_cast", "dtype", "finfo", "iinfo", "isdtype", "result_type"]
 
@@ -99,7 +97,7 @@ def finfo(type: ArrayLike | DTypeLike, /) -> FloatInfo:
     kind = dtype_of(type)
     if kind.kind not in "fc":
         raise ValueError(f"finfo() takes a floating dtype, got {kind}; use iinfo for integers")
-    part = {"complex64": rows.float32, "complex128": rows.float64}.get(kind.name, kind)
+    part = rows.real_of(kind)
     info: Any = ml_dtypes.finfo(part.numpy) if part is bfloat16 else np.finfo(part.numpy)
     eps, high, low, normal = map(float, (info.eps, info.max, info.min, info.smallest_normal))
     return FloatInfo(int(info.bits), eps, high, low, normal, part.numpy)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,12 +20,10 @@ from ...jit.replay import replayable
 from ...kernels.elementwise.elementwise import MapOp
 from ...kernels.elementwise.invariant_division import FLOOR_BY_NUMBER, MOD_BY_NUMBER
 from ...lang.markers import kernel_math as k
+from ...typing import ArrayLike
 from ..core.fast_path import UfuncFunction, make_function
 from ..core.registry import method
 from ..core.ufunc import POWERS, Power, Ufunc, as_operands, can_hold, compute
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike
 
 # All ufuncs by name: no decisions.
 UFUNCS: dict[str, Ufunc] = {}

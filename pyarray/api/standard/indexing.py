@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import shapes
 from ...array import ndarray
 from ...dtypes import int64
 from ...jit.replay import replayable
 from ...kernels.index import gather
+from ...typing import ArrayLike
 from ..core.registry import ALL, method, precompiled
 from ..core.ufunc import as_array_like, store_out
 from .elementwise import clip, remainder
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike
 
 __all__ = ["take", "take_along_axis"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,10 +10,8 @@ from ...array import MAX_NDIM
 from ...driver import base
 from ...driver.base import Device, get_device
 from ...dtypes import ALL, DEFAULT, bfloat16, float16
+from ...typing import DeviceLike
 from .data_types import isdtype
-
-if TYPE_CHECKING:
-    from ...typing import DeviceLike
 
 __all__ = ["__array_namespace_info__"]
 

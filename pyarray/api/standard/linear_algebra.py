@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import dtypes, shapes
 from ...array import ndarray, type_key, unchecked_array
@@ -12,11 +12,10 @@ from ...jit.replay import replayable
 from ...kernels.matmul.gemm import gemm, gemm_2d_launcher
 from ...kernels.reduce.dot import is_narrow, narrow_matvec
 from ...memory.buffer import Buffer
+from ...typing import ArrayLike
 from ..core.ufunc import STRIDES, as_operands, common_device, compute_out
+from .elementwise import conj
 from .statistical import as_operand
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike
 
 __all__ = ["matmul", "matrix_transpose"]
 
@@ -116,6 +115,11 @@ def _matmul(x1: Any, x2: Any, out: ndarray | None) -> ndarray:
     if target is not result:
         result[...] = target
     return result
+
+
+def adjoint(x: ndarray) -> ndarray:
+    """The conjugated transposes of matrices; of real ones a view."""
+    return conj(x.mT) if x._dtype.kind == "c" else x.mT
 
 
 def matrix_transpose(x: ndarray, /) -> ndarray:

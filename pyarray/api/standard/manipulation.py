@@ -7,7 +7,7 @@ import itertools
 import math
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,11 +19,9 @@ from ...array_host import need_data
 from ...dtypes import asdtype, result_type
 from ...jit.replay import replayable
 from ...kernels.index.concatenate import can_concatenate, launch_concat
+from ...typing import ArrayLike, AxisLike, DTypeLike, ShapeLike
 from ..core.registry import ALL, REAL, method, precompiled
 from ..core.ufunc import as_array_like
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike, AxisLike, DTypeLike, ShapeLike
 
 __all__ = [
     "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "concatenate", "expand_dims", "flip",

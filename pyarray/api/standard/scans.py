@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import shapes
 from ...array import ndarray
@@ -12,14 +12,12 @@ from ...jit.replay import replayable
 from ...kernels.elementwise.elementwise import copy_if_aliased
 from ...kernels.reduce.reduce import PROD, SUM, ReduceOp
 from ...kernels.scan.scan import scan_into
+from ...typing import ArrayLike, DTypeLike
 from ..core.registry import FLOAT, REAL, method, precompiled
 from ..core.ufunc import PYTHON, as_array_like, compute_out
 from .elementwise import not_equal, subtract
 from .manipulation import broadcast_to, concat
 from .statistical import as_operand, total_dtype
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike, DTypeLike
 
 __all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "diff"]
 

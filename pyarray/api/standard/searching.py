@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from ... import shapes
 from ...array import empty, ndarray
@@ -17,13 +17,11 @@ from ...kernels.reduce.arg_extreme import arg_extreme
 from ...kernels.reduce.reduce import COUNT, MAX, MIN, ReduceOp
 from ...kernels.scan import nonzero as scans
 from ...kernels.sort.binary_search import search
+from ...typing import ArrayLike, AxisLike
 from ..core.registry import ALL, REAL, method, precompiled
 from ..core.ufunc import ARRAYS, as_array_like, as_operands, common_device, compute, device_of
 from .elementwise import not_equal
 from .statistical import as_operand, reduce_contiguous, reduction
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike, AxisLike
 
 __all__ = ["argmax", "argmin", "count_nonzero", "nonzero", "searchsorted", "where"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ... import shapes
 from ...array import empty, ndarray
@@ -14,6 +14,7 @@ from ...kernels.index.gather import take
 from ...kernels.scan.nonzero import nonzero
 from ...kernels.sort import binary_search as kernels
 from ...kernels.sort.unique import unique_sorted
+from ...typing import ArrayLike
 from ..core.registry import REAL, precompiled
 from .creation import arange
 from .elementwise import not_equal
@@ -25,9 +26,6 @@ from .statistical import as_operand
 from .statistical import max as largest
 from .statistical import min as smallest
 from .utility import any as any_of
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike
 
 __all__ = ["isin", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
 

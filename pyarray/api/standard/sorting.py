@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import shapes
 from ...array import STRIDED, ndarray
@@ -14,14 +14,12 @@ from ...dtypes import complex64, complex128, int8, int64
 from ...jit.replay import replayable
 from ...kernels.sort import sort as kernels
 from ...kernels.workspace import unchecked_empty
+from ...typing import ArrayLike
 from ..core.registry import MANY, REAL, method, precompiled
 from ..core.ufunc import as_array_like
 from .elementwise import add, imag, isnan, negative, real
 from .statistical import as_operand
 from .utility import any as any_of
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike
 
 __all__ = ["argpartition", "argsort", "lexsort", "partition", "sort", "sort_complex"]
 

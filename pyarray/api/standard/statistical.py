@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,13 +30,11 @@ from ...kernels.reduce.reduce import (
     reduce_into,
 )
 from ...memory.buffer import Buffer
+from ...typing import ArrayLike, AxisLike, DTypeLike
 from ..core.registry import ALL, FLOAT, MANY, REAL, method, precompiled
 from ..core.ufunc import PYTHON, can_hold, compute, compute_out, operand
 from .elementwise import UFUNCS, not_equal
 from .manipulation import broadcast_to
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike, AxisLike, DTypeLike
 
 __all__ = ["max", "mean", "min", "prod", "sum"]
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...array import ndarray
 from ...dtypes import bool_
 from ...jit.replay import replayable
 from ...kernels.reduce.reduce import ALL, ANY
+from ...typing import ArrayLike, AxisLike
 from ..core.registry import REAL, method, precompiled
 from .statistical import as_operand, reduce_contiguous, reduction
-
-if TYPE_CHECKING:
-    from ...typing import ArrayLike, AxisLike
 
 __all__ = ["all", "any"]
 
