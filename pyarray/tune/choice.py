@@ -177,12 +177,9 @@ class Chooser:
             if offline.on_progress is not None:
                 search.on_progress = offline.on_progress
             self.counts["searches"] += 1
-            searching.on = True
             try:
-                with locked(f"timing-{task.device}".replace(":", "-"), TIMING_WAIT), unobserved():
-                    rows = search.run()
+                rows = _run(search)
             finally:
-                searching.on = False
                 self.counts["timed"] += sum(1 for c in search.results if search.results[c].source == "timed")
                 self._remember(key, search.results, work or {})
                 saver.flush()
@@ -194,13 +191,7 @@ class Chooser:
         """A task's only candidate in a few runs, after which the arguments are as before. Nothing of it is
         kept: its results weren't compared."""
         options = replace(self.options, check=False, warmup=1, rep=3)
-        search = Search(task, options, (), lambda results: None)
-        searching.on = True
-        try:
-            with locked(f"timing-{task.device}".replace(":", "-"), TIMING_WAIT), unobserved():
-                (row,) = search.run()
-        finally:
-            searching.on = False
+        (row,) = _run(Search(task, options, (), lambda results: None))
         return row
 
     def _remember(self, key: TuningKey, results: Mapping[Config, Result], work: Mapping[Config, float]) -> None:
@@ -223,11 +214,7 @@ class Chooser:
         if untimed:
             fallback = default or untimed[0].config
             what = f"{self.name}: no candidate was timed: {untimed[0].reason}"
-            warnings.warn(
-                f"{what}; {fallback!r} is used",
-                RuntimeWarning,
-                stacklevel=6,
-            )
+            warnings.warn(f"{what}; {fallback!r} is used", RuntimeWarning, stacklevel=6)
             return Choice(fallback, "budget")
         lines = "".join(f"\n  {r.config!r}: {r.reason}" for r in rows)
         raise AutotuneError(f"{self.name}: all {len(rows)} candidates failed:{lines}") from next(
@@ -240,6 +227,16 @@ class Chooser:
             lock = self._locks.setdefault(digest, new_lock())
         with lock:
             yield
+
+
+def _run(search: Search) -> list[Result]:
+    """Alone on its device as far as other processes ask, and seen by no observer."""
+    searching.on = True
+    try:
+        with locked(f"timing-{search.task.device}".replace(":", "-"), TIMING_WAIT), unobserved():
+            return search.run()
+    finally:
+        searching.on = False
 
 
 def with_default(candidates: Sequence[Config], default: Config | None) -> tuple[Config, ...]:

@@ -50,22 +50,18 @@ class LibraryTuner:
         lookup_key = (device.code, *setting_texts(), *key.values())
         found = self._table.get(lookup_key)
         if found is None:
-            found = self._find(device, key, default, prepare, outputs, inputs)
+            arrays = {f"out{k}": a for k, a in enumerate(outputs)} | {f"in{k}": a for k, a in enumerate(inputs)}
+            found = self._find(device, key, default, prepare, arrays)
             if not searching.on:
                 self._table[lookup_key] = found
         return found
 
     def _find(
-        self,
-        device: Device,
-        key: Mapping[str, Any],
-        default: Config,
-        prepare: Callable[[Config], Callable[[], Any]],
-        outputs: Sequence[ndarray],
-        inputs: Sequence[ndarray],
+        self, device: Device, key: Mapping[str, Any], default: Config, prepare: Any, arrays: Mapping[str, ndarray]
     ) -> Config:
         how = settings.get("PYARRAY_AUTOTUNE")
-        if how == "off" or searching.on or not any(a.size for a in outputs):
+        directions = {n: "OUT" if n.startswith("out") else "IN" for n in arrays}
+        if how == "off" or searching.on or not any(a.size for n, a in arrays.items() if directions[n] == "OUT"):
             return default
         candidates = with_default(self.configs, default)
         tuning_key = self.key(device, key)
@@ -75,7 +71,11 @@ class LibraryTuner:
             return self._decided(tuning_key, winner.config)
         if how != "force" and not offline.on:
             return self._artifact(tuning_key, candidates) or default
-        task = _task(self.name, device, candidates, prepare, outputs, inputs)
+
+        def prepared(config: Config) -> CompiledCandidate:
+            return CompiledCandidate(prepare(config), None, directions)
+
+        task = Task(self.name, device, candidates, prepared, arrays, arrays)
         found = self._chooser.search(tuning_key, task, default, force=how == "force", stored=stored)
         return self._decided(tuning_key, found.config)
 
@@ -124,23 +124,6 @@ class LibraryTuner:
 
 def _no_text(config: Config) -> str:
     return ""  # the source is in the key
-
-
-def _task(
-    name: str,
-    device: Device,
-    candidates: tuple[Config, ...],
-    prepare: Callable[[Config], Callable[[], Any]],
-    outputs: Sequence[ndarray],
-    inputs: Sequence[ndarray],
-) -> Task:
-    arrays = {f"out{k}": a for k, a in enumerate(outputs)} | {f"in{k}": a for k, a in enumerate(inputs)}
-    directions = {n: "OUT" if n.startswith("out") else "IN" for n in arrays}
-
-    def prepared(config: Config) -> CompiledCandidate:
-        return CompiledCandidate(prepare(config), None, directions)
-
-    return Task(name, device, candidates, prepared, arrays, arrays)
 
 
 _all: weakref.WeakSet[LibraryTuner] = weakref.WeakSet()

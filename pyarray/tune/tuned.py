@@ -197,63 +197,52 @@ class Tuned:
 
     def _choose(self, call: TunedCall) -> tuple[Choice, bool]:
         """What to launch with, and whether the same goes for such calls from now on."""
-        how, default = settings.get("PYARRAY_AUTOTUNE"), self._default_of(call)
-        if how == "off" and default is not None:
+        how = settings.get("PYARRAY_AUTOTUNE")
+        if how == "off" and (default := self._all.default_of(call, self.tuned)) is not None:
             return Choice(default, "default"), False
-        candidates = self._candidates(call)
-        plain = self._without_key(call, candidates, default, how)
+        q = _Question(self, call)
+        plain = self._without_key(q, how)
         if plain is not None:
-            return plain, not call.empty and default is None
-        key, nested = self._key(call, candidates), searching.on
-        choice = self._memory.get(self._choice_key(key, candidates, default))
+            return plain, not call.empty and q.default is None
+        nested = searching.on
+        choice = self._memory.get(self._choice_key(q))
         if choice is None:
-            choice = self._find(call, key, candidates, default, "use" if nested else how)
+            choice = self._find(q, "use" if nested else how)
             if nested:
                 return choice, False
             if len(self._memory) >= _MAX_ENTRIES:
                 self._memory.clear()
-            self._memory[self._choice_key(key, candidates, default)] = choice  # with new captures
+            self._memory[self._choice_key(q)] = choice  # with new captures
             if offline.on and self.artifact_name is not None:
-                median = self._median(call, key, choice.config)
-                identity = shipped.identity_of(self.artifact_name, key)
-                offline.decided.append((identity, choice.config, median))
+                identity = shipped.identity_of(self.artifact_name, q.key)
+                offline.decided.append((identity, choice.config, self._median(q, choice.config)))
         return choice, True
 
-    def _choice_key(self, key: TuningKey, candidates: Sequence[Config], default: Config | None) -> Any:
+    def _choice_key(self, q: _Question) -> Any:
         how, folder = settings.get("PYARRAY_AUTOTUNE"), settings.get("PYARRAY_AUTOTUNE_CONFIG_DIR")
-        return how, offline.on, folder, key.digest, tuple(candidates), default, self._texts.state()
+        return how, offline.on, folder, q.key.digest, q.candidates, q.default, self._texts.state()
 
-    def _without_key(
-        self, call: TunedCall, candidates: Sequence[Config], default: Config | None, how: str
-    ) -> Choice | None:
+    def _without_key(self, q: _Question, how: str) -> Choice | None:
         """Where nothing is to be chosen."""
-        if how == "off" or call.empty:
-            return Choice(default or candidates[0], "default" if default else "first")
-        if len(candidates) == 1 and default is None and self.artifact_name is None:
-            return Choice(candidates[0], "only")
+        if how == "off" or q.call.empty:
+            return Choice(q.default or q.candidates[0], "default" if q.default else "first")
+        if len(q.candidates) == 1 and q.default is None and self.artifact_name is None:
+            return Choice(q.candidates[0], "only")
         return None
 
     def _text(self, call: TunedCall) -> Callable[[Config], str]:
         return lambda config: self._texts.digest(call.with_config(config), call.checked)
 
-    def _median(self, call: TunedCall, key: TuningKey, config: Config) -> float | None:
-        result = self._chooser.results(key, [config], self._text(call)).get(config)
+    def _median(self, q: _Question, config: Config) -> float | None:
+        result = self._chooser.results(q.key, [config], self._text(q.call)).get(config)
         return None if result is None else result.median
 
-    def _find(
-        self,
-        call: TunedCall,
-        key: TuningKey,
-        candidates: tuple[Config, ...],
-        default: Config | None,
-        how: str,
-    ) -> Choice:
-        stored = self._stored(call, key, candidates, default)
+    def _find(self, q: _Question, how: str) -> Choice:
         sources: dict[str, Callable[[], Choice | None]] = {
-            "winner": stored,
-            "artifact": lambda: self._artifact(call, key, with_default(candidates, default)),
-            "default": lambda: Choice(default, "default") if default else None,
-            "model": lambda: self._predicted(call, key, candidates, how == "search"),
+            "winner": functools.partial(self._stored, q),
+            "artifact": lambda: self._artifact(q),
+            "default": lambda: Choice(q.default, "default") if q.default else None,
+            "model": lambda: self._predicted(q, how == "search"),
         }
         order = () if how == "force" else ("winner",) if offline.on else tuple(sources)
         for name in order:
@@ -262,33 +251,24 @@ class Tuned:
                 self._chooser.counts[name] += 1
                 return found
         if how == "use" or settings.get("PYARRAY_RUN_ONLY"):
-            return Choice(candidates[0], "first")
-        return self._search(call, key, candidates, default, how == "force", stored)
+            return Choice(q.candidates[0], "first")
+        return self._search(q, how == "force")
 
-    def _stored(
-        self, call: TunedCall, key: TuningKey, candidates: tuple[Config, ...], default: Config | None
-    ) -> Callable[[], Choice | None]:
-        """What finds the winner on disk, if there is one."""
+    def _stored(self, q: _Question) -> Choice | None:
+        """The winner on disk, if there is one."""
 
         def compiles(config: Config) -> None:
-            self._compiler.variant(call, config)
+            self._compiler.variant(q.call, config)
 
-        return lambda: self._chooser.winner(key, candidates, default, self._text(call), compiles)
+        return self._chooser.winner(q.key, q.candidates, q.default, self._text(q.call), compiles)
 
-    def _search(
-        self,
-        call: TunedCall,
-        key: TuningKey,
-        candidates: tuple[Config, ...],
-        default: Config | None,
-        force: bool = False,
-        stored: Callable[[], Choice | None] = lambda: None,
-    ) -> Choice:
-        call.check(candidates)
-        every = with_default(candidates, default)
-        task = self._task(call, every)
-        work = self._work(call, every) if self._model is not None else None
-        return self._chooser.search(key, task, default, force=force, stored=stored, work=work)
+    def _search(self, q: _Question, force: bool = False) -> Choice:
+        q.call.check(q.candidates)
+        task = self._task(q.call, q.every)
+        work = self._work(q.call, q.every) if self._model is not None else None
+        return self._chooser.search(
+            q.key, task, q.default, force=force, stored=functools.partial(self._stored, q), work=work
+        )
 
     def _task(self, call: TunedCall, candidates: tuple[Config, ...]) -> Task:
         return Task(
@@ -297,25 +277,19 @@ class Tuned:
             self._text(call),
         )  # fmt: skip
 
-    def _candidates(self, call: TunedCall) -> tuple[Config, ...]:
-        return self._all.of(call)
-
-    def _default_of(self, call: TunedCall) -> Config | None:
-        return self._all.default_of(call, self.tuned)
-
     def _key(self, call: TunedCall, candidates: Sequence[Config]) -> TuningKey:
         bound, options = call.with_config(candidates[0]), self.options
         bound.types()  # raises what a launch raises for what is no argument of a kernel
         source = self._texts.function
         return key_of(self.kernel, bound, call.checked, source, self.key, options.bench, options.check)
 
-    def _artifact(self, call: TunedCall, key: TuningKey, candidates: Sequence[Config]) -> Choice | None:
+    def _artifact(self, q: _Question) -> Choice | None:
         folder = settings.get("PYARRAY_AUTOTUNE_CONFIG_DIR")
         if folder is None or self.artifact_name is None:
             return None
-        identity = shipped.identity_of(self.artifact_name, key)
-        found = shipped.find(Path(folder), identity, self.tuned, candidates, call.overrides, missing=True)
-        return None if found is None or not call.complete(found) else Choice(found, "artifact")
+        identity = shipped.identity_of(self.artifact_name, q.key)
+        found = shipped.find(Path(folder), identity, self.tuned, q.every, q.call.overrides, missing=True)
+        return None if found is None or not q.call.complete(found) else Choice(found, "artifact")
 
     # ---- the model
 
@@ -325,21 +299,21 @@ class Tuned:
 
         return {c: cost.work(self._model, c, call.args, self.key, counted) for c in candidates}
 
-    def _fits(self, call: TunedCall, key: TuningKey, candidates: Sequence[Config]) -> dict[Config, Fit]:
-        return cost.fits(self._chooser.results_of_group(key), candidates, self._text(call))
+    def _fits(self, q: _Question) -> dict[Config, Fit]:
+        return cost.fits(self._chooser.results_of_group(q.key), q.candidates, self._text(q.call))
 
-    def _predicted(self, call: TunedCall, key: TuningKey, candidates: Sequence[Config], verify: bool) -> Choice | None:
+    def _costs(self, q: _Question) -> dict[Config, float] | None:
+        work = self._work(q.call, q.candidates)
+        return cost.predict(self._fits(q), work.__getitem__)
+
+    def _predicted(self, q: _Question, verify: bool) -> Choice | None:
         """What the model says. To `verify`, it is timed here: None where the model was wrong."""
-        if self._model is None:
-            return None
-        work = self._work(call, candidates)
-        costs = cost.predict(self._fits(call, key, candidates), work.__getitem__)
-        if not costs:
+        if self._model is None or not (costs := self._costs(q)):
             return None
         found = min(costs, key=costs.__getitem__)
         if verify and not settings.get("PYARRAY_RUN_ONLY"):
-            call.check((found,))
-            if not cost.right(costs[found], self._chooser.timed(self._task(call, (found,))).median):
+            q.call.check((found,))
+            if not cost.right(costs[found], self._chooser.timed(self._task(q.call, (found,))).median):
                 return None
         return Choice(found, "model")
 
@@ -348,20 +322,18 @@ class Tuned:
         sizes in `key` only; empty before three sizes were searched. Raises `RuntimeError` without `model`."""
         if self._model is None:
             raise RuntimeError(f"{self.__name__} has no cost model; give autotune model=True or model=tiles")
-        call = self._call(args, kwargs)
-        candidates = self._candidates(call)
-        return self._fits(call, self._key(call, candidates), candidates)
+        return self._fits(self._ask(args, kwargs))
 
     # ---- what is known
+
+    def _ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Question:
+        return _Question(self, self._call(args, kwargs))
 
     def search(self, /, *args: Any, **kwargs: Any) -> Config:
         """Search for these arguments' key now, unless it has a winner, in spite of `default` and artifacts.
         Doesn't launch; the arguments are as before. Raises `AutotuneError` when no candidate runs."""
-        call = self._call(args, kwargs)
-        candidates, default = self._candidates(call), self._default_of(call)
-        key = self._key(call, candidates)
-        stored = self._stored(call, key, candidates, default)
-        found = stored() or self._search(call, key, candidates, default, stored=stored)
+        q = self._ask(args, kwargs)
+        found = self._stored(q) or self._search(q)
         self._forget_calls()
         self._memory.clear()
         return found.config
@@ -369,30 +341,22 @@ class Tuned:
     def results(self, /, *args: Any, **kwargs: Any) -> list[Result]:
         """What is known of each candidate for these arguments' key: milliseconds, or the reason why there are
         none. Where the cost model chose, they are predicted. Neither searches nor launches."""
-        call = self._call(args, kwargs)
-        candidates, default = self._candidates(call), self._default_of(call)
-        every = with_default(candidates, default)
-        key = self._key(call, candidates)
-        found = self._chooser.results(key, every, self._text(call))
+        q = self._ask(args, kwargs)
+        found = self._chooser.results(q.key, q.every, self._text(q.call))
         if not found and self._model is not None:
-            work = self._work(call, candidates)
-            costs = cost.predict(self._fits(call, key, candidates), work.__getitem__) or {}
+            costs = self._costs(q) or {}
             found = {c: Result(c, cost, source="predicted") for c, cost in costs.items()}
-        unknown = {c: Result(c, reason="not tried") for c in candidates}
+        unknown = {c: Result(c, reason="not tried") for c in q.candidates}
         return list((unknown | found).values())
 
     def choice(self, /, *args: Any, **kwargs: Any) -> Choice | None:
         """The `config` that a call with these arguments uses, and its `source`; None where it would search.
         Neither searches nor launches."""
-        call = self._call(args, kwargs)
-        candidates, default = self._candidates(call), self._default_of(call)
-        how = settings.get("PYARRAY_AUTOTUNE")
-        plain = self._without_key(call, candidates, default, how)
+        q, how = self._ask(args, kwargs), settings.get("PYARRAY_AUTOTUNE")
+        plain = self._without_key(q, how)
         if plain is not None:
             return plain
-        key = self._key(call, candidates)
-        remembered = self._memory.get(self._choice_key(key, candidates, default))
-        found = remembered or self._find(call, key, candidates, default, "use")
+        found = self._memory.get(self._choice_key(q)) or self._find(q, "use")
         return None if found.source == "first" and how != "use" else found
 
     def cache_info(self) -> dict[str, int]:
@@ -415,14 +379,26 @@ class Tuned:
         """
         if self.artifact_name is None:
             raise ValueError(f"{self.__name__} has no artifact_name, under which its choices would be found")
-        call = self._call(args, kwargs)
-        candidates = self._candidates(call)
-        for config in with_default(candidates, self._default_of(call)):
+        q = self._ask(args, kwargs)
+        for config in q.every:
             config.to_dict()
         found = self.search(*args, **kwargs)
-        key = self._key(call, candidates)
-        identity = shipped.identity_of(self.artifact_name, key)
-        return shipped.emit(dir, identity, found, self._median(call, key, found))
+        identity = shipped.identity_of(self.artifact_name, q.key)
+        return shipped.emit(dir, identity, found, self._median(q, found))
+
+
+class _Question:
+    """A call, its candidates and its default; its key, which is made where something is to be chosen."""
+
+    def __init__(self, tuned: Tuned, call: TunedCall):
+        self.call, self.candidates = call, tuned._all.of(call)
+        self.default = tuned._all.default_of(call, tuned.tuned)
+        self.every = with_default(self.candidates, self.default)
+        self._key = tuned._key
+
+    @functools.cached_property
+    def key(self) -> TuningKey:
+        return self._key(self.call, self.candidates)
 
 
 def _same(a: Any, b: Any) -> bool:

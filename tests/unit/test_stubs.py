@@ -101,7 +101,7 @@ def test_public_parameters_have_types():
     assert len(names) <= STILL_ANY, "name what they take: " + ", ".join(names)
 
 
-@pytest.mark.parametrize("function", [pa.sum, pa.zeros, pa.linalg.solve, pa.ndarray.reshape], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", [pa.sum, pa.zeros, pa.linalg.solve], ids=lambda f: f.__name__)
 def test_annotations_name_what_there_is(function):
     """What reads annotations, as `typing.get_type_hints` does, finds the names in them."""
     hints = typing.get_type_hints(inspect.unwrap(function))
