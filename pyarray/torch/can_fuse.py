@@ -104,10 +104,9 @@ class NodeFusion:
         for chain, base in self._chains():  # where the operands lead
             if self.fusion.of.get(base) is not group or base in group.rows:
                 continue
-            index: Index | None = group.digits.current(group.index[base])
-            for view in reversed(chain):
-                index = views.view_index(view, group.digits, index) if index is not None else None
-            if index is not None and len(index) == len(shape) and self._is_full_size(index, shape):
+            index = self._through(chain, base)
+            is_whole = product(shape) == product(group.shape)  # not of fewer elements, that are broadcast
+            if index is not None and len(index) == len(shape) and is_whole:
                 return group.digits.current(index)
         if same_shape(shape, group.shape):
             return group.digits.current(group.canonical)
@@ -115,9 +114,13 @@ class NodeFusion:
             return reshaped(group.digits, group.canonical, group.shape, shape)
         raise NotFusable("another number of elements")
 
-    def _is_full_size(self, index: Index, shape: Shape) -> bool:
-        # an operand of fewer elements, that is broadcast
-        return product(shape) == product(self.group.shape)
+    def _through(self, chain: list[Node], base: Node) -> Index | None:
+        """The index into views of the element that an iteration computes of a node."""
+        digits = self.group.digits
+        index: Index | None = digits.current(self.group.index[base])
+        for view in reversed(chain):
+            index = views.view_index(view, digits, index) if index is not None else None
+        return index
 
     def _pointwise(self) -> None:
         group, node = self.group, self.node
@@ -137,9 +140,7 @@ class NodeFusion:
         if any(base not in group.rows for _, base in chains):
             return None  # of every element, even where a row has one: it is known inside the loop only
         for chain, base in chains:
-            index: Index | None = group.digits.current(group.index[base])
-            for view in reversed(chain):
-                index = views.view_index(view, group.digits, index) if index is not None else None
+            index = self._through(chain, base)
             if (
                 index is not None
                 and len(index) == len(shape)

@@ -22,10 +22,7 @@ def write(fusion: Fusion, group: FusionGroup, realized: Sequence[Node], grid: bo
 
 def _elementwise(w: KernelWriter) -> KernelText:
     group = w.group
-    stores = []
-    for array, node in zip(w.outputs, w.realized, strict=True):
-        found, _ = w.value(node, group.index[node])
-        stores.append(f"{array.name}[<{array.name}>] = {found}")
+    stores = w.stores(False)
     w.compute_addresses()
     order = by_stride(list(group.digits.sizes), w.outputs[0].factors, w.fusion.hints)
     w._collapse_axes([order])
@@ -42,10 +39,7 @@ def _elementwise(w: KernelWriter) -> KernelText:
     loops = loop_nest(ndim, tiled, w.grid, lines)
     for k in range(ndim):
         loops = loops.replace(f"out.shape[{k}]", w.size(k))
-    text = w._head(name, []) + loops
-    return KernelText(
-        name, text, w.scope, w.outputs, [], w.inputs, w.numbers, tuple(a.size for a in w.axes), "elementwise"
-    )
+    return w.kernel_text(name, loops, w.axes, "elementwise")
 
 
 def _unit(array: Array) -> list[int]:

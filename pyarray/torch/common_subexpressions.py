@@ -10,26 +10,22 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-import sympy
 import torch
 from torch._functorch import config
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.fx import Graph, GraphModule, Node
 
+from .sizes import expressions
+
 _settings: Any = config
 _NAMESPACES = ("aten", "prims")  # what others' operators do is theirs to know
 _MODULES = ("operator", "_operator", "math", "torch")  # of functions of sizes
-_UNINITIALIZED = (
-    "empty",
-    "new_empty",
-    "resize",
-    "_resize",
-)  # prefixes of operators that leave memory as it was
-_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+_UNINITIALIZED = ("empty", "new_empty", "resize", "_resize")  # prefixes of operators that leave memory as it was
+SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 class NotComparable(Exception):
-    """An argument that isn't compared here."""
+    """A graph has something, or a node an argument, that isn't compared here."""
 
 
 def partition(module: GraphModule, inputs: Any, **named: Any) -> tuple[GraphModule, GraphModule]:
@@ -104,7 +100,7 @@ def _key(x: Any) -> Any:
         return tuple((name, _key(y)) for name, y in sorted(x.items()))
     if isinstance(x, slice):
         return "slice", _key(x.start), _key(x.stop), _key(x.step)
-    if isinstance(x, _SYMBOLIC):
+    if isinstance(x, SYMBOLIC):
         return type(x), x.node.expr
     if isinstance(x, (bool, int, float, complex)):
         return type(x), repr(x)
@@ -123,8 +119,4 @@ def _result_key(value: Any) -> Any:
     if value.layout != torch.strided:
         raise NotComparable(f"a tensor is {value.layout}")
     sizes = *value.shape, *value.stride(), value.storage_offset()
-    return (tuple(map(_size, sizes)), value.dim(), value.dtype, value.device, value.is_conj(), value.is_neg())
-
-
-def _size(n: Any) -> sympy.Expr:
-    return n.node.expr if isinstance(n, torch.SymInt) else sympy.Integer(n)
+    return (expressions(sizes), value.dim(), value.dtype, value.device, value.is_conj(), value.is_neg())

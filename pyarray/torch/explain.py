@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.fx import Node
 from torch.utils import _pytree
 
 from .backend import observing_backend
@@ -54,7 +53,7 @@ class Explanation:
         for number, program in enumerate(self.programs, 1):
             lines.append(f"graph {number}: {len(program.kernels)} kernels, {len(program.eager)} operators of torch")
             lines += [_kernel_line(program, name) for name in program.kernels]
-            reasons = Counter((str(n.target), _reason(program, n)) for n in program.eager)
+            reasons = Counter((str(n.target), program.fusion.eager.get(n, "it gives no tensor")) for n in program.eager)
             lines += [f"  torch: {name} ({count}): {why}" for (name, why), count in reasons.items()]
         lines.append(
             f"compiled in this process: {self.compiles}; operators that stay torch's: {self.eager_fraction:.0%}"
@@ -73,10 +72,6 @@ def _kernel_line(program: Program, name: str) -> str:
     splits = len(group.digits.replaced)
     line += f"; axes cut {splits} times" if splits else ""
     return line + (f"; {', '.join(divided)} read with // and %, since axes don't divide each other" if divided else "")
-
-
-def _reason(program: Program, node: Node) -> str:
-    return program.fusion.eager.get(node, "it gives no tensor" if node.target is not None else "")
 
 
 def explain(function: Callable[..., Any], *args: Any, dynamic: bool | None = True, **kwargs: Any) -> Explanation:

@@ -139,18 +139,15 @@ class FusedKernel:
         """Shape, strides and offset of every array, the numbers, bytes of partial results, and whether there
         is nothing to do."""
         arrays, numbers, loops, cut = self._layouts_of(*key)
-        outputs = len(self.text.outputs)
-        partials: list[Any] = []
+        outputs, nbytes = len(self.text.outputs), 0
+        partials: list[Any] = []  # with their offsets in the workspace
         if cut is not None:
             columns = self.text.form == "columns"
             pieces = self._pieces(loops, max(cut[0], 1), max(cut[1], 1), columns)
             shape = (*loops[:-1], pieces, loops[-1]) if columns else (*loops, pieces)
             for row in self._rows[outputs : outputs + len(self.text.partials)]:
-                partials.append((shape, shapes.contiguous_strides(shape, row.itemsize), 0))
-        nbytes = sum(
-            -(-shapes.size(s) * r.itemsize // 256) * 256
-            for (s, _, _), r in zip(partials, self._rows[outputs:], strict=False)
-        )
+                partials.append((shape, shapes.contiguous_strides(shape, row.itemsize), nbytes))
+                nbytes += -(-shapes.size(shape) * row.itemsize // 256) * 256
         return [*arrays[:outputs], *partials, *arrays[outputs:]], numbers, nbytes, 0 in loops
 
     def _pieces(self, loops: tuple[int, ...], count: int, row: int, columns: bool) -> int:
@@ -190,11 +187,9 @@ class FusedKernel:
         """A function of the addresses of outputs and inputs, as text: offsets and numbers are known."""
         outputs, partials = len(self.text.outputs), len(self.text.partials)
         parameters, arguments = list[str](), list[str]()
-        workspace_offset = 0
-        for k, (shape, _, offset) in enumerate(layouts):
+        for k, (_, _, offset) in enumerate(layouts):
             if outputs <= k < outputs + partials:
-                arguments.append(f"workspace + {workspace_offset}")
-                workspace_offset += -(-shapes.size(shape) * self._rows[k].itemsize // 256) * 256
+                arguments.append(f"workspace + {offset}")
             else:
                 parameters.append(f"a{k}")
                 arguments.append(f"a{k} + {offset}" if offset else f"a{k}")
@@ -221,21 +216,23 @@ class FusedKernel:
         outputs, partials = len(self.text.outputs), len(self.text.partials)
 
         def run(*addresses: int) -> None:
-            remaining, workspace_offset, windows = iter(addresses), 0, list[ndarray]()
+            remaining, windows = iter(addresses), list[ndarray]()
             block = torch.empty(nbytes, dtype=torch.uint8, device=self.torch_device) if partials else None
             for k, (shape, strides, offset) in enumerate(layouts):
                 extent = sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + self._rows[k].itemsize
                 if outputs <= k < outputs + partials:
                     assert block is not None
-                    start = block.data_ptr() + workspace_offset
-                    workspace_offset += -(-shapes.size(shape) * self._rows[k].itemsize // 256) * 256
+                    start = block.data_ptr()
                 else:
-                    start = next(remaining) + offset
-                buffer = Buffer.wrap(self.device, start, extent if 0 not in shape else 0, self)
+                    start = next(remaining)
+                buffer = Buffer.wrap(self.device, start + offset, extent if 0 not in shape else 0, self)
                 windows.append(self._window(k, shape, strides, buffer))
-            self.kernel(*windows, *numbers)
+            self._call(windows, numbers)
 
         return run
+
+    def _call(self, windows: Sequence[ndarray], numbers: tuple[Any, ...]) -> None:
+        self.kernel(*windows, *numbers)
 
 
 def _parts(array: Array) -> Sequence[sympy.Expr]:

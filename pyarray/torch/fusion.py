@@ -20,7 +20,6 @@ from torch.fx import Graph, Node
 from . import views
 from .can_fuse import MAX_NODES, NodeFusion, ProducerFusion
 from .fusion_group import FusionGroup, ProductGroup, is_gpu
-from .index import Digits
 from .operator_support import CASTS, unsupported_reason
 from .operators import CREATIONS, EXPENSIVE, REDUCTIONS, tensor
 from .sizes import expressions, hint, product, same_shape
@@ -160,9 +159,7 @@ class Fusion:
 
     def _start(self, node: Node) -> None:
         shape = views.shape_of(node.args[0] if node.target in REDUCTIONS else node)  # type: ignore[arg-type]
-        digits = Digits()
-        canonical = tuple(digits.add(n) for n in shape)
-        group = FusionGroup(len(self.groups), digits, shape, canonical, tensor(node).device)
+        group = FusionGroup.over(len(self.groups), shape, tensor(node).device)
         self.groups.append(group)
         trial = NodeFusion(self, group, node)
         if not trial.fits():

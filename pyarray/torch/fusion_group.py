@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import sympy
 import torch
@@ -38,6 +39,13 @@ class FusionGroup:
     inner: tuple[sympy.Symbol, ...] | None = None
     columns: bool = False  # the reduced axes aren't the nearest ones
 
+    @classmethod
+    def over(cls, number: int, shape: Shape, device: torch.device, nodes: Sequence[Node] = ()) -> Self:
+        """A group whose iterations are the elements of an array of `shape`: those of `nodes`."""
+        digits = Digits()
+        canonical = tuple(digits.add(n) for n in shape)
+        return cls(number, digits, shape, canonical, device, list(nodes), dict.fromkeys(nodes, canonical))
+
     def current(self) -> None:
         """Bring all indices up to the digits that there are now."""
         self.canonical = self.digits.current(self.canonical)
@@ -50,15 +58,8 @@ class FusionGroup:
 
     def state(self) -> tuple[Any, ...]:
         """All that a split of digits changes."""
-        digits = self.digits
-        return (
-            dict(digits.sizes),
-            dict(digits.replaced),
-            self.canonical,
-            dict(self.index),
-            dict(self.source),
-            self.inner,
-        )
+        sizes, replaced = dict(self.digits.sizes), dict(self.digits.replaced)
+        return sizes, replaced, self.canonical, dict(self.index), dict(self.source), self.inner
 
     def restore(self, state: tuple[Any, ...]) -> None:
         """Back to what it was."""

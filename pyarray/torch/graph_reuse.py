@@ -21,15 +21,10 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import GraphModule, Node
 
 from ..jit.bounded_cache import BoundedCache
+from .common_subexpressions import SYMBOLIC, NotComparable
 from .restart_analysis import restart_if_specialized
 from .size_oblivious import Call, compile_size_oblivious, conditions
 from .sizes import expression, shape_env_of
-
-_SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
-
-
-class NotComparable(Exception):
-    """A graph has something that isn't compared here."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +107,7 @@ def _only_sizes(node: Node, value: Any) -> bool:
     if isinstance(value, torch.Tensor) or node.target == "item" or value is None:
         return False
     parts = value if isinstance(value, (tuple, list)) else (value,)
-    return all(isinstance(x, (int, float, *_SYMBOLIC)) for x in parts)
+    return all(isinstance(x, (int, float, *SYMBOLIC)) for x in parts)
 
 
 def _number(value: Any) -> Any:
@@ -153,7 +148,7 @@ def _meaning(value: Any) -> Any:
         return (shape, value.dtype, value.device, value.requires_grad)
     if isinstance(value, (tuple, list)):
         return tuple(map(_meaning, value))
-    return _number(value) if isinstance(value, (int, float, *_SYMBOLIC)) else None
+    return _number(value) if isinstance(value, (int, float, *SYMBOLIC)) else None
 
 
 def _layout(value: torch.Tensor) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,7 +29,7 @@ from .loop_collapse import (
     loop_nest_of,
 )
 from .operator_support import range_of
-from .operators import CREATIONS, POINTWISE, library_dtype, number_text, tensor
+from .operators import CREATIONS, FLOAT_FUNCTIONS, POINTWISE, dtype_of, library_dtype, number_text, tensor
 from .sizes import ZERO, expression, expressions, nonempty_strides, python
 
 CHUNK = 2048  # elements of a sum in sixteen accumulators before they are added up
@@ -96,12 +97,7 @@ class KernelWriter:
         self.numbers: list[sympy.Expr] = []
         self.parameter_index: dict[Any, int] = {}  # of numbers, by what they are
         self.floats: set[sympy.Expr] = set()
-        self.scope: dict[str, Any] = {
-            "inf": float("inf"),
-            "nan": float("nan"),
-            "ndrange": ndrange,
-            "unordered": unordered,
-        }
+        self.scope: dict[str, Any] = {"inf": math.inf, "nan": math.nan, "ndrange": ndrange, "unordered": unordered}
         self.loads: dict[Any, Array] = {}
         self.not_collapsible: set[sympy.Symbol] = set()
         self.count = 0
@@ -124,9 +120,7 @@ class KernelWriter:
     # ---- arrays
 
     def _array(self, name: str, node: Node, index: Index) -> Array:
-        kind = library_dtype(tensor(node).dtype)
-        assert kind is not None
-        return Array(name, node, kind.name, index)
+        return Array(name, node, dtype_of(node).name, index)
 
     def _compute_address(self, array: Array) -> None:
         """Where an array's elements are, along the digits that there are in the end."""
@@ -153,9 +147,7 @@ class KernelWriter:
         return f"t{self.count}"
 
     def _number(self, x: sympy.Expr) -> str:
-        if x.is_Integer:
-            return str(int(x))
-        return self._parameter(x, x)
+        return str(int(x)) if x.is_Integer else self._parameter(x, x)
 
     def _parameter(self, key: Any, x: sympy.Expr) -> str:
         if key not in self.parameter_index:
@@ -188,23 +180,21 @@ class KernelWriter:
             index = views.source_index(node, self.group.digits, index)
             node = views.source_of(node)
         index = self.group.digits.current(index)
-        kind = library_dtype(tensor(node).dtype)
-        assert kind is not None, node
         in_group = self.fusion.of.get(node) is self.group
         key = node if in_group else (node, index)
         section = self._section(node, index, in_group)
         if key not in section.known:
-            if in_group:
-                assert node not in self.group.source, f"{node} isn't reduced yet"
-                expression_text = self._computed(node, index)
-            elif self.inlines(node):
-                expression_text = self._computed(node, index)
-            else:
-                expression_text = self._loaded(node, index)
-            name = self._new_variable()
-            section.lines.append(f"{name} = {expression_text}")
-            section.known[key] = name
-        return section.known[key], kind.name
+            assert not in_group or node not in self.group.source, f"{node} isn't reduced yet"
+            write = self._computed if in_group or self.inlines(node) else self._loaded
+            text = write(node, index)
+            section.known[key] = name = self._new_variable()
+            section.lines.append(f"{name} = {text}")
+        return section.known[key], dtype_of(node).name
+
+    def stores(self, per_row: bool) -> list[str]:
+        """Statements that store what has an element per row, or all else."""
+        pairs = [p for p in zip(self.outputs, self.realized, strict=True) if (p[1] in self.group.rows) == per_row]
+        return [f"{a.name}[<{a.name}>] = {self.value(node, self.group.index[node])[0]}" for a, node in pairs]
 
     def inlines(self, node: Node) -> bool:
         """Whether a node of no kernel is computed where it is read."""
@@ -239,9 +229,7 @@ class KernelWriter:
         return text if own == kind else f"{cast}({text})"
 
     def _computed(self, node: Node, index: Index) -> str:
-        out = library_dtype(tensor(node).dtype)
-        assert out is not None
-        cast = self._type(out.name)
+        cast = self._type(dtype_of(node).name)
         if node.target in CREATIONS:
             return f"{cast}({self._creation(node, index)})"
         row = POINTWISE[node.target]
@@ -249,19 +237,12 @@ class KernelWriter:
         assert text is not None
         kind = library_dtype(operators.compute_dtype(node, row))
         assert kind is not None
-        operands = {f"a{k}": x for k, x in enumerate(node.args)}
         low, high = operators.bounds(node)
-        named = {
-            "alpha": operators.argument(node, 2, "alpha", 1),
-            "low": low,
-            "high": high,
-            "one": 1.0,
-            "zero": 0.0,
-            "half": 0.5,
-        }
+        alpha = operators.argument(node, 2, "alpha", 1)
+        named = {"alpha": alpha, "low": low, "high": high, "one": 1.0, "zero": 0.0, "half": 0.5}
         values: dict[str, str] = {}
         positional: list[str] = []
-        for k, x in enumerate(operands.values()):
+        for k, x in enumerate(node.args):
             used = f"{{{k}}}" in text
             rounded = operators.rounded_dtype(node, row, k) if used and k < 2 else None
             positional.append(self._operand(node, x, index, kind.name, rounded) if used else "")
@@ -363,6 +344,14 @@ class KernelWriter:
         numbers = [f"n{k}: {kind}" for k, kind in enumerate(types)]
         return f"def {name}({', '.join([*arrays, *numbers])}):\n"
 
+    def kernel_text(
+        self, name: str, loops: str, axes: Sequence[Axis], form: str, partials: Sequence[Array] = (), **further: Any
+    ) -> KernelText:
+        """The kernel with these loops, over `axes` outside. To be called last: its head names what they need."""
+        text, sizes = self._head(name, partials) + loops, tuple(a.size for a in axes)
+        arrays = self.outputs, list(partials), self.inputs
+        return KernelText(name, text, self.scope, *arrays, self.numbers, sizes, form, **further)
+
     def name(self) -> str:
         """What the kernel is called: by what it computes."""
         names = [n.target.name().rpartition("::")[2].partition(".")[0].strip("_") for n in self.group.nodes]  # type: ignore[union-attr]
@@ -374,11 +363,7 @@ def _called(text: str) -> list[str]:
 
 
 _FUNCTION_NAMES = (
-    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan",
-    "atan2",
-    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sqrt", "erf", "erfc", "floor", "ceil", "trunc",
-    "round",
-    "sign", "copysign", "hypot", "fmod", "isnan", "isinf",
+    *FLOAT_FUNCTIONS, "atan2", "floor", "ceil", "trunc", "round", "sign", "copysign", "hypot", "fmod", "isnan", "isinf",
 )  # fmt: skip
 
 

@@ -9,16 +9,17 @@ from typing import Any
 import torch
 
 from pyarray import dlpack
-from pyarray.driver.base import Device, get_device
+from pyarray.driver.base import Device
 from pyarray.driver.stream import Stream
 from pyarray.jit.kernel import Kernel
 
+from .fused_kernel import device_of
 from .op_schema import MISSING, WRITTEN, Argument
 
 _memory = getattr(torch._C, "_to_dlpack_versioned", None)  # what __dlpack__ calls after its questions
 _torch_stream: Any = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 _shares: Any = getattr(torch._C, "_is_alias_of")  # noqa: B009  (typed nowhere)
-_devices: dict[int, Device] = {}  # a memo, by torch's index: get_device takes a text
+_devices: dict[int, Device] = {}  # a memo, by torch's index
 
 
 def array(x: torch.Tensor) -> Any:
@@ -111,7 +112,7 @@ def in_torch_stream(run: Callable[..., Any]) -> Callable[..., Any]:
 
     def run_in_stream(*args: Any, **kwargs: Any) -> Any:
         index = next(x.get_device() for x in args if isinstance(x, torch.Tensor) and x.is_cuda)
-        device = _devices.get(index) or _device(index)
+        device = _devices.get(index) or _devices.setdefault(index, device_of(torch.device("cuda", index)))
         handle = _torch_stream(index)
         if device.driver.current_stream() == handle:
             return run(*args, **kwargs)
@@ -119,11 +120,6 @@ def in_torch_stream(run: Callable[..., Any]) -> Callable[..., Any]:
             return run(*args, **kwargs)
 
     return run_in_stream
-
-
-def _device(index: int) -> Device:
-    kind = "cuda" if torch.version.hip is None else "hip"
-    return _devices.setdefault(index, get_device(f"{kind}:{index}"))
 
 
 def _parameters(inputs: Sequence[Argument], scope: dict[str, Any]) -> str:

@@ -29,6 +29,16 @@ def library_dtype(dtype: torch.dtype) -> DType | None:
     return BY_NAME[name] if name else None
 
 
+def dtype_of(node: Any) -> DType:
+    """The library's row of the dtype of a node that kernels here compute or read."""
+    return BY_NAME[_NAMES[tensor(node).dtype]]
+
+
+def opmath_dtype_of(node: Any) -> DType:
+    """That of what its elements are computed in."""
+    return BY_NAME[_NAMES[opmath_dtype(tensor(node).dtype)]]
+
+
 def opmath_dtype(dtype: torch.dtype) -> torch.dtype:
     """The type that elements of `dtype` are computed in."""
     return torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
@@ -85,8 +95,10 @@ def _promoted(node: Node) -> tuple[torch.dtype, torch.dtype]:
     return elementwise_dtypes(*operands, type_promotion_kind=ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT)
 
 
-def _scaled(sign: str) -> Callable[[Node], str]:
-    def text(node: Node) -> str:
+def _scaled(sign: str) -> Callable[[Node], str | None]:
+    def text(node: Node) -> str | None:
+        if tensor(node).dtype == torch.bool:
+            return None
         alpha = argument(node, 2, "alpha", 1)
         return f"{{0}} {sign} {{1}}" if alpha == 1 else f"{{0}} {sign} {{alpha}} * {{1}}"
 
@@ -124,8 +136,7 @@ def bounds(node: Node) -> tuple[Any, Any]:
     """Those of a clamp; arguments that have their default aren't in the graph."""
     default = (-1.0, 1.0) if node.target is aten.hardtanh.default else (None, None)
     names = ("min_val", "max_val") if node.target is aten.hardtanh.default else ("min", "max")
-    low, high = (argument(node, k + 1, names[k], default[k]) for k in range(2))
-    return low, high
+    return argument(node, 1, names[0], default[0]), argument(node, 2, names[1], default[1])
 
 
 def _clamped(node: Node) -> str | None:
@@ -158,7 +169,7 @@ def _overloads(name: str, *overloads: str) -> list[Any]:
     return [getattr(packet, o) for o in overloads if o in packet.overloads()]
 
 
-_FUNCTIONS = (  # the same name, one operand, floats
+FLOAT_FUNCTIONS = (  # the same name, one operand, floats
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan",
     "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sqrt", "erf", "erfc",
 )  # fmt: skip
@@ -184,14 +195,10 @@ def _register(names: str, text: Any, kind: str = "result", overloads: tuple[str,
             POINTWISE[op] = Pointwise(text, kind)
 
 
-for _name in _FUNCTIONS:
+for _name in FLOAT_FUNCTIONS:
     _register(_name, f"{_name}({{0}})")
 for _name, _text in {"add": "+", "sub": "-"}.items():
-    _register(
-        _name,
-        (lambda scaled: lambda node: scaled(node) if tensor(node).dtype != torch.bool else None)(_scaled(_text)),
-        overloads=_BOTH,
-    )
+    _register(_name, _scaled(_text), overloads=_BOTH)
 _register("mul", _either("{0} * {1}", "{0} & {1}"), overloads=_BOTH)
 _register("div true_divide", _divided, overloads=("Tensor", "Scalar", "Tensor_mode", "Scalar_mode"))
 _register("pow", _power, overloads=("Tensor_Scalar", "Tensor_Tensor"))

@@ -11,7 +11,6 @@ from . import product_cost, views
 from .can_fuse import NodeFusion
 from .fusion import Fusion, users
 from .fusion_group import ProductGroup
-from .index import Digits
 from .operator_support import unsupported_reason, unsupported_tensors
 from .operators import CREATIONS, REDUCTIONS, argument, tensor
 from .product_cost import ProductProblem
@@ -33,7 +32,8 @@ def start_product(fusion: Fusion, node: Node) -> ProductGroup | None:
     if why is not None:
         fusion.eager[node] = why
         return None
-    product = _new_group(fusion, node)
+    product = ProductGroup.over(len(fusion.groups), views.shape_of(node), tensor(node).device, [node])
+    fusion.of[node] = product
     _fuse_epilogue(fusion, product)
     is_chosen, why = product_cost.choose(_problem(fusion, product))
     try:
@@ -63,15 +63,6 @@ def _refused(node: Node) -> str | None:
         if not isinstance(factor, (int, float)) or not math.isfinite(factor):
             return f"its {name} is known at run time only"
     return None
-
-
-def _new_group(fusion: Fusion, node: Node) -> ProductGroup:
-    shape, digits = views.shape_of(node), Digits()
-    canonical = tuple(digits.add(n) for n in shape)
-    product = ProductGroup(len(fusion.groups), digits, shape, canonical, tensor(node).device, [node])
-    product.index[node] = canonical
-    fusion.of[node] = product
-    return product
 
 
 def _fuse_epilogue(fusion: Fusion, product: ProductGroup) -> None:

@@ -13,7 +13,7 @@ from .fusion_group import ProductGroup
 from .index import Index, broadcast
 from .kernel_writer import Array, KernelText, KernelWriter
 from .loop_collapse import ArrayLayout, Axis, collapse_loops, stride_of
-from .operators import argument, library_dtype, opmath_dtype, tensor
+from .operators import argument, dtype_of, opmath_dtype_of, tensor
 from .sizes import expression, expressions
 
 MAX_ADDENDS = 2  # arrays that a last step reads
@@ -50,10 +50,7 @@ class _EpilogueWriter(KernelWriter):
     def _computed(self, node: Node, index: Index) -> str:
         if node is not self.group.nodes[0]:
             return super()._computed(node, index)
-        computed, out = library_dtype(opmath_dtype(tensor(node).dtype)), library_dtype(tensor(node).dtype)
-        assert computed is not None
-        assert out is not None
-        cast = self._type(computed.name)
+        cast = self._type(opmath_dtype_of(node).name)
         text = f"{cast}(acc[{{0}}])"
         if (alpha := argument(node, 4, "alpha", 1)) != 1:
             text = f"{cast}({alpha!r}) * {text}"
@@ -63,7 +60,7 @@ class _EpilogueWriter(KernelWriter):
             assert isinstance(bias, Node)
             addend, _ = self.value(bias, broadcast(index, views.shape_of(node), views.shape_of(bias)))
             text += f" + {cast}({addend})" if beta == 1 else f" + {cast}({beta!r}) * {cast}({addend})"
-        return f"{self._type(out.name)}({text})"
+        return f"{self._type(dtype_of(node).name)}({text})"
 
 
 def operands_of(node: Node) -> tuple[Node, Node]:
@@ -100,18 +97,8 @@ def product_text(fusion: Fusion, product: ProductGroup) -> ProductText:
     epilogue = None if plain else StatementsEpilogue(kind, body=body, count=len(w.inputs), names=used)
     name = w.name().replace("fused_", "product_", 1)
     loops = views.shape_of(first)
-    return ProductText(
-        name,
-        "\n".join(body),
-        w.scope,
-        arrays[:1],
-        [],
-        [*operands, *w.inputs],
-        [],
-        loops,
-        "product",
-        epilogue=epilogue,
-    )
+    text, inputs = "\n".join(body), [*operands, *w.inputs]
+    return ProductText(name, text, w.scope, arrays[:1], [], inputs, [], loops, "product", epilogue=epilogue)
 
 
 def _windows(product: ProductGroup, arrays: list[Array]) -> None:

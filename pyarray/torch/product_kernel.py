@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from ..kernels.matmul.gemm import bound_gemm_launch, gemm
 from ..kernels.matmul.gemm_epilogue import apply_epilogue
 from ..memory.buffer import Buffer
 from .fused_kernel import FusedKernel, Run
+from .operators import tensor
 from .product_epilogue import ProductText
 
 
@@ -19,9 +20,6 @@ class ProductKernel(FusedKernel):
     """Launches the product of `text` with its last step, on GPUs as a kernel behind it."""
 
     text: ProductText
-
-    def __init__(self, text: ProductText, device: torch.device):
-        super().__init__(text, device)
 
     def _load(self) -> None:
         """The product's kernel has no text of its own: the library's is for all sizes."""
@@ -38,41 +36,20 @@ class ProductKernel(FusedKernel):
             return self._observed(key)
         return self._runner(_output_first(bound_launch), layouts, (), 0)
 
-    def _observed(self, key: tuple[int, ...]) -> Run | None:
+    def _call(self, windows: Sequence[ndarray], numbers: tuple[Any, ...]) -> None:
         """By arrays: with bounds checks, under observers, and where the way depends on the operands."""
-        layouts, _, _, empty = self._layout(key)
-        if empty:
-            return None
-
-        def run(*addresses: int) -> None:
-            arrays = []
-            for k, ((shape, strides, offset), start) in enumerate(zip(layouts, addresses, strict=True)):
-                steps = zip(shape, strides, strict=True)
-                extent = 0 if 0 in shape else sum((n - 1) * s for n, s in steps) + self._rows[k].itemsize
-                buffer = Buffer.wrap(self.device, start + offset if extent else 0, extent, self)
-                arrays.append(self._window(k, shape, strides, buffer))
-            self._multiply(*arrays)
-
-        return run
-
-    def _multiply(self, out: ndarray, a: ndarray, b: ndarray, *addends: ndarray) -> None:
-        epilogue = self.text.epilogue
+        (out, a, b, *addends), epilogue = windows, self.text.epilogue
         if epilogue is None or not self.grid:
             gemm(out, a, b, epilogue, addends)
             return
-        sums = torch.empty(out._shape, dtype=self._dtype, device=self.torch_device)
+        node = self.text.outputs[0].node
+        assert node is not None
+        sums = torch.empty(out._shape, dtype=tensor(node).dtype, device=self.torch_device)
         strides = tuple(s * sums.itemsize for s in sums.stride())
         block = Buffer.wrap(self.device, sums.data_ptr(), sums.nbytes, sums)
         window = self._window(0, out._shape, strides, block)
         gemm(window, a, b)
         apply_epilogue(epilogue, out, window, addends, ())
-
-    @property
-    def _dtype(self) -> torch.dtype:
-        node = self.text.outputs[0].node
-        assert node is not None
-        found: torch.dtype = node.meta["val"].dtype
-        return found
 
 
 def _output_first(bound_launch: Callable[..., Any]) -> Callable[..., Any]:

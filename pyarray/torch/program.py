@@ -41,7 +41,10 @@ class Program:
         self.kernels: dict[str, FusedKernel] = {}
         self.groups: dict[str, FusionGroup] = {}
         self.eager: list[Node] = []
-        self._scope: dict[str, Any] = {"math": math, "torch": torch}
+        self._scope: dict[str, Any] = {
+            "math": math, "torch": torch,
+            "reinterpret_tensor": reinterpret_tensor, "with_traced_strides": with_traced_strides,
+        }  # fmt: skip
         self._bound: set[sympy.Symbol] = set()
         self._lines: list[str] = []
         self._constants: dict[int, str] = {}
@@ -49,6 +52,7 @@ class Program:
         self._check = tuple(check)
         self._alias_roots: dict[Node, set[Node]] = {}
         self._reused: set[Node] = set()  # whose memory became another node's
+        self._dead: set[Node] = set()
         self._free: dict[Any, list[str]] = {}
         self.devices: set[torch.device] = set()
         self.text = self._text()
@@ -105,7 +109,6 @@ class Program:
         value = node.meta.get("val")
         if not isinstance(value, torch.Tensor) or value.layout != torch.strided or not value.dim():
             return
-        self._scope["with_traced_strides"] = with_traced_strides
         strides = self._tuple(expressions(value.stride()))
         self._lines.append(
             f"if {node.name}.stride() != {strides}: {node.name} = with_traced_strides({node.name}, {strides})"
@@ -164,7 +167,6 @@ class Program:
             return
         if node.target is reinterpret_tensor:
             base = node.all_input_nodes[0]
-            self._scope["reinterpret_tensor"] = reinterpret_tensor
             self._lines.append(f"{node.name} = {call_text(node, self._argument(base), self._tuple)}")
             self._alias_roots[node] = self._aliased(node)
             return
@@ -239,7 +241,6 @@ class Program:
         """An array's memory with the sizes and strides of a node's."""
         if same_layout(x, node):
             return x.name
-        self._scope["reinterpret_tensor"] = reinterpret_tensor
         shape, strides = self._texts(node)
         return f"reinterpret_tensor({x.name}, {shape}, {strides}, 0)"
 
@@ -247,7 +248,6 @@ class Program:
         concatenation, offset = self._parts[node]
         if concatenation not in self._alias_roots:
             self._allocate(concatenation)
-        self._scope["reinterpret_tensor"] = reinterpret_tensor
         shape, strides = self._texts(node)
         self._lines.append(
             f"{node.name} = reinterpret_tensor({concatenation.name}, {shape}, {strides}, {python(offset)})"
@@ -285,12 +285,10 @@ class Program:
                 and node.op != "get_attr"
             ):
                 found.setdefault(k, []).append(node)
-        self._returned = returned
         return found
 
     def _release(self, nodes: Sequence[Node]) -> None:
         """Let memory go, or keep it for the next result of that size."""
-        gone = set(nodes)
         names = []
         for node in nodes:
             value = node.meta.get("val")
@@ -307,12 +305,6 @@ class Program:
                 names.append(node.name)
         if names:
             self._lines.append(f"del {', '.join(names)}")
-        del gone
-
-    @property
-    def _dead(self) -> set[Node]:
-        found: set[Node] = self.__dict__.setdefault("_dead_nodes", set())
-        return found
 
     # ---- streams
 

@@ -15,7 +15,7 @@ from .can_fuse import FEW, ROW_FITS, row_extents
 from .index import Index
 from .kernel_writer import CHUNK, COLUMNS, Array, KernelText, KernelWriter, Section
 from .loop_collapse import Axis, by_stride
-from .operators import EXPENSIVE, REDUCTIONS, Reduction, library_dtype, opmath_dtype, tensor
+from .operators import EXPENSIVE, REDUCTIONS, Reduction, dtype_of, opmath_dtype_of
 from .sizes import ONE, product
 
 TOGETHER = 32  # pieces of columns: of many sums, each in one accumulator
@@ -43,12 +43,9 @@ def _cuts(w: KernelWriter) -> bool:
 
 def _accumulator(w: KernelWriter, node: Node) -> tuple[Reduction, str, str]:
     """The reduction's row, the type of its accumulator, and what it starts with."""
-    row = REDUCTIONS[node.target]
-    kind = library_dtype(opmath_dtype(tensor(node).dtype))
-    assert kind is not None
+    row, kind = REDUCTIONS[node.target], opmath_dtype_of(node)
     name = "int32" if row.boolean else kind.name
-    start = row.identity(kind)
-    return row, name, f"{w._type(name)}({start})"
+    return row, name, f"{w._type(name)}({row.identity(kind)})"
 
 
 def _element(w: KernelWriter, node: Node, index: Index, kind: str, boolean: bool) -> str:
@@ -62,15 +59,11 @@ def _element(w: KernelWriter, node: Node, index: Index, kind: str, boolean: bool
 
 def _finished(w: KernelWriter, node: Node, acc: str, count: sympy.Expr) -> str:
     """The result from the accumulator."""
-    out = library_dtype(tensor(node).dtype)
-    assert out is not None
-    row = REDUCTIONS[node.target]
+    out, row = dtype_of(node), REDUCTIONS[node.target]
     if row.boolean:
         return f"{acc} != 0" if out.name == "bool" else f"{w._type(out.name)}({acc} != 0)"
     if row.mean:
-        kind = library_dtype(opmath_dtype(tensor(node).dtype))
-        assert kind is not None
-        acc = f"{acc} / {w._type(kind.name)}({w.extent('count', count)})"
+        acc = f"{acc} / {w._type(opmath_dtype_of(node).name)}({w.extent('count', count)})"
     return f"{w._type(out.name)}({acc})"
 
 
@@ -97,10 +90,9 @@ def _over(variables: Sequence[str], sizes: Sequence[str]) -> str:
 
 def _rows(w: KernelWriter) -> KernelText:
     group = w.group
-    inside = w.inner
-    count = product(group.digits.sizes[d] for d in inside)
+    count = product(group.digits.sizes[d] for d in w.inner)
     last = max(group.level[r] for r in group.reductions())
-    parts: list[tuple[list[str], Section | None, list[str]]] = []
+    parts: list[Part] = []
     accumulators = 0
     for level in range(1, last + 1):
         section, starts, updates, ends = Section(), list[str](), list[str](), list[str]()
@@ -139,18 +131,8 @@ def _rows(w: KernelWriter) -> KernelText:
                 lines = w._named([*block.lines, *updates], variables)
                 _inner(out, w, js, sizes[len(outer) :], lines)
         out.lines(w._named(more, variables))
-    return KernelText(
-        name,
-        w._head(name, []) + str(out),  # which names what the lines have needed
-        w.scope,
-        w.outputs,
-        [],
-        w.inputs,
-        w.numbers,
-        tuple(a.size for a in outer),
-        "rows",
-        early=early is not None and any(f"{a.name}[" in x for a in w.inputs for x in section.lines),
-    )
+    stored_before = early is not None and any(f"{a.name}[" in x for a in w.inputs for x in section.lines)
+    return w.kernel_text(name, str(out), outer, "rows", early=stored_before)
 
 
 Part = tuple[list[str], Section | None, list[str]]
@@ -165,17 +147,11 @@ def _stored_early(w: KernelWriter, parts: Sequence[Part], last: Section) -> tupl
     assert section is not None
     for node in section.known.keys() & last.known.keys() & set(w.group.nodes):
         for array, result in zip(w.outputs, w.realized, strict=True):
-            same = result in w.per_element and result is not node and array.kind == _kind(node)
+            same = result in w.per_element and result is not node and array.kind == dtype_of(node).name
             if same and node.target in EXPENSIVE and _index(w, node) == _index(w, result):
                 updates.append(f"{array.name}[<{array.name}>] = {section.known[node]}")
                 return node, array
     return None
-
-
-def _kind(node: Node) -> str:
-    row = library_dtype(tensor(node).dtype)
-    assert row is not None
-    return row.name
 
 
 def _index(w: KernelWriter, node: Node) -> Index:
@@ -187,20 +163,14 @@ def _row_stores(
 ) -> tuple[Section, list[str], list[str]]:
     """What is stored of every element, with what that takes, and what is stored once per row. `array` has
     the values of `node` before."""
-    group = w.group
-    section, stores = Section(), list[str]()
+    section = Section()
     if array is not None:
         section.lines.append(f"early = {array.name}[<{array.name}>]")
         section.known[node] = "early"
     w.section = section
-    for array, node in zip(w.outputs, w.realized, strict=True):
-        if node not in group.rows:
-            stores.append(f"{array.name}[<{array.name}>] = {w.value(node, group.index[node])[0]}")
-    w.section, more = w.row, list[str]()
-    for array, node in zip(w.outputs, w.realized, strict=True):
-        if node in group.rows:
-            more.append(f"{array.name}[<{array.name}>] = {w.value(node, group.index[node])[0]}")
-    return section, stores, more
+    stores = w.stores(False)
+    w.section = w.row
+    return section, stores, w.stores(True)
 
 
 def _inner(
@@ -217,14 +187,10 @@ def _inner(
 
 def _in_pieces(w: KernelWriter) -> KernelText:
     group = w.group
-    inside = w.inner
-    count = product(group.digits.sizes[d] for d in inside)
+    count = product(group.digits.sizes[d] for d in w.inner)
     section, updates, starts = Section(), list[str](), list[str]()
     w.section = section
-    partials: list[Array] = []
-    second: list[str] = []
-    combined: list[str] = []
-    results: list[tuple[Node, str]] = []
+    partials, second, combined = list[Array](), list[str](), list[str]()
     for k, node in enumerate(group.reductions()):
         row, kind, start = _accumulator(w, node)
         element = _element(w, node, group.source[node], kind, row.boolean)
@@ -232,22 +198,15 @@ def _in_pieces(w: KernelWriter) -> KernelText:
         starts.append(f"acc{k} = {start}")
         updates.append(f"acc{k} = {row.update.format(f'acc{k}', element)}")
         combined.append(f"acc{k} = {row.update.format(f'acc{k}', f'part{k}[<part>]')}")
-        results.append((node, f"acc{k}"))
-    along = [
-        f"{array.name}[<{array.name}>] = {w.value(node, group.index[node])[0]}"
-        for array, node in zip(w.outputs, w.realized, strict=True) if node not in group.rows
-    ]  # fmt: skip
+    along = w.stores(False)
     before, w.row.lines = w.row.lines, []
     w.row.known.clear()
-    for node, acc in results:
+    for k, node in enumerate(group.reductions()):
         name = w._new_variable()
-        second.append(f"{name} = {_finished(w, node, acc, count)}")
+        second.append(f"{name} = {_finished(w, node, f'acc{k}', count)}")
         w.row.known[node] = name
     w.section = w.row
-    stores = [
-        f"{array.name}[<{array.name}>] = {w.value(node, group.index[node])[0]}"
-        for array, node in zip(w.outputs, w.realized, strict=True) if node in group.rows
-    ]  # fmt: skip
+    stores = w.stores(True)
     block = [*before, *section.lines, *along]
     raw = [*block, *updates, *second, *w.row.lines, *stores]
     outer, inner = w._collapse_axes(list(_orders(w)))
@@ -267,39 +226,28 @@ def _in_pieces(w: KernelWriter) -> KernelText:
     pieces = f"part0.shape[{len(lead)}]"
     with out.block(_over(variables, sizes)):
         out.lines(starts)
-        _over_pieces(out, w, pieces, [x.replace("<part>", partial_index) for x in combined], starts, updates)
+        combined = [x.replace("<part>", partial_index) for x in combined]
+        if group.columns and not w.grid:
+            _chunked(out, "piece", "0", pieces, combined, starts, updates, TOGETHER)
+        else:
+            with out.block(f"for piece in unordered(range({pieces}))"):
+                out.lines(combined)
         named = [*lead, *[""] * len(inner), *last]
         out.lines(w._named([*second, *w.row.lines, *stores], named))
-    return KernelText(
-        name, w._head(name, partials) + str(out), w.scope, w.outputs, partials, w.inputs, w.numbers,
-        tuple(a.size for a in outer), "columns" if group.columns else "pieces",
-        inner[0].size if inner else ONE, product(a.size for a in inner),
-    )  # fmt: skip
-
-
-def _over_pieces(
-    out: PythonPrinter,
-    w: KernelWriter,
-    pieces: str,
-    combined: list[str],
-    starts: list[str],
-    updates: list[str],
-) -> None:
-    """The loop that adds up what pieces are."""
-    if w.group.columns and not w.grid:
-        _chunked(out, "piece", "0", pieces, combined, starts, updates, TOGETHER)
-    else:
-        with out.block(f"for piece in unordered(range({pieces}))"):
-            out.lines(combined)
+    cut = {"pieces": inner[0].size if inner else ONE, "row": product(a.size for a in inner)}
+    return w.kernel_text(name, str(out), outer, "columns" if group.columns else "pieces", partials, **cut)
 
 
 def _cut(w: KernelWriter, outer: Sequence[Axis], inner: Sequence[Axis], lead: int) -> tuple[str, list[str]]:
     """The step between pieces, and the bounds of one."""
     n = w.extent(len(outer), inner[0].size) if inner else "1"
-    return f"step = ({n} + part0.shape[{lead}] - 1) // part0.shape[{lead}]", [
-        f"low = min(piece * step, {n})",
-        f"high = min(low + step, {n})",
-    ]
+    step = f"step = ({n} + part0.shape[{lead}] - 1) // part0.shape[{lead}]"
+    return step, [f"low = min(piece * step, {n})", f"high = min(low + step, {n})"]
+
+
+def _ranges(w: KernelWriter, outer: Sequence[Axis], inner: Sequence[Axis]) -> list[tuple[str, str]]:
+    """The bounds of the inner loops, the first of which is cut."""
+    return [("low", "high"), *(("0", w.extent(k, a.size)) for k, a in enumerate(inner[1:], len(outer) + 1))]
 
 
 def _row_pieces(
@@ -314,10 +262,7 @@ def _row_pieces(
     with out.block(_over([*variables, "piece"], sizes)):
         out.lines([*bounds, *starts])
         lines = w._named([*block, *updates], [*variables, *js])
-        ranges = [
-            ("low", "high"),
-            *(("0", w.extent(k, a.size)) for k, a in enumerate(inner[1:], len(outer) + 1)),
-        ]
+        ranges = _ranges(w, outer, inner)
         form = "for {} in unordered(range({}, {}))" if w.grid or not inner else "for {} in range({}, {})"
         headers = [form.format(j, *r) for j, r in zip(js or ["once"], ranges, strict=True)]
         if inner and not w.grid:
@@ -366,8 +311,8 @@ def _columns(
     sizes = [f"part0.shape[{k}]" for k in range(len(outer) + 1)]
     lines = w._named([*block, *updates], [*lead, *js, last])
     partial_index = ", ".join([*lead, "piece", last])
-    ranges = [("low", "high"), *(("0", w.extent(k, a.size)) for k, a in enumerate(inner[1:], len(outer) + 1))]
-    headers = [f"for {j} in range({low}, {high})" for j, (low, high) in zip(js, ranges, strict=True)]
+    ranges = zip(js, _ranges(w, outer, inner), strict=True)
+    headers = [f"for {j} in range({low}, {high})" for j, (low, high) in ranges]
     out.line(step)
     if w.grid:
         with out.block(_over([*lead, "piece", last], sizes)):

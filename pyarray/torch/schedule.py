@@ -14,7 +14,6 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from . import views
 from .fusion import Fusion
 from .fusion_group import FusionGroup, ProductGroup
-from .index import Digits
 from .sizes import expression
 
 Unit = FusionGroup | Node
@@ -60,11 +59,7 @@ class Schedule:
         """The group that computes a node; a constant that is needed as a tensor gets one of its own."""
         fusion = self.fusion
         if node in fusion.inlined and node not in fusion.of:
-            digits = Digits()
-            shape = views.shape_of(node)
-            canonical = tuple(digits.add(n) for n in shape)
-            group = FusionGroup(len(fusion.groups), digits, shape, canonical, node.meta["val"].device, [node])
-            group.index[node] = canonical
+            group = FusionGroup.over(len(fusion.groups), views.shape_of(node), node.meta["val"].device, [node])
             fusion.groups.append(group)
             fusion.of[node] = group
         return fusion.of.get(node)

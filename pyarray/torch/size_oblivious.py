@@ -24,7 +24,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.experimental import _config
 from torch.utils._sympy.value_ranges import ValueRanges
 
-from .sizes import shape_env_of
+from .sizes import shape_env_of, values_of
 
 _log = logging.getLogger("pyarray.torch")
 _PARTS = (
@@ -102,7 +102,7 @@ def size_oblivious(env: Any) -> Iterator[None]:
     if not _has_parts(env):
         yield
         return
-    symbols = [s for s in _with_values(env) if s in env.var_to_range and env.var_to_range[s].lower == 2]
+    symbols = [s for s in values_of(env) if s in env.var_to_range and env.var_to_range[s].lower == 2]
     like, cache = set(symbols) - env.size_like, env.fake_tensor_cache
     _from(env, symbols, 1)
     env.size_like |= like
@@ -169,14 +169,10 @@ def conditions(env: Any) -> list[Any]:
     """What a graph relies on that was traced relaxed: its guards, and the ranges of its sizes, but for the 2
     that is Dynamo's own. Symbols that were found to be others are in no graph, and not here."""
     found = [guard.expr for guard in env.guards]
-    for symbol in _with_values(env):
+    for symbol in values_of(env):
         bounds = env.var_to_range.get(symbol)
         if bounds is not None and bounds.lower.is_Integer:
             found.append(sympy.Ge(symbol, 1 if bounds.lower == 2 else bounds.lower))
         if bounds is not None and bounds.upper.is_Integer:
             found.append(sympy.Le(symbol, bounds.upper))
     return [env.replace(x) for x in found]
-
-
-def _with_values(env: Any) -> Any:
-    return getattr(env, "backed_var_to_val", None) or env.var_to_val

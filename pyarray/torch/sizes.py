@@ -94,10 +94,12 @@ def shape_env_of(values: Iterable[Any]) -> Any:
 def hints_of(inputs: Iterable[Any]) -> dict[sympy.Symbol, int]:
     """The sizes that were traced, by symbol."""
     env = shape_env_of(inputs)
-    if env is None:
-        return {}
-    values = getattr(env, "backed_var_to_val", None) or env.var_to_val
-    return {s: int(v) for s, v in values.items() if v.is_Integer}
+    return {} if env is None else {s: int(v) for s, v in values_of(env).items() if v.is_Integer}
+
+
+def values_of(env: Any) -> Any:
+    """The traced values of a `ShapeEnv`'s symbols."""
+    return getattr(env, "backed_var_to_val", None) or env.var_to_val
 
 
 _printer = PythonPrinter()

@@ -149,7 +149,7 @@ def _source_expand(node: Node, digits: Digits, index: Index) -> Index:
     return broadcast(index, shape_of(node), shape_of(source_of(node)))
 
 
-def _view_expand(node: Node, digits: Digits, index: Index) -> Index | None:
+def _view_of_all(node: Node, digits: Digits, index: Index) -> Index | None:
     return index if same_shape(shape_of(node), shape_of(source_of(node))) else None
 
 
@@ -170,9 +170,8 @@ def slice_start(node: Node) -> Any:
     start = _argument(node, 2, "start", None)
     start = 0 if start is None else start
     # what torch clamps is a start beyond the end, which leaves nothing
-    if expression(start) != 0 and (
-        shape_of(node)[axis] == 0 or not expression(_argument(node, 4, "step", 1)).is_Integer
-    ):
+    is_plain = shape_of(node)[axis] != 0 and expression(_argument(node, 4, "step", 1)).is_Integer
+    if expression(start) != 0 and not is_plain:
         return None
     return _from_front(start, source_of(node).meta["val"].shape[axis])
 
@@ -192,10 +191,6 @@ def _source_slice(node: Node, digits: Digits, index: Index) -> Index:
     return tuple(start + step * x if k == axis else x for k, x in enumerate(index))
 
 
-def _view_slice(node: Node, digits: Digits, index: Index) -> Index | None:
-    return index if same_shape(shape_of(node), shape_of(source_of(node))) else None
-
-
 def _source_unfold(node: Node, digits: Digits, index: Index) -> Index:
     """The windows' number along the axis, and the position in one, which is the last axis."""
     axis, step = _axis(node, 1, len(index) - 1, "dimension"), expression(_argument(node, 3, "step", None))
@@ -207,11 +202,13 @@ def _same(node: Node, digits: Digits, index: Index) -> Index:
 
 
 Map = Callable[[Node, Digits, Index], Any]
+_PERMUTATIONS = (aten.permute.default, aten.transpose.int, aten.t.default)
+_SQUEEZES = (aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims)
 _SOURCE_INDEX: dict[Any, Map] = {
     **dict.fromkeys(_RESHAPES, _source_reshape),
     **dict.fromkeys(_SAME, _same),
-    **dict.fromkeys((aten.permute.default, aten.transpose.int, aten.t.default), _source_permute),
-    **dict.fromkeys((aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims), _source_squeeze),
+    **dict.fromkeys(_PERMUTATIONS, _source_permute),
+    **dict.fromkeys(_SQUEEZES, _source_squeeze),
     aten.unsqueeze.default: _source_unsqueeze,
     aten.expand.default: _source_expand,
     aten.select.int: _source_select,
@@ -222,9 +219,9 @@ _SOURCE_INDEX: dict[Any, Map] = {
 _VIEW_INDEX: dict[Any, Map] = {
     **dict.fromkeys(_RESHAPES, _view_reshape),
     **dict.fromkeys(_SAME, _same),
-    **dict.fromkeys((aten.permute.default, aten.transpose.int, aten.t.default), _view_permute),
-    **dict.fromkeys((aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims), _view_squeeze),
+    **dict.fromkeys(_PERMUTATIONS, _view_permute),
+    **dict.fromkeys(_SQUEEZES, _view_squeeze),
     aten.unsqueeze.default: _view_unsqueeze,
-    aten.expand.default: _view_expand,
-    aten.slice.Tensor: _view_slice,
+    aten.expand.default: _view_of_all,
+    aten.slice.Tensor: _view_of_all,
 }
