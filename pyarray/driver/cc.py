@@ -272,8 +272,7 @@ def _compile_error(command: tuple[str, ...], text: str, result: subprocess.Compl
     lines = text.splitlines()
     numbers = dict.fromkeys(int(n) for n in re.findall(r"<stdin>:(\d+):\d+: \w*\s?error", errors))
     shown = [f"  line {n}: {lines[n - 1].strip()}" for n in numbers if n <= len(lines)][:SHOWN_LINES]
-    advice = "PYARRAY_FAILED_DIR names a folder in which refused texts are kept"
-    return "\n".join([head, errors, *shown, advice])
+    return "\n".join([head, errors, *shown, "PYARRAY_FAILED_DIR names a folder in which refused texts are kept"])
 
 
 def _write_refused(text: str) -> Path | None:

@@ -175,9 +175,8 @@ def check_declared(
                 advice = "declare it InOut, or store into another array"
                 sources[store.symbol].fail(store.loc, f"{what} and is written here", advice)
             if direction == "OUT" and accesses and accesses[0].mode == "r":
-                advice = "declare it InOut"
                 sources[accesses[0].symbol].fail(
-                    accesses[0].loc, f"{what} and is read here before it is written", advice
+                    accesses[0].loc, f"{what} and is read here before it is written", "declare it InOut"
                 )
             if direction == "OUT" and store is None:
                 source.fail(function.loc, f"{what} and is never written", "declare it In")

@@ -60,8 +60,7 @@ def _index_array(scope: Scope, node: ast.Subscript, array: ir.Expr) -> ir.Expr:
 def _captured_item(scope: Scope, node: ast.Subscript, owner: Any) -> Any:
     """An item of a captured list or dict, by a constant index or key; recorded as captured."""
     if type(owner) not in (list, dict):
-        advice = advice_for_captured(ir.Static(owner))
-        scope.fail(node, f"{describe(ir.Static(owner))} can't be indexed", advice)
+        scope.fail(node, f"{describe(ir.Static(owner))} can't be indexed", advice_for_captured(ir.Static(owner)))
     found = scope.infer(node.slice)
     index = found.value if isinstance(found, (ir.Const, ir.Static)) else None
     if not isinstance(index, (int, str)):
@@ -131,8 +130,7 @@ def atomic(scope: Scope, node: ast.Call, op: str, args: list[Any]) -> ir.Expr:
     swaps = op == "cas"
     if len(args) != 3 + swaps or not is_array(args[0]):
         advice = f"write pa.atomic_{op}(v, i, {'expected, desired' if swaps else 'x'})"
-        what = f"atomic_{op}() takes an array, an index and {'two values' if swaps else 'a value'}"
-        scope.fail(node, what, advice)
+        scope.fail(node, f"atomic_{op}() takes an array, an index and {'two values' if swaps else 'a value'}", advice)
     index, dtype = unpack(scope, node, args[1]), args[0].type.dtype
     if index is None:
         index = (args[1],)
@@ -155,8 +153,7 @@ def atomic(scope: Scope, node: ast.Call, op: str, args: list[Any]) -> ir.Expr:
 def subview(scope: Scope, node: ast.Call, array: Any, args: list[Any], keywords: dict[Any, Any]) -> ir.Expr:
     names = ["offset", "size"]
     if len(args) > 2 or sorted(keywords) != sorted(names[len(args) :]) or not is_array(array):
-        advice = "write v.subview(offset, size)"
-        scope.fail(node, "a sub-view needs an array, an offset and a size", advice)
+        scope.fail(node, "a sub-view needs an array, an offset and a size", "write v.subview(offset, size)")
     ordered = evaluate_in_order(scope, {**dict(zip(names, args, strict=False)), **keywords}, names)
     values = [ordered[n] for n in names]
     if array.type.ndim != 1:

@@ -47,8 +47,7 @@ def call_special_method(scope: Scope, where: ast.AST, owner: Any, name: str, *ar
     if found is None:
         return None
     if not hasattr(found, "__pyarray_func__"):
-        what = f"{name!r} is a plain method of {owner.kind.__name__}"
-        scope.fail(where, what, "decorate it with @pa.func")
+        scope.fail(where, f"{name!r} is a plain method of {owner.kind.__name__}", "decorate it with @pa.func")
     return invoke(scope, where, found.__pyarray_func__, [owner, *args], {})
 
 
@@ -134,15 +133,13 @@ def field(scope: Scope, node: ast.AST, owner: Aggregate, name: str) -> Any:
         value = owner.items[owner.names.index(name)]
         if isinstance(value, ir.Static) and isinstance(value.value, UnreadableField):
             what = f"{name!r} is {value.value.kind.__name__} and no value of the kernel language"
-            advice = "fields are numbers, arrays, tuples, dataclasses, strings or None"
-            scope.fail(node, what, advice)
+            scope.fail(node, what, "fields are numbers, arrays, tuples, dataclasses, strings or None")
         return take_part(scope, node, owner, value)
     found = inspect.getattr_static(owner.kind, name, UnreadableField)
     if hasattr(found, "__pyarray_func__"):
         return ir.Static(BoundFunction(found, owner))
     if isinstance(found, python_types.FunctionType):
-        what = f"{name!r} is a plain method of {owner.kind.__name__}"
-        scope.fail(node, what, "decorate it with @pa.func")
+        scope.fail(node, f"{name!r} is a plain method of {owner.kind.__name__}", "decorate it with @pa.func")
     if found is UnreadableField or not owner.whole:
         what = f"{describe(owner)} has no field {name!r} here"
         fields = f"there are: {', '.join(owner.names)}" if owner.names else ""
@@ -164,8 +161,7 @@ def result_item(scope: Scope, node: ast.AST, call: ir.Expr, which: int | str) ->
     named = isinstance(structure, Aggregate) and which in structure.names
     number = structure.names.index(which) if named else which
     if items is None or not isinstance(number, int) or any(x is not None for x in items):
-        advice = "write t = f(x), then use t"
-        scope.fail(node, "what this call returns must be assigned first", advice)
+        scope.fail(node, "what this call returns must be assigned first", "write t = f(x), then use t")
     if not -len(items) <= number < len(items):
         scope.fail(node, f"index {number} is out of range for a tuple of {len(items)}")
     return _item(call, number % len(items))

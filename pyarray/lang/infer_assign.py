@@ -115,8 +115,7 @@ def _assign_tuple(scope: Scope, target: ast.Tuple, value: Any) -> list[ir.Stmt]:
     items = unpack(scope, target, value)
     if items is None or len(items) != len(target.elts):
         found = f"{len(items)} values" if items is not None else describe(value)
-        what = f"{len(target.elts)} names can't be assigned from {found}"
-        scope.fail(target, what, advice_for_captured(value))
+        scope.fail(target, f"{len(target.elts)} names can't be assigned from {found}", advice_for_captured(value))
     result: list[ir.Stmt] = []
     temporaries = [_assign_temporaries(scope, target, item, result) for item in items]
     for element, item in zip(target.elts, temporaries, strict=True):
@@ -135,16 +134,14 @@ def _assign_temporaries(scope: Scope, where: ast.AST, value: Any, into: list[ir.
 def _element_index(scope: Scope, target: ast.Subscript, array: ir.Expr) -> tuple[Any, ...]:
     parts = index_parts(scope, target, array)
     if any(isinstance(p, ir.Range) for p in parts):
-        advice = "write a for loop over its elements"
-        scope.fail(target, "a slice can't be assigned as a whole", advice)
+        scope.fail(target, "a slice can't be assigned as a whole", "write a for loop over its elements")
     return parts
 
 
 def _store_element(scope: Scope, where: ast.AST, array: ir.Expr, index: tuple[Any, ...], value: ir.Expr) -> ir.Stmt:
     dtype = array.type.dtype
     if value.type.dtype.kind == "c" and dtype.kind not in "cb":
-        advice = "store its .real, .imag or abs()"
-        scope.fail(where, f"a {value.type} can't be stored in an array of {dtype}", advice)
+        scope.fail(where, f"a {value.type} can't be stored in an array of {dtype}", "store its .real, .imag or abs()")
     return ir.Store(scope.loc(where), array, index, scope.coerce(where, value, ir.ScalarType(dtype)))
 
 

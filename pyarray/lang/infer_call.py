@@ -52,11 +52,9 @@ def _call(scope: Scope, node: ast.Call) -> Any:
         return subview(scope, node, args[0], args[1:], keywords)
     if draws(function):
         what = f"{getattr(function, '__name__', function)!r} draws random numbers, and a kernel can't"
-        advice = "draw them on the host, pa.random.default_rng(seed).random(n), and pass the array"
-        scope.fail(node.func, what, advice)
+        scope.fail(node.func, what, "draw them on the host, pa.random.default_rng(seed).random(n), and pass the array")
     if node.keywords:
-        advice = "pass it by position"
-        scope.fail(node.keywords[0].value, "keyword arguments are for @pa.func functions", advice)
+        scope.fail(node.keywords[0].value, "keyword arguments are for @pa.func functions", "pass it by position")
     return _call_builtin(scope, node, function, args)
 
 
@@ -96,8 +94,7 @@ def _refuse(scope: Scope, node: ast.Call, function: Any) -> Any:
         advice = "make it on the host and pass it; a few numbers may be a tuple"
         scope.fail(node.func, f"a kernel can't make arrays, and {name!r} does", advice)
     if package == "pyarray":
-        advice = "call it on the host; in a kernel write the loop"
-        scope.fail(node.func, f"{name!r} works on whole arrays", advice)
+        scope.fail(node.func, f"{name!r} works on whole arrays", "call it on the host; in a kernel write the loop")
     if isinstance(function, python_types.FunctionType):
         scope.fail(node.func, f"{name!r} is a plain Python function", "decorate it with @pa.func")
     if function is print:
@@ -121,6 +118,5 @@ def _bitcast(scope: Scope, node: ast.Call, value: ir.Expr, args: list[Any], keyw
         scope.fail(node, "view() of a number takes a dtype", "write x.view(int32)")
     source = value.type.dtype
     if source.itemsize != dtype.itemsize or {source.kind, dtype.kind} - set("iuf"):
-        what = f"a {source} has no view as {dtype}"
-        scope.fail(node, what, "both are integers or floats of the same size")
+        scope.fail(node, f"a {source} has no view as {dtype}", "both are integers or floats of the same size")
     return value if dtype is source else ir.Convert(scope.loc(node), ir.ScalarType(dtype), value, "bitcast")

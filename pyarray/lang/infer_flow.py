@@ -33,8 +33,7 @@ def _function_def(scope: Scope, node: ast.FunctionDef) -> tuple[ir.Stmt, ...]:
 @rule(ast.Lambda)
 def _lambda(scope: Scope, node: ast.Lambda) -> tuple[ir.Stmt, ...]:
     if scope.is_kernel:
-        what = "a lambda returns a value, and a kernel returns nothing"
-        scope.fail(node, what, "write def k(v): ...")
+        scope.fail(node, "a lambda returns a value, and a kernel returns nothing", "write def k(v): ...")
     return tuple(_return_value(scope, node.body, scope.infer(node.body)))
 
 
@@ -169,8 +168,7 @@ def _for(scope: Scope, node: ast.For) -> list[ir.Stmt]:
     if parallel:
         scope.before_parallel = None
     if len(ranges) > 1 and _has_break(body):
-        what = "'break' in a loop over ndrange is not part of the kernel language"
-        scope.fail(node, what, "write nested for loops")
+        scope.fail(node, "'break' in a loop over ndrange is not part of the kernel language", "write nested for loops")
     reductions = _reductions(scope, node, body, entry) if unordered else ()
     free = unordered and not parallel
     return [*before, ir.For(scope.loc(node), names, ranges, body, number, reductions, unordered=free)]
@@ -310,8 +308,7 @@ def _nd_ranges(scope: Scope, node: ast.Call) -> tuple[ir.Range, ...]:
     if len(values) == 1:  # a shape
         values = list(unpack(scope, node, values[0]) or values)
     if not values:
-        advice = "write pa.ndrange(a.shape[0], a.shape[1])"
-        scope.fail(node, "ndrange() takes one size per loop variable", advice)
+        scope.fail(node, "ndrange() takes one size per loop variable", "write pa.ndrange(a.shape[0], a.shape[1])")
     return tuple(_nd_range(scope, node, value) for value in values)
 
 

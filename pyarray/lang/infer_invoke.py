@@ -36,8 +36,7 @@ def invoke(scope: Scope, node: ast.AST, source: FunctionSource, args: list[Any],
             if not isinstance(leaf, ir.Static):
                 if not isinstance(leaf.type, (ir.ScalarType, ir.ArrayType)):
                     advice = "assign what a call returns first" if leaf.type is not None else ""
-                    what = f"{name!r} of {source.name}(): expected a value, got {describe(leaf)}"
-                    scope.fail(node, what, advice)
+                    scope.fail(node, f"{name!r} of {source.name}(): expected a value, got {describe(leaf)}", advice)
                 values.append(leaf)
         types = transform(name, value, lambda _, x: x if isinstance(x, ir.Static) else x.type)
         params.append((name, types))

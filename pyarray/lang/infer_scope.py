@@ -166,8 +166,7 @@ class Scope:
         """An int64. A uint64 from 2**63 on wraps, which makes a negative of it, or saturates."""
         value = self.number(where, value)
         if value.type.dtype.kind not in "iu":
-            what = f"{what} must be an integer, got {describe(value)}"
-            self.fail(where, what, "convert it with int(...)")
+            self.fail(where, f"{what} must be an integer, got {describe(value)}", "convert it with int(...)")
         if saturating and value.type.dtype is uint64 and not isinstance(value, ir.Const):
             return ir.Convert(value.loc, ir.INDEX, value, "saturate")
         return self.apply(where, cast, value, int64, True)
@@ -179,8 +178,7 @@ class Scope:
         """`value` as a variable of type `kind` holds it."""
         if isinstance(kind, ir.ScalarType):
             if value.type.dtype.kind == "c" and kind.dtype.kind not in "cb":
-                what = f"a {value.type} can't become a {kind}"
-                self.fail(where, what, "take its .real, .imag or abs()")
+                self.fail(where, f"a {value.type} can't become a {kind}", "take its .real, .imag or abs()")
             return self.apply(where, cast, value, kind.dtype, kind.weak)
         assert not isinstance(kind, ir.TupleType)
         return value if value.type == kind else ir.Slice(value.loc, kind, value, (ir.WHOLE,) * kind.ndim)

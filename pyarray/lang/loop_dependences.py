@@ -42,8 +42,7 @@ def _refuse_reads(
             if read & stored and not _same_element(store, load, loop.variables[0], changing):
                 name = " or ".join(repr(n) for n in sorted(read & stored))
                 what = f"the unordered loop stores into {name}, and this reads it at another place"
-                advice = "iterations run in any order: use range alone, or store into another array"
-                source.fail(load.loc, what, advice)
+                source.fail(load.loc, what, "iterations run in any order: use range alone, or store into another array")
 
 
 def _same_element(store: ir.Store, load: ir.Load, variable: str, changing: set[str]) -> bool:
