@@ -22,6 +22,6 @@ def is_collapsible(loops: tuple[ir.For, ...]) -> bool:
     """Whether the bounds of all loops of a nest are the same throughout."""
     changing = {v for s in loops for v in s.variables} | ir.assigned(*loops[-1].body)
     bounds = [x for s in loops for r in s.ranges for x in (r.start, r.stop) if x is not None]
-    nodes = [n for x in bounds for n in ir.walk(x)]
+    nodes = list(ir.walk(*bounds))
     names = {n.name for n in nodes if isinstance(n, ir.Local)}
     return not names & changing and not any(isinstance(n, (ir.Load, ir.Invoke)) for n in nodes)

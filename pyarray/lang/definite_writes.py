@@ -56,7 +56,7 @@ class _Analysis:
         self.read_early: set[str] = set()
         self.returns: list[State] = []
         self.loop_exits: list[tuple[list[State], list[State]]] = []  # per loop: states at break, at continue
-        nodes = [n for s in function.body for n in ir.walk(s)]
+        nodes = list(ir.walk(*function.body))
         sets = Counter(n.name for n in nodes if isinstance(n, (ir.Assign, ir.Let)))
         self.values = {n.name: n.value for n in nodes if isinstance(n, (ir.Assign, ir.Let)) and sets[n.name] == 1}
         params = {n for n, _ in function.params}

@@ -188,7 +188,7 @@ def _without_rows(loop: ir.For) -> str | None:
     """Why a loop can't, or needn't, run in rows."""
     if not unit_step(loop.ranges[-1]):
         return "the loop has a step"
-    nodes = [n for s in loop.body for n in ir.walk(s)]
+    nodes = list(ir.walk(*loop.body))
     if any(isinstance(n, (ir.For, ir.While)) for n in nodes):
         return _OUTER  # beside which a division is little
     return "a break leaves it" if any(isinstance(n, ir.Break) for n in nodes) else None
@@ -258,7 +258,7 @@ class _Terms(Symbols):
     def __init__(self, loop: ir.For):
         super().__init__({*ir.assigned(*loop.body), *loop.variables})
         self.variables = loop.variables
-        stores = [n.name for s in loop.body for n in ir.walk(s) if isinstance(n, ir.Assign)]
+        stores = [n.name for n in ir.walk(*loop.body) if isinstance(n, ir.Assign)]
         self.once = {name for name in stores if stores.count(name) == 1}
         self.terms: dict[Any, _Term] = {}
         self.terms_by_name: dict[str, _Term] = {}

@@ -80,9 +80,7 @@ def result_bases(tree: ir.Tree) -> dict[str, frozenset[int]]:
     results: dict[str, frozenset[int]] = {}
     for function in tree.functions:
         bases, names = view_bases(function, results), [name for name, _ in function.params]
-        returned = [
-            n.value for s in function.body for n in ir.walk(s) if isinstance(n, ir.Return) and n.value is not None
-        ]
+        returned = [n.value for n in ir.walk(*function.body) if isinstance(n, ir.Return) and n.value is not None]
         found = (bases_of(value, bases, results) for value in returned if _holds_array(value.type))
         results[function.symbol] = frozenset(names.index(name) for part in found for name in part)
     return results
@@ -113,12 +111,7 @@ def _holds_array(kind: Any) -> bool:
 
 def view_bases(function: ir.Function, results: dict[str, frozenset[int]]) -> Bases:
     """Bases of the function's array variables, by a fixed point over their assignments."""
-    sets = [
-        n
-        for s in function.body
-        for n in ir.walk(s)
-        if isinstance(n, (ir.Assign, ir.Let)) and _holds_array(n.value.type)
-    ]
+    sets = [n for n in ir.walk(*function.body) if isinstance(n, (ir.Assign, ir.Let)) and _holds_array(n.value.type)]
     bases: Bases = {n.name: frozenset() for n in sets}
     while True:
         before = dict(bases)

@@ -96,7 +96,7 @@ def emit(
 def may_fail(tree: ir.Tree) -> bool:
     """Whether an access of the program is tested."""
     bodies = (*tree.kernel.body, *(s for f in tree.functions for s in f.body))
-    nodes = (n for s in bodies for n in ir.walk(s) if not isinstance(n, ir.Invoke))
+    nodes = (n for n in ir.walk(*bodies) if not isinstance(n, ir.Invoke))
     return any(getattr(n, "site", None) is not None for n in nodes)
 
 
@@ -175,7 +175,7 @@ def _trip_counts(code: Emitter, visible: set[str]) -> Callable[[ir.For], str | N
     """Iterations of an inner loop as C text, where the entry knows its bounds."""
 
     def trips(loop: ir.For) -> str | None:
-        nodes = [n for r in loop.ranges for n in ir.walk(r)]
+        nodes = list(ir.walk(*loop.ranges))
         names = {n.name for n in nodes if isinstance(n, ir.Local)}
         if not names <= visible or not all(isinstance(n, _PLAIN) for n in nodes):
             return None

@@ -56,7 +56,7 @@ def find_cached_row(code: Emitter, kernel: ir.Function, loop: ir.For, shared: li
     """The row that an iteration of a parallel loop keeps in registers; None if there is nothing to keep."""
     inner = [s for s in loop.body if isinstance(s, ir.For) and any(s is x for x in shared)]
     loops = [s for s in inner if _is_invariant(s, loop)]
-    nodes = [n for s in loop.body for n in ir.walk(s)]
+    nodes = list(ir.walk(*loop.body))
     if len(loops) < 2 or any(isinstance(n, ir.Atomic) for n in nodes):
         return None
     order = [n for s in loop.body for n in _in_order(s, loops)]
@@ -115,7 +115,7 @@ def find_cached_row(code: Emitter, kernel: ir.Function, loop: ir.For, shared: li
 
 
 def _loads(s: ir.For) -> Iterator[ir.Load]:
-    return (n for st in s.body for n in ir.walk(st) if isinstance(n, ir.Load))
+    return (n for n in ir.walk(*s.body) if isinstance(n, ir.Load))
 
 
 def _forwarded_stores(
@@ -128,10 +128,10 @@ def _forwarded_stores(
 ) -> dict[Ref, int]:
     """Elements that one loop stores and later ones load, with the number of the first loop that stores there.
     The iteration loads and stores the array nowhere else, and the array has no other name."""
-    nodes = [n for st in loop.body for n in ir.walk(st) if isinstance(n, (ir.Load, ir.Store))]
+    nodes = [n for n in ir.walk(*loop.body) if isinstance(n, (ir.Load, ir.Store))]
     touched = Counter(n.array.name for n in nodes if isinstance(n.array, ir.Local))
-    named = Counter(n.name for st in kernel.body for n in ir.walk(st) if isinstance(n, ir.Local))
-    parts = [n for st in kernel.body for n in ir.walk(st) if isinstance(n, (ir.Load, ir.Store, ir.Size, ir.Stride))]
+    named = Counter(n.name for n in ir.walk(*kernel.body) if isinstance(n, ir.Local))
+    parts = [n for n in ir.walk(*kernel.body) if isinstance(n, (ir.Load, ir.Store, ir.Size, ir.Stride))]
     named -= Counter(n.array.name for n in parts if isinstance(n.array, ir.Local))
     forwarded = {}
     for ref in dict.fromkeys(p for refs in stores for p in refs if not named[p[0]]):
@@ -160,7 +160,7 @@ def _is_invariant(s: ir.For, loop: ir.For) -> bool:
     """Whether the bounds of a loop are invariant in the parallel loop."""
     changing = ir.assigned(*loop.body) | set(loop.variables)
     parts = [x for x in (s.ranges[0].start, s.ranges[0].stop) if x is not None]
-    nodes = [n for x in parts for n in ir.walk(x)]
+    nodes = list(ir.walk(*parts))
     names = {n.name for n in nodes if isinstance(n, ir.Local)}
     return not names & changing and not any(isinstance(n, (ir.Load, ir.Invoke, ir.Atomic)) for n in nodes)
 
@@ -193,7 +193,7 @@ def _ref(code: Emitter, n: ir.Load | ir.Store, s: ir.For, loop: ir.For, params: 
         return None
     if n.site is not None and n.site not in code.hoisted:
         return None
-    inner = {v for st in loop.body for x in ir.walk(st) if isinstance(x, ir.For) for v in x.variables}
+    inner = {v for x in ir.walk(*loop.body) if isinstance(x, ir.For) for v in x.variables}
     changing, (variable,) = ir.assigned(*loop.body) | inner, s.variables
     names = [i.name if isinstance(i, ir.Local) else None for i in n.index]
     if None in names or names.count(variable) != 1 or set(names) - {variable} & changing:
@@ -206,7 +206,7 @@ def _last_stores(
 ) -> Iterator[tuple[ir.Store, Ref]]:
     """The stores that end a loop's body, each the only one into its array. After them only elements are read
     that are loaded already."""
-    stores = Counter(n.array.name for st in s.body for n in ir.walk(st) if isinstance(n, ir.Store))  # type: ignore[union-attr]
+    stores = Counter(n.array.name for n in ir.walk(*s.body) if isinstance(n, ir.Store))  # type: ignore[union-attr]
     for st in reversed(s.body):
         if not isinstance(st, ir.Store) or st.marks:
             return
@@ -322,7 +322,7 @@ def stored_registers(row: CachedRow, s: ir.For) -> dict[Ref, str]:
 def only_forwards(row: CachedRow, s: ir.For) -> bool:
     """Whether a loop over the cached row stores registers at most."""
     k = next((k for k, x in enumerate(row.loops) if x is s), None)
-    stores = sum(isinstance(n, ir.Store) for st in s.body for n in ir.walk(st))
+    stores = sum(isinstance(n, ir.Store) for n in ir.walk(*s.body))
     return k is not None and stores == len(row.stores[k]) and not any(_is_stored(row, p, k) for p in row.stores[k])
 
 

@@ -81,7 +81,7 @@ def _float_literal(value: float, suffix: str) -> str:
 
 def sites_of(body: tuple[ir.Stmt, ...]) -> frozenset[int]:
     """The sites of all accesses and calls in a body."""
-    sites = (getattr(n, "site", None) for s in body for n in ir.walk(s))
+    sites = (getattr(n, "site", None) for n in ir.walk(*body))
     return frozenset(site for site in sites if site is not None)
 
 

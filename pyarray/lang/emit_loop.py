@@ -96,7 +96,7 @@ def frames(code: Emitter, parts: Any, up: str) -> list[str]:
     """One link of the call stack per call."""
     if not code.debug:
         return []
-    calls = [n.site for part in parts for n in ir.walk(part) if isinstance(n, ir.Invoke)]
+    calls = [n.site for n in ir.walk(*parts) if isinstance(n, ir.Invoke)]
     return [f"pa_frame call{site} = {{{up}, {site}}};" for site in calls]
 
 
@@ -247,7 +247,7 @@ def _nontemporal_loop(
 
 def _arguments(code: Emitter, kernel: ir.Function, loop: ir.For, outer: tuple[tuple[str, Any], ...]) -> Iterator[str]:
     """What the body uses of the environment, and its own variables."""
-    used = {n.name for s in loop.body for n in ir.walk(s) if isinstance(n, ir.Local)}
+    used = {n.name for n in ir.walk(*loop.body) if isinstance(n, ir.Local)}
     inner = ir.assigned(*loop.body)
     for name, kind in (*kernel.params, *outer):
         if name not in used or name in inner:

@@ -20,10 +20,10 @@ def noalias_arrays(code: Emitter, kernel: ir.Function, loop: ir.For) -> Arrays:
     """The parameters that the loop uses, if a no-alias version is worth its text, else none."""
     if code.debug or not code.dialect.blocks:
         return []
-    inner = [n for s in loop.body for n in ir.walk(s) if isinstance(n, (ir.For, ir.While))]
-    if not any(isinstance(n, ir.Store) for part in inner for n in ir.walk(part)):
+    inner = [n for n in ir.walk(*loop.body) if isinstance(n, (ir.For, ir.While))]
+    if not any(isinstance(n, ir.Store) for n in ir.walk(*inner)):
         return []
-    used = {n.name: n.type for s in loop.body for n in ir.walk(s) if isinstance(n, ir.Local)}
+    used = {n.name: n.type for n in ir.walk(*loop.body) if isinstance(n, ir.Local)}
     inside = {name for name, _ in kernel.params} | ir.assigned(*loop.body)
     if any(isinstance(kind, ir.ArrayType) and name not in inside for name, kind in used.items()):
         return []  # a view from before the loop, of an unknown array

@@ -24,7 +24,7 @@ def privatized_arrays(code: Emitter, kernel: ir.Function, loop: ir.For) -> Array
     read; none where it uses views of an unknown array."""
     if code.debug or not code.dialect.blocks:
         return []
-    nodes: list[Any] = [n for s in loop.body for n in ir.walk(s)]
+    nodes: list[Any] = list(ir.walk(*loop.body))
     used = {n.name: n.type for n in nodes if isinstance(n, ir.Local)}
     inside = {name for name, _ in kernel.params} | ir.assigned(*loop.body)
     if any(isinstance(kind, ir.ArrayType) and name not in inside for name, kind in used.items()):
@@ -47,7 +47,7 @@ def _is_atomic_sum(value: Any) -> bool:
 
 def used_arrays(kernel: ir.Function, loop: ir.For) -> Arrays:
     """The array parameters that a loop uses."""
-    used = {n.name for s in loop.body for n in ir.walk(s) if isinstance(n, ir.Local)}
+    used = {n.name for n in ir.walk(*loop.body) if isinstance(n, ir.Local)}
     return [(n, k) for n, k in kernel.params if isinstance(k, ir.ArrayType) and n in used]
 
 

@@ -27,7 +27,7 @@ LANES, BYTE_LANES = 16, 32
 
 def lane_count(s: ir.For) -> int:
     """How many accumulators a reduction has side by side."""
-    loads = (n for st in s.body for n in ir.walk(st) if isinstance(n, ir.Load))
+    loads = (n for n in ir.walk(*s.body) if isinstance(n, ir.Load))
     return BYTE_LANES if any(n.type.dtype.itemsize == 1 for n in loads) else LANES
 
 
@@ -189,7 +189,7 @@ class Emitter(ExprEmitter):
         """A reduction whose order is free: `lane_count` accumulators side by side, combined at the end. For
         step 1."""
         (variable,), (range_,), out = s.variables, s.ranges, self.out
-        types = {n.name: n.type for st in s.body for n in ir.walk(st) if isinstance(n, ir.Local)}
+        types = {n.name: n.type for n in ir.walk(*s.body) if isinstance(n, ir.Local)}
         self.counters += 1
         k = f"k{self.counters}"
         start = self.expr(range_.start) if range_.start is not None else "0"

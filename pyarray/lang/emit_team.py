@@ -38,7 +38,7 @@ _UNROLLED, _SHORT = 8, 48  # iterations of a loop that reads and stores nothing,
 
 def has_side_effects(function: ir.Function) -> bool:
     """Whether it stores, or calls a function that may."""
-    return any(isinstance(n, (ir.Store, ir.Atomic, ir.Invoke)) for s in function.body for n in ir.walk(s))
+    return any(isinstance(n, (ir.Store, ir.Atomic, ir.Invoke)) for n in ir.walk(*function.body))
 
 
 def shared_loops(parts: tuple[ir.Stmt, ...], pure: set[str]) -> list[ir.For]:
@@ -60,12 +60,12 @@ def runs_by_teams(loop: ir.For, pure: set[str]) -> bool:
 
 
 def _does_something(body: tuple[ir.Stmt, ...], pure: set[str]) -> bool:
-    return _side_effect_count(body, pure) > 0 or any(isinstance(n, ir.Store) for s in body for n in ir.walk(s))
+    return _side_effect_count(body, pure) > 0 or any(isinstance(n, ir.Store) for n in ir.walk(*body))
 
 
 def _side_effect_count(body: tuple[ir.Stmt, ...], pure: set[str]) -> int:
     """How many effects there are other than stores."""
-    nodes = [n for s in body for n in ir.walk(s)]
+    nodes = list(ir.walk(*body))
     return sum(isinstance(n, ir.Atomic) or (isinstance(n, ir.Invoke) and n.function not in pure) for n in nodes)
 
 
@@ -158,7 +158,7 @@ class GridEmitter(Emitter):
             super().write_For(s)
 
     def write_pragma(self, s: ir.For) -> None:
-        nodes = [n for st in s.body for n in ir.walk(st)]
+        nodes = list(ir.walk(*s.body))
         if len(nodes) <= _SHORT and _only_reads(nodes):
             self.out.line(f"#pragma unroll {_UNROLLED}")
 
@@ -172,7 +172,7 @@ class GridEmitter(Emitter):
 
     def shared_loop(self, s: ir.For) -> None:
         """A loop whose iterations the threads share out, each `team`-th to one of them."""
-        nodes = [n for st in s.body for n in ir.walk(st)]
+        nodes = list(ir.walk(*s.body))
         types = {n.name: n.type for n in nodes if isinstance(n, ir.Local)}
         kept = self.row if self.row_is_cached else None
         stores = _does_something(s.body, self.pure) and not (kept and only_forwards(kept, s))
@@ -227,7 +227,7 @@ class GridEmitter(Emitter):
 
     @staticmethod
     def unroll_pragma(s: ir.For) -> str:
-        loads = sum(isinstance(n, ir.Load) for st in s.body for n in ir.walk(st))
+        loads = sum(isinstance(n, ir.Load) for n in ir.walk(*s.body))
         return f"#pragma unroll {max(1, min(8, _IN_FLIGHT // max(loads, 1)))}"
 
     def strided_nest(self, root: ir.For) -> None:

@@ -26,7 +26,7 @@ _OTHER_INDEX = f"tile_y + k * {_ROW_STEP}"
 
 def is_tileable(loop: ir.For) -> bool:
     """Whether tiles are worth their text: not for bodies with loops, which have their own access order."""
-    return len(loop.ranges) > 1 and not any(isinstance(n, ir.For) for s in loop.body for n in ir.walk(s))
+    return len(loop.ranges) > 1 and not any(isinstance(n, ir.For) for n in ir.walk(*loop.body))
 
 
 @dataclass(frozen=True)

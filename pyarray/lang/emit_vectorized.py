@@ -19,7 +19,7 @@ def elementwise_store(code: Emitter, kernel: ir.Function, loop: ir.For, pure: se
     range."""
     if any(range_.step is not None or not _is_zero(range_.start) for range_ in loop.ranges):
         return None
-    nodes = [n for s in loop.body for n in ir.walk(s)]
+    nodes = list(ir.walk(*loop.body))
     stores, last = [n for n in nodes if isinstance(n, ir.Store)], loop.body[-1] if loop.body else None
     if not isinstance(last, ir.Store) or stores != [last] or last.marks or not _in_bounds(code, last.site):
         return None

@@ -5,7 +5,7 @@ all but the last of these operands are evaluated into temporaries first."""
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from . import ir
@@ -30,7 +30,7 @@ def order_operands(tree: ir.Tree) -> ir.Tree:
     impure: set[str] = set()
     functions = []
     for function in tree.functions:  # callees first
-        if any(_has_effect(n, impure) or isinstance(n, ir.Store) for s in function.body for n in ir.walk(s)):
+        if any(_has_effect(n, impure) or isinstance(n, ir.Store) for n in ir.walk(*function.body)):
             impure.add(function.symbol)
         functions.append(_order_function(function, impure))
     return ir.Tree(_order_function(tree.kernel, impure), tuple(functions))
@@ -103,8 +103,8 @@ def _operands(node: Any) -> Any:
         value = getattr(node, item.name)
         for part in value if isinstance(value, tuple) else (value,):
             if isinstance(part, ir.Range):
-                yield from (x for x in (part.start, part.stop, part.step) if x is not None)
-            elif is_dataclass(part) and hasattr(part, "loc"):
+                yield from ir.children(part)
+            elif isinstance(part, ir.Node):
                 yield part
 
 

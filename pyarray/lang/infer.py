@@ -31,5 +31,5 @@ def _reachable(kernel: ir.Function, functions: tuple[ir.Function, ...]) -> tuple
     needed: set[str] = set()
     for function in (kernel, *reversed(functions)):
         if function is kernel or function.symbol in needed:
-            needed |= {n.function for s in function.body for n in ir.walk(s) if isinstance(n, ir.Invoke)}
+            needed |= {n.function for n in ir.walk(*function.body) if isinstance(n, ir.Invoke)}
     return tuple(f for f in functions if f.symbol in needed)

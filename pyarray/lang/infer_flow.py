@@ -215,21 +215,21 @@ def _reductions(scope: Scope, node: ast.For, body: tuple[ir.Stmt, ...], outer: s
     found: dict[str, str] = {}
     while (inner := sole_inner_loop(body)) is not None:
         body = inner.body
-    assignments = [n for s in body for n in ir.walk(s) if isinstance(n, ir.Assign) and n.name in outer]
+    assignments = [n for n in ir.walk(*body) if isinstance(n, ir.Assign) and n.name in outer]
     for statement in assignments:
         value = _uncast(statement.value)
         operands: tuple[ir.Expr, ...] = ()
         if isinstance(value, (ir.Binary, ir.Builtin)):
             operands = (value.a, value.b) if isinstance(value, ir.Binary) else value.args
         op = getattr(value, "op", getattr(value, "name", ""))
-        reads = [n for s in body for n in ir.walk(s) if isinstance(n, ir.Local) and n.name == statement.name]
+        reads = [n for n in ir.walk(*body) if isinstance(n, ir.Local) and n.name == statement.name]
         first = _uncast(operands[0]) if operands else None
         plain = op in _REDUCTION_OPS and len(reads) == 1 and reads[0] is first
         if not plain or statement not in body or statement.name in found:
             what = f"{statement.name!r} is not a plain reduction, so the loop's order matters"
             scope.fail(node, what, "use range alone")
         found[statement.name] = op
-    if any(isinstance(n, (ir.Break, ir.Continue)) for s in body for n in ir.walk(s)):
+    if any(isinstance(n, (ir.Break, ir.Continue)) for n in ir.walk(*body)):
         scope.fail(node, "an unordered loop runs all of its iterations", "use range alone")
     return tuple(found.items())
 
@@ -355,7 +355,7 @@ def _has_break(body: tuple[ir.Stmt, ...]) -> bool:
 
 def _always_returns(body: tuple[ir.Stmt, ...]) -> bool:
     """Whether every path ends in a return of a value."""
-    if any(isinstance(n, ir.Return) and n.value is None for s in body for n in ir.walk(s)):
+    if any(isinstance(n, ir.Return) and n.value is None for n in ir.walk(*body)):
         return False
     for s in body:
         if isinstance(s, ir.Return):

@@ -24,116 +24,110 @@ from .types import TupleType as TupleType
 from .types import Type as Type
 from .types import static_key as static_key
 
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A part of a function, with its place in the source."""
+
+    loc: Loc
+
+
 # ---- expressions
 
 
 @dataclass(frozen=True, slots=True)
-class Const:
-    loc: Loc
-    type: Any  # ScalarType
+class Expression(Node):
+    """Has a value. `type` is a `ScalarType`; of views an `ArrayType`, of `Pack` a `TupleType`, of `Local`, `Invoke`,
+    `Item` and `Let` any of these."""
+
+    type: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Const(Expression):
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
-class Local:
+class Local(Expression):
     """A parameter or variable of the function. Names that begin with a dot are made here; users can't write
     them."""
 
-    loc: Loc
-    type: Any
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(Expression):
     """op: neg invert not. The operand has the node's type."""
 
-    loc: Loc
-    type: Any  # ScalarType
     op: str
     a: Expr
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(Expression):
     """op: add sub mul div floordiv mod pow shl shr and or xor. Both operands have the node's type."""
 
-    loc: Loc
-    type: Any  # ScalarType
     op: str
     a: Expr
     b: Expr
 
 
 @dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(Expression):
     """op: eq ne lt le gt ge. Both operands have one type, or one is int64 and one uint64."""
 
-    loc: Loc
-    type: Any  # ScalarType
     op: str
     a: Expr
     b: Expr
 
 
 @dataclass(frozen=True, slots=True)
-class Logic:
+class Logic(Expression):
     """op: and or; short-circuit. Operands are bools."""
 
-    loc: Loc
-    type: Any  # ScalarType
     op: str
     a: Expr
     b: Expr
 
 
 @dataclass(frozen=True, slots=True)
-class Select:
+class Select(Expression):
     """`a if condition else b`: only one of them is evaluated."""
 
-    loc: Loc
-    type: Any  # ScalarType
     condition: Expr
     a: Expr
     b: Expr
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
-    loc: Loc
-    type: Any  # ScalarType
+class Cast(Expression):
     a: Expr
 
 
 @dataclass(frozen=True, slots=True)
-class Builtin:
+class Builtin(Expression):
     """A row of `builtins.FUNCTIONS`, with its arguments cast to `domain`."""
 
-    loc: Loc
-    type: Any  # ScalarType
     name: str
     domain: DType
     args: tuple[Expr, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class Load(Expression):
     """`site` numbers the check of axis 0, axis k is `site + k`; None: not checked."""
 
-    loc: Loc
-    type: Any  # ScalarType
     array: Expr
     index: tuple[Expr, ...]
     site: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Atomic:
+class Atomic(Expression):
     """`op` on one element; the value is what stood there before. Of cas, `value` is what is expected there,
     and `desired` what takes its place."""
 
-    loc: Loc
-    type: Any  # ScalarType
     op: str
     array: Expr
     index: tuple[Expr, ...]
@@ -143,19 +137,15 @@ class Atomic:
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
-    loc: Loc
-    type: Any  # ScalarType
+class Size(Expression):
     array: Expr
     axis: int
 
 
 @dataclass(frozen=True, slots=True)
-class Stride:
+class Stride(Expression):
     """In bytes."""
 
-    loc: Loc
-    type: Any  # ScalarType
     array: Expr
     axis: int
 
@@ -173,12 +163,10 @@ WHOLE = Range(None, None, None)
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(Expression):
     """Basic indexing that leaves axes: per axis an expression (dropped) or a `Range` (kept, clamped as Python
     does). `transposed`: the kept axes in reverse order."""
 
-    loc: Loc
-    type: Any  # ArrayType
     array: Expr
     parts: tuple[Expr | Range, ...]
     site: int | None = None
@@ -186,11 +174,9 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True)
-class SubView:
+class SubView(Expression):
     """Strict sub-range of a 1-D array: outside the parent is a failure in debug mode."""
 
-    loc: Loc
-    type: Any  # ArrayType
     array: Expr
     offset: Expr
     size: Expr
@@ -198,12 +184,10 @@ class SubView:
 
 
 @dataclass(frozen=True, slots=True)
-class Reshape:
+class Reshape(Expression):
     """A view of the elements in C order, with another shape. A size that is the constant -1 is what the
     others leave. Where the shape hasn't as many elements all sizes are 0, which debug mode reports."""
 
-    loc: Loc
-    type: Any  # ArrayType
     array: Expr
     shape: tuple[Expr, ...]
     site: int | None = None
@@ -216,52 +200,42 @@ class Reshape:
 
 
 @dataclass(frozen=True, slots=True)
-class Invoke:
+class Invoke(Expression):
     """Call of a `Function` of this program; its value is what the function returns."""
 
-    loc: Loc
-    type: Any
     function: str
     args: tuple[Expr, ...]
     site: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Convert:
+class Convert(Expression):
     """A conversion that is no `Cast`. `how`: "saturate", of a uint64 to int64, 2**63 - 1 for what is more;
     "bitcast", the same bits as another type of that size."""
 
-    loc: Loc
-    type: Any  # ScalarType
     a: Expr
     how: str
 
 
 @dataclass(frozen=True, slots=True)
-class Pack:
+class Pack(Expression):
     """Several values, to be returned."""
 
-    loc: Loc
-    type: Any  # TupleType
     items: tuple[Expr, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class Item(Expression):
     """One of the values that a call returned."""
 
-    loc: Loc
-    type: Any
     pack: Expr
     number: int
 
 
 @dataclass(frozen=True, slots=True)
-class Let:
+class Let(Expression):
     """`value` is assigned to the variable `name`, then `body` is evaluated: that is the node's value."""
 
-    loc: Loc
-    type: Any
     name: str
     value: Expr
     body: Expr
@@ -277,18 +251,16 @@ Expr = (
 
 
 @dataclass(frozen=True, slots=True)
-class Assign:
-    loc: Loc
+class Assign(Node):
     name: str
     value: Expr
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class Store(Node):
     """`marks` are pairs of parameters (`write_mask`): the lowest address of an array, and the mask of what was
     written in it."""
 
-    loc: Loc
     array: Expr
     index: tuple[Expr, ...]
     value: Expr
@@ -297,7 +269,7 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
-class For:
+class For(Node):
     """`variables` run over the product of `ranges`, the last one fastest. The body never assigns them, and
     ranges are evaluated once, before the first iteration.
 
@@ -307,7 +279,6 @@ class For:
     product.
     """
 
-    loc: Loc
     variables: tuple[str, ...]
     ranges: tuple[Range, ...]
     body: tuple[Stmt, ...]
@@ -318,41 +289,37 @@ class For:
 
 
 @dataclass(frozen=True, slots=True)
-class While:
-    loc: Loc
+class While(Node):
     condition: Expr
     body: tuple[Stmt, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class If:
-    loc: Loc
+class If(Node):
     condition: Expr
     then: tuple[Stmt, ...]
     orelse: tuple[Stmt, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Break:
-    loc: Loc
+class Break(Node):
+    """Leaves the innermost loop."""
 
 
 @dataclass(frozen=True, slots=True)
-class Continue:
-    loc: Loc
+class Continue(Node):
+    """Goes on with its next iteration."""
 
 
 @dataclass(frozen=True, slots=True)
-class Return:
-    loc: Loc
+class Return(Node):
     value: Expr | None
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluate:
+class Evaluate(Node):
     """An expression for its effect: an atomic or a call."""
 
-    loc: Loc
     value: Expr
 
 
@@ -410,9 +377,9 @@ def children(node: Any) -> list[Any]:
     return found
 
 
-def walk(node: Any) -> Iterator[Any]:
-    """`node` and everything below it, parents first."""
-    stack = [node]
+def walk(*nodes: Any) -> Iterator[Any]:
+    """These nodes and everything below them, parents first."""
+    stack = list(nodes[::-1])
     while stack:
         node = stack.pop()
         yield node
@@ -421,7 +388,7 @@ def walk(node: Any) -> Iterator[Any]:
 
 def assigned(*nodes: Any) -> set[str]:
     """Names that get a value somewhere in these nodes, other than loop variables."""
-    return {n.name for node in nodes for n in walk(node) if isinstance(n, (Assign, Let))}
+    return {n.name for n in walk(*nodes) if isinstance(n, (Assign, Let))}
 
 
 def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:

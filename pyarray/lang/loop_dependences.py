@@ -9,7 +9,7 @@ looked at."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from typing import Any
 
 from . import ir
@@ -22,7 +22,7 @@ def refuse_dependent(tree: ir.Tree, sources: Mapping[str, FunctionSource]) -> No
     """Raises `CompileError` for an unordered loop that is an ordered one for sure."""
     results = result_bases(tree)
     for function in (*tree.functions, tree.kernel):
-        loops = [n for s in function.body for n in ir.walk(s) if isinstance(n, ir.For) and n.unordered]
+        loops = [n for n in ir.walk(*function.body) if isinstance(n, ir.For) and n.unordered]
         bases = view_bases(function, results) if loops else {}
         for loop in loops:
             RaceCheck(tree, function, sources, loop).check()
@@ -32,7 +32,7 @@ def refuse_dependent(tree: ir.Tree, sources: Mapping[str, FunctionSource]) -> No
 def _refuse_reads(
     function: ir.Function, loop: ir.For, bases: Bases, results: dict[str, frozenset[int]], source: FunctionSource
 ) -> None:
-    nodes = [n for s in loop.body for n in ir.walk(s)]
+    nodes = list(ir.walk(*loop.body))
     loops = {name for n in nodes if isinstance(n, ir.For) for name in n.variables}
     changing = {*ir.assigned(*loop.body), *loops, *loop.variables}
     stores = [(n, bases_of(n.array, bases, results)) for n in nodes if isinstance(n, ir.Store)]
@@ -68,6 +68,6 @@ def structural_key(node: Any) -> Any:
     """An expression without the places where it stands in the source: equal ones compute the same."""
     if isinstance(node, tuple):
         return tuple(map(structural_key, node))
-    if not is_dataclass(node) or not hasattr(node, "loc"):
+    if not isinstance(node, ir.Node):
         return node
     return type(node), tuple(structural_key(getattr(node, f.name)) for f in fields(node) if f.name != "loc")

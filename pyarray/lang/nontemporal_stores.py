@@ -15,7 +15,7 @@ def nontemporal_array(kernel: ir.Function, loop: ir.For) -> tuple[str, ir.ArrayT
     start = loop.ranges[0].start
     if start is not None and not (isinstance(start, ir.Const) and start.value == 0):
         return None
-    nodes = [n for s in loop.body for n in ir.walk(s)]
+    nodes = list(ir.walk(*loop.body))
     if any(isinstance(n, (ir.Continue, ir.Break, ir.Return)) for n in nodes):
         return None
     stores = [n for n in nodes if isinstance(n, ir.Store)]

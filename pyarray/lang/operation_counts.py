@@ -317,7 +317,7 @@ class _Counter:
         self.loops = self.unknown_branches = 0
         self.env = dict(zip((n for n, _ in function.params), args, strict=True))
         self.block(function.body, freq)
-        several = any(isinstance(x, ir.Return) for s in function.body[:-1] for x in ir.walk(s))
+        several = any(isinstance(x, ir.Return) for x in ir.walk(*function.body[:-1]))
         result = None if several else self.env.get(".result")
         self.env, self.loops, self.unknown_branches = outside
         return result
@@ -354,7 +354,7 @@ def _control_variables(functions: Iterable[ir.Function]) -> set[str]:
     found: set[str] = set()
     carriers: list[tuple[str, Any]] = []
     for f in functions:
-        for node in (n for s in f.body for n in ir.walk(s)):
+        for node in ir.walk(*f.body):
             match node:
                 case ir.For(ranges=ranges):
                     found |= _named(*ranges)

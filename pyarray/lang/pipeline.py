@@ -153,6 +153,6 @@ def _without_unused(tree: ir.Tree) -> ir.Tree:
     """Without the parameters that the kernel's body doesn't name: they get no slots, and their types don't
     change the text."""
     named = ir.assigned(*tree.kernel.body)
-    named |= {node.name for part in tree.kernel.body for node in ir.walk(part) if isinstance(node, ir.Local)}
+    named |= {node.name for node in ir.walk(*tree.kernel.body) if isinstance(node, ir.Local)}
     live = tuple((name, kind) for name, kind in tree.kernel.params if name in named)
     return replace(tree, kernel=replace(tree.kernel, params=live))

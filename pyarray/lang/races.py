@@ -62,9 +62,9 @@ class Context:
 
 def refuse_races(tree: ir.Tree, sources: Mapping[str, FunctionSource]) -> None:
     """Raises `CompileError` for a store that is a race for sure."""
-    storing = {f.symbol for f in tree.functions if any(isinstance(n, ir.Store) for s in f.body for n in ir.walk(s))}
+    storing = {f.symbol for f in tree.functions if any(isinstance(n, ir.Store) for n in ir.walk(*f.body))}
     for f in tree.functions:  # callees first
-        if any(isinstance(n, ir.Invoke) and n.function in storing for s in f.body for n in ir.walk(s)):
+        if any(isinstance(n, ir.Invoke) and n.function in storing for n in ir.walk(*f.body)):
             storing.add(f.symbol)
     for loop in tree.kernel.body:
         if isinstance(loop, ir.For) and loop.loop is not None and not _is_trivially_safe(loop, storing):
@@ -97,11 +97,11 @@ def _is_single(range_: ir.Range) -> bool:
 def _is_trivially_safe(loop: ir.For, storing: set[str]) -> bool:
     """Whether the index of each store has all of the loop's variables: a quick test."""
     varying = _varying_variables(loop)
-    nodes = [n for s in loop.body for n in ir.walk(s)]
+    nodes = list(ir.walk(*loop.body))
     if any(isinstance(n, ir.Invoke) and n.function in storing for n in nodes):
         return False
     stores = [n for n in nodes if isinstance(n, ir.Store)]
-    return all(varying <= {n.name for i in s.index for n in ir.walk(i) if isinstance(n, ir.Local)} for s in stores)
+    return all(varying <= {n.name for n in ir.walk(*s.index) if isinstance(n, ir.Local)} for s in stores)
 
 
 class RaceCheck:
@@ -199,7 +199,7 @@ class RaceCheck:
         """One pass over the body; joins the environments before and after it."""
         before = dict(self.env)
         if isinstance(s, ir.For):
-            parts = [x for r in s.ranges for x in (r.start, r.stop, r.step) if x is not None]
+            parts = [x for r in s.ranges for x in ir.children(r)]
             control = Dependence().join(*(self.value(x, context) for x in parts))
             self.env.update(dict.fromkeys(s.variables, control))
         else:
@@ -344,7 +344,7 @@ def _operands(e: Any) -> list[Any]:
 
 
 def _bounds(part: Any) -> list[Any]:
-    return [x for x in (part.start, part.stop, part.step) if x is not None] if isinstance(part, ir.Range) else [part]
+    return ir.children(part) if isinstance(part, ir.Range) else [part]
 
 
 def _determined_by(e: Any, parts: list[Dependence]) -> Names:

@@ -39,7 +39,7 @@ def index_base_arrays(tree: ir.Tree, blocks: bool) -> tuple[ir.Tree, Remarks]:
 class _Rewriter:
     def __init__(self, function: ir.Function, remarks: Remarks, blocks: bool):
         self.function, self.remarks = function, remarks
-        nodes = [n for s in function.body for n in ir.walk(s)]
+        nodes = list(ir.walk(*function.body))
         self.some = any(getattr(getattr(n, "type", None), "reshape_of", None) is not None for n in nodes)
         sets = Counter(n.name for n in nodes if isinstance(n, (ir.Assign, ir.Let)))
         params = {name for name, _ in function.params}
