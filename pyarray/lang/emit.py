@@ -24,7 +24,9 @@ from .emit_loop import (
     is_parallel,
     noalias_params,
     outer_variables,
+    outside_loops,
     parallel_loop,
+    parallel_loops,
     slots,
     strided_params,
     trip_count,
@@ -49,10 +51,7 @@ _HEADERS = (  # header, and what its functions end with; the order is that of th
     ("pa_int.h", re.compile(r"\b(?:pa_\w+_[iu](8|16|32|64)\b|pa_\w+_b\b)")),
     ("pa_real.h", re.compile(r"\b(?:pa_\w+_f(32|64)\b|pa_cast_\w+)")),
     ("pa_half.h", re.compile(r"\b(?:pa_\w*b?f16\w*)")),
-    (
-        "pa_complex.h",
-        re.compile(r"\b(?:pa_\w+_c(64|128)\b|pa_\w+_from_c\w+|pa_make_\w+|pa_cast_c(64|128)_\w+)"),
-    ),
+    ("pa_complex.h", re.compile(r"\b(?:pa_\w+_c(64|128)\b|pa_\w+_from_c\w+|pa_make_\w+|pa_cast_c(64|128)_\w+)")),
     ("pa_atomic.h", re.compile(r"\b(?:pa_atomic_\w+)")),
     ("pa_stream.h", re.compile(r"\b(?:pa_stream_copy)")),
 )
@@ -75,11 +74,10 @@ def emit(
     for _, kind in (*kernel.params, *kernel.variables):
         code.declare(kind)
     outer = outer_variables(kernel)
-    loops = "\n".join(
-        code.printed(parallel_loop, code, kernel, s, symbol, outer, hoisted_checks)
-        for s in kernel.body
-        if isinstance(s, ir.For) and is_parallel(s)
+    printed = (
+        code.printed(parallel_loop, code, kernel, s, symbol, outer, hoisted_checks) for s in parallel_loops(kernel)
     )
+    loops = "\n".join(printed)
     body = code.printed(_entry, code, kernel, symbol, outer, functions, depth=1)
     entry = code.dialect.entry.format(symbol=symbol, body=body)
     parts = [
@@ -153,15 +151,13 @@ def _entry(
     if arrays := noalias_params(code, kernel):
         out.lines(noalias_test(arrays, code.written))
     if code.debug:
-        outside = [
-            part for s in kernel.body for part in (s.ranges if isinstance(s, ir.For) and is_parallel(s) else (s,))
-        ]
-        out.lines([*debug_state(code, "rt", 0, -1), "(void)at; (void)up;", *frames(code, outside, "0")])
+        out.lines([*debug_state(code, "rt", 0, -1), "(void)at; (void)up;"])
+        out.lines(frames(code, outside_loops(kernel), "0"))
     out.lines(declarations(outer))
     changed: set[str] = set()
     visible = {name for name, _ in (*kernel.params, *outer)}
     for statement in kernel.body:
-        if isinstance(statement, ir.For) and is_parallel(statement):
+        if is_parallel(statement):
             changed |= ir.assigned(*statement.ranges)
             copied = [n for n, _ in (*outer, *kernel.params) if n in changed]
             cost_text = cost(statement, functions, _trip_counts(code, visible))

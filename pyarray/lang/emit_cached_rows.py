@@ -46,6 +46,10 @@ class CachedRow:
     reloaded: tuple[str, ...]
     elements: int
 
+    def number(self, loop: ir.For) -> int:
+        """Which of the loops it is."""
+        return next(k for k, x in enumerate(self.loops) if x is loop)
+
     @property
     def width(self) -> int:
         """Elements of a vector."""
@@ -175,9 +179,7 @@ def _in_order(node: Any, loops: list[ir.For]) -> Iterator[Any]:
         yield from (n for n in ir.walk(node) if isinstance(n, (ir.Load, ir.Invoke)))
         return
     if isinstance(node, ir.Store):
-        yield from (
-            n for part in (node.value, *node.index) for n in ir.walk(part) if isinstance(n, (ir.Load, ir.Invoke))
-        )
+        yield from (n for n in ir.walk(node.value, *node.index) if isinstance(n, (ir.Load, ir.Invoke)))
         yield node
         return
     if isinstance(node, (ir.Load, ir.Invoke)):
@@ -214,7 +216,7 @@ def _last_stores(
         if ref is None or stores[ref[0]] > 1:
             return
         yield st, ref
-        reads = [n for part in (st.value, *st.index) for n in ir.walk(part) if isinstance(n, (ir.Load, ir.Invoke))]
+        reads = [n for n in ir.walk(st.value, *st.index) if isinstance(n, (ir.Load, ir.Invoke))]
         if not all(isinstance(n, ir.Load) and _ref(code, n, s, loop, params) in own for n in reads):
             return
 
@@ -229,7 +231,7 @@ def index_variables(ref: Ref, variable: str) -> tuple[str, ...]:
 def row_tests(code: Emitter, kernel: ir.Function, row: CachedRow) -> Iterator[str]:
     """C tests whether all rows can be read in vectors (`wide`) and kept in registers (`fits`)."""
     (range_,) = row.loops[0].ranges
-    yield f"const int64_t row_low = {code.expr(range_.start) if range_.start is not None else '0'};"
+    yield f"const int64_t row_low = {code.start(range_)};"
     yield f"const int64_t row_size = {code.expr(range_.stop)} - row_low;"  # type: ignore[arg-type]
     tests = [f"row_size % {row.width} == 0"]
     compared = {structural_key((range_.start, range_.stop))}
@@ -237,8 +239,7 @@ def row_tests(code: Emitter, kernel: ir.Function, row: CachedRow) -> Iterator[st
         (other,) = s.ranges
         if structural_key((other.start, other.stop)) not in compared:
             compared.add(structural_key((other.start, other.stop)))
-            low = code.expr(other.start) if other.start is not None else "0"
-            tests.append(f"{low} == row_low && {code.expr(other.stop)} - row_low == row_size")  # type: ignore[arg-type]
+            tests.append(f"{code.start(other)} == row_low && {code.expr(other.stop)} - row_low == row_size")  # type: ignore[arg-type]
     for ref, kind in row.kinds.items():
         name, size = cname(ref[0]), kind.dtype.itemsize
         steps = [views.stride(kind, name, axis) for axis in range(len(ref[1]))]
@@ -303,8 +304,7 @@ def _register(row: CachedRow, ref: Ref) -> str:
 
 def loaded_registers(row: CachedRow, s: ir.For, fits: bool) -> dict[Ref, str]:
     """Elements that the loop's body finds in registers, as C text. `fits`: the row is cached."""
-    k = next(k for k, x in enumerate(row.loops) if x is s)
-    (variable,) = s.variables
+    k, (variable,) = row.number(s), s.variables
     texts = {
         p: f"{_register(row, p)}[c].v[j]" if fits and p in row.cached else f"take{_number(row, p)}.v[j]"
         for p in row.loads[k]
@@ -314,8 +314,7 @@ def loaded_registers(row: CachedRow, s: ir.For, fits: bool) -> dict[Ref, str]:
 
 def stored_registers(row: CachedRow, s: ir.For) -> dict[Ref, str]:
     """The registers that take the elements which the loop fills, as C text."""
-    k = next(k for k, x in enumerate(row.loops) if x is s)
-    (variable,) = s.variables
+    k, (variable,) = row.number(s), s.variables
     return {(p[0], index_variables(p, variable)): f"give{_number(row, p)}.v[j]" for p in row.stores[k]}
 
 
@@ -336,8 +335,7 @@ def cached_row_loop(
 ) -> None:
     """The loop over a thread's elements of a cached row; `body` prints what is done with one. `streamed`: a block
     keeps the row, which is longer than half of what it can keep, and these elements pass by the caches."""
-    k = next(k for k, x in enumerate(row.loops) if x is s)
-    count = row.elements // row.width
+    k, count = row.number(s), row.elements // row.width
     first, test = f"begin + c * (PA_WARP * {row.width})", "first < end"
     if streamed is not None:
         first = f"c * (PA_BLOCK_SIZE * {row.width})"
@@ -359,7 +357,7 @@ def cached_row_loop(
 
 def uncached_row_loop(out: Printer, row: CachedRow, s: ir.For, body: Callable[[], None]) -> None:
     """The same for a row that isn't cached."""
-    k = next(k for k, x in enumerate(row.loops) if x is s)
+    k = row.number(s)
     out.line(f"#pragma unroll {max(1, _IN_FLIGHT // max(len(row.loads[k]), 1))}")
     step = f"first += team * {row.width}"
     with out.block(f"for (int64_t first = rank * {row.width}; first < row_size; {step})"):

@@ -57,13 +57,9 @@ def literal(value: Any, dtype: DType) -> str:
         return _float_literal(value, dtype.suffix)
     if dtype.kind == "u":
         return f"{value}u" if value < 1 << 31 else f"{value}ull"
-    return (
-        str(value)
-        if -(1 << 31) < value < 1 << 31
-        else "(-9223372036854775807ll - 1)"
-        if value == -(1 << 63)
-        else f"{value}ll"
-    )
+    if value == -(1 << 63):
+        return "(-9223372036854775807ll - 1)"
+    return str(value) if -(1 << 31) < value < 1 << 31 else f"{value}ll"
 
 
 def _float_literal(value: float, suffix: str) -> str:
@@ -106,9 +102,8 @@ class ExprEmitter:
         self.privatized: frozenset[str] = frozenset()  # arrays that are privatized in the current text
         self.sites: frozenset[int] = frozenset()  # all sites of the current function or parallel loop
         self.may_fail = False  # whether an access is tested at all
-        self.registers: dict[
-            tuple[str, tuple[str, ...]], str
-        ] = {}  # elements in registers: (array, variables) → C text
+        # elements in registers: (array, variables) → C text
+        self.registers: dict[tuple[str, tuple[str, ...]], str] = {}
         self.remarks: Remarks = {}
         self.counters = 0
         self.out = Printer()  # where statements go
@@ -271,6 +266,9 @@ class ExprEmitter:
         tested = bool(self.sites) and self.sites <= self.hoisted
         return " && (inside || !at->failed)" if tested else " && !at->failed"
 
+    def start(self, range_: ir.Range) -> str:
+        return "0" if range_.start is None else self.expr(range_.start)
+
     def step(self, loop: ir.For) -> str:
         """The step of a loop's one range, checked if it has a site."""
         step = self.expr(loop.ranges[0].step)  # type: ignore[arg-type]
@@ -308,9 +306,7 @@ class ExprEmitter:
         name = self.helper(function)
         args = [*self.check_args(e.site), self.expr(e.array)]
         for p in e.parts:
-            args += [
-                self.expr(x) for x in ((p.start, p.stop, p.step) if isinstance(p, ir.Range) else (p,)) if x is not None
-            ]
+            args += map(self.expr, ir.children(p) if isinstance(p, ir.Range) else (p,))
         return f"{name}({', '.join(args)})"
 
     def emit_Invoke(self, e: ir.Invoke) -> str:

@@ -29,6 +29,8 @@ from .emit_loop import (
     frames,
     is_parallel,
     outer_variables,
+    outside_loops,
+    parallel_loops,
     slots,
     trip_count,
     unpack_slot,
@@ -66,7 +68,7 @@ def emit_gpu(
     hoisted_checks = Hoisting(tree) if debug else None
     program = _GridProgram(code, tree, hoisted_checks)
     # the threads of a team take the same branches, whichever of them fails: they wait for each other
-    code.may_fail = may_fail(tree) and not any(runs_by_teams(loop, code.pure) for loop in program.loops())
+    code.may_fail = may_fail(tree) and not any(runs_by_teams(loop, code.pure) for loop in parallel_loops(kernel))
     helpers = helper_functions(code, tree, hoisted_checks)
     code.hoisted = code.sites = frozenset()
     for _, kind in (*kernel.params, *kernel.variables):
@@ -91,20 +93,14 @@ class _GridProgram:
         self.symbol = "kernel_" + cname(kernel.symbol)[2:]
         self.outer = outer_variables(kernel)
         self.steps: list[KernelStep] = []
-        outside: list[Any] = [
-            part for s in kernel.body for part in (s.ranges if isinstance(s, ir.For) and is_parallel(s) else (s,))
-        ]
-        self.uses_frame = not all(_is_recomputable(part) for part in outside)
-
-    def loops(self) -> list[ir.For]:
-        return [s for s in self.kernel.body if isinstance(s, ir.For) and is_parallel(s)]
+        self.uses_frame = not all(map(_is_recomputable, outside_loops(kernel)))
 
     def write(self) -> None:
         before = list[Any]()
         body = Printer()
         outer, self.code.out = self.code.out, body
         for statement in self.kernel.body:
-            if isinstance(statement, ir.For) and is_parallel(statement):
+            if is_parallel(statement):
                 if self.uses_frame:
                     self.setup_kernel(before, statement)
                 self.loop(statement, [] if self.uses_frame else list(before))
@@ -121,9 +117,7 @@ class _GridProgram:
     def frame(self, out: Printer) -> None:
         """Outer variables and loop bounds, in the module's own memory."""
         lines = [f"{ctype(kind)} {cname(name)};" for name, kind in self.outer]
-        for s in self.kernel.body:
-            if isinstance(s, ir.For) and is_parallel(s):
-                lines += [f"int64_t {name};" for name, _ in _frame_fields(s)]
+        lines += [f"int64_t {name};" for s in parallel_loops(self.kernel) for name, _ in _frame_fields(s)]
         out.open("__device__ struct")
         out.lines(lines or ["int64_t unused;"])
         out.close(f" {_FRAME};")
@@ -153,8 +147,7 @@ class _GridProgram:
     def setup_kernel(self, statements: list[Any], loop: ir.For | None) -> None:
         """One thread that runs what stands before a loop, and the loop's bounds."""
         code, out, number = self.code, self.code.out, len(self.steps)
-        numbered = [s.loop for s in self.kernel.body if isinstance(s, ir.For) and s.loop is not None]
-        at = loop.loop if loop is not None and loop.loop is not None else len(numbered)
+        at = loop.loop if loop is not None and loop.loop is not None else len(parallel_loops(self.kernel))
         with self.kernel_function(KernelStep(f"{self.symbol}_once{number}", single=True), at):
             parts = [*statements, *(loop.ranges if loop is not None else ())]
             out.lines([*frames(code, parts, "0"), *self.load_frame()])

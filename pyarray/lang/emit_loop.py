@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 from . import emit_views as views
 from . import ir
@@ -17,14 +17,22 @@ from .nontemporal_stores import nontemporal_array
 from .printer import Printer, struct_text
 
 
-def is_parallel(statement: ir.Stmt) -> bool:
+def is_parallel(statement: ir.Stmt) -> TypeGuard[ir.For]:
     return isinstance(statement, ir.For) and statement.loop is not None
+
+
+def parallel_loops(kernel: ir.Function) -> list[ir.For]:
+    return [s for s in kernel.body if is_parallel(s)]
+
+
+def outside_loops(kernel: ir.Function) -> list[Any]:
+    """What runs once: statements, and the ranges of parallel loops."""
+    return [part for s in kernel.body for part in (s.ranges if is_parallel(s) else (s,))]
 
 
 def outer_variables(kernel: ir.Function) -> tuple[tuple[str, Any], ...]:
     """Variables assigned outside the parallel loops: these see their last value."""
-    outside = [part for s in kernel.body for part in (s.ranges if is_parallel(s) else (s,))]  # type: ignore[union-attr]
-    names = ir.assigned(*outside)
+    names = ir.assigned(*outside_loops(kernel))
     return tuple((n, t) for n, t in kernel.variables if n in names)
 
 
@@ -34,9 +42,7 @@ def strided_params(kernel: ir.Function) -> list[tuple[str, ir.ArrayType]]:
 
 def environment(code: Emitter, kernel: ir.Function, symbol: str, outer: tuple[tuple[str, Any], ...]) -> str:
     lines = ["pa_runtime *rt;", *(f"{ctype(kind)} {cname(name)};" for name, kind in (*kernel.params, *outer))]
-    for loop in kernel.body:
-        if isinstance(loop, ir.For) and loop.loop is not None:
-            lines += [f"int64_t {name};" for name, _ in bound_fields(loop)]
+    lines += [f"int64_t {name};" for loop in parallel_loops(kernel) for name, _ in bound_fields(loop)]
     if strided_params(kernel):
         lines.append("bool unit; /* every strided array has neighbours along its last axis */")
     if noalias_params(code, kernel):
@@ -46,7 +52,7 @@ def environment(code: Emitter, kernel: ir.Function, symbol: str, outer: tuple[tu
 
 def noalias_params(code: Emitter, kernel: ir.Function) -> list[tuple[str, ir.ArrayType]]:
     """The arrays whose ranges the entry compares: those of all loops that ask for it."""
-    loops = [s for s in kernel.body if isinstance(s, ir.For) and is_parallel(s)]
+    loops = parallel_loops(kernel)
     found = {n: k for loop in loops for n, k in noalias_arrays(code, kernel, loop)}
     for loop in loops:
         if privatized_arrays(code, kernel, loop) and len(used_arrays(kernel, loop)) > 1:
@@ -75,7 +81,7 @@ def trip_count(code: Emitter, range_: ir.Range, start: str | None = None, step: 
     """Number of iterations; `start` and `step` where they have been evaluated already."""
     if range_.start is None and range_.step is None and (isinstance(range_.stop, ir.Size) or _is_natural(range_.stop)):
         return code.expr(range_.stop)  # type: ignore[arg-type]
-    first = start or (code.expr(range_.start) if range_.start is not None else "0")
+    first = start or code.start(range_)
     by = step or (code.expr(range_.step) if range_.step is not None else "1")
     return f"pa_range_len({first}, {code.expr(range_.stop)}, {by})"  # type: ignore[arg-type]
 

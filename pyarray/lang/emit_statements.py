@@ -117,8 +117,7 @@ class Emitter(ExprEmitter):
     def write_digits(self, s: ir.For, split: Split) -> None:
         """A loop that counts the digits of its variable."""
         range_, k = s.ranges[0], f"k{self.counters + 1}"  # `delinearized_loop` counts one up
-        start = self.expr(range_.start) if range_.start is not None else "0"
-        stop = self.expr(range_.stop)  # type: ignore[arg-type]
+        start, stop = self.start(range_), self.expr(range_.stop)  # type: ignore[arg-type]
         with self.out.block():
             self.out.line(f"const int64_t {k}_first = {start}, {k}_stop = {stop};")
             self.write_rows(s, split, f"{k}_first", f"{k}_stop")
@@ -170,8 +169,7 @@ class Emitter(ExprEmitter):
         """Opens a C loop with Python's meaning: bounds are evaluated once, in order."""
         self.counters += 1
         name, k, range_ = cname(s.variables[0]), f"k{self.counters}", s.ranges[0]
-        start = self.expr(range_.start) if range_.start is not None else "0"
-        stop = self.expr(range_.stop)  # type: ignore[arg-type]
+        start, stop = self.start(range_), self.expr(range_.stop)  # type: ignore[arg-type]
         if unit_step(range_):
             hoisted = ""
             if not isinstance(range_.stop, ir.Const):
@@ -192,8 +190,7 @@ class Emitter(ExprEmitter):
         types = {n.name: n.type for n in ir.walk(*s.body) if isinstance(n, ir.Local)}
         self.counters += 1
         k = f"k{self.counters}"
-        start = self.expr(range_.start) if range_.start is not None else "0"
-        stop = self.expr(range_.stop)  # type: ignore[arg-type]
+        start, stop = self.start(range_), self.expr(range_.stop)  # type: ignore[arg-type]
         with out.block():
             out.line(f"const int64_t {k}_first = {start}, {k}_stop = {stop};")
             lanes, count = {acc: f"lane_{cname(acc)}" for acc, _ in s.reductions}, lane_count(s)

@@ -209,8 +209,7 @@ class GridEmitter(Emitter):
     def strided_loop(self, s: ir.For) -> None:
         """Single elements: neighbouring threads have neighbours."""
         (variable,), (range_,), out = s.variables, s.ranges, self.out
-        start = self.expr(range_.start) if range_.start is not None else "0"
-        stop = self.expr(range_.stop)  # type: ignore[arg-type]
+        start, stop = self.start(range_), self.expr(range_.stop)  # type: ignore[arg-type]
         self.counters += 1
         k = f"k{self.counters}"
         out.line(f"const int64_t {k}_stop = {stop};")
@@ -238,8 +237,7 @@ class GridEmitter(Emitter):
         k, last = f"k{self.counters}", len(loops) - 1
         for n, s in enumerate(loops):
             (range_,) = s.ranges
-            start = self.expr(range_.start) if range_.start is not None else "0"
-            out.line(f"const int64_t {k}_low{n} = {start};")
+            out.line(f"const int64_t {k}_low{n} = {self.start(range_)};")
             out.line(f"const int64_t {k}_size{n} = {self.expr(range_.stop)} - {k}_low{n};")  # type: ignore[arg-type]
         sizes = [f"{k}_size{n}" for n in range(last + 1)]
         with out.block(f"if ({' && '.join(f'{n} > 0' for n in sizes)})"):

@@ -91,6 +91,5 @@ def _nest_lets(body: Any, lets: list[tuple[str, ir.Expr]]) -> Any:
 
 def has_side_effect(value: Any) -> bool:
     """Whether evaluation may change something: it calls a function, is an atomic, or sets a variable."""
-    return not isinstance(value, ir.Static) and any(
-        isinstance(n, (ir.Atomic, ir.Invoke, ir.Let)) for n in ir.walk(value)
-    )
+    effects = (ir.Atomic, ir.Invoke, ir.Let)
+    return not isinstance(value, ir.Static) and any(isinstance(n, effects) for n in ir.walk(value))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from . import ir
-from .promotion import SWAPPED_COMPARISON
+from .promotion import NEGATED_COMPARISON, SWAPPED_COMPARISON
 
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
@@ -304,7 +304,7 @@ class IntervalAnalysis:
             self.refine(condition.a, truth)
             self.refine(condition.b, truth)
         elif isinstance(condition, ir.Compare):
-            op = condition.op if truth else _NEGATED[condition.op]
+            op = condition.op if truth else NEGATED_COMPARISON[condition.op]
             self.narrow(condition.a, op, condition.b)
             self.narrow(condition.b, SWAPPED_COMPARISON.get(op, op), condition.a)
 
@@ -335,9 +335,6 @@ def _offset_variable(operand: Any) -> tuple[str, int] | None:
             return None
         operand = operand.a
     return (operand.name, shift) if isinstance(operand, ir.Local) and _fits_int64(operand.type) else None
-
-
-_NEGATED = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}
 
 
 def _fits_int64(kind: Any) -> bool:

@@ -122,6 +122,7 @@ SYMBOLS = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "pow": "**", "and": "&",
     "or": "|", "xor": "^", "shl": "<<", "shr": ">>", "neg": "-", "invert": "~",
 }  # fmt: skip
+NEGATED_COMPARISON = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}
 # of comparisons, for operands in the other order
 SWAPPED_COMPARISON = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 

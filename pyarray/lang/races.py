@@ -17,7 +17,7 @@ from . import ir
 from .builtins import ATOMICS
 from .directions import bases_of, result_bases, view_bases
 from .parse import FunctionSource
-from .promotion import SWAPPED_COMPARISON
+from .promotion import NEGATED_COMPARISON, SWAPPED_COMPARISON
 
 Names = frozenset[str]
 NONE: Names = frozenset()
@@ -277,7 +277,7 @@ class RaceCheck:
         if not isinstance(condition, ir.Compare):
             return NONE
         a, b = self.value(condition.a, context), self.value(condition.b, context)
-        op, left, right = condition.op if truth else _NEGATED[condition.op], condition.a, condition.b
+        op, left, right = condition.op if truth else NEGATED_COMPARISON[condition.op], condition.a, condition.b
         if isinstance(left, ir.Const):
             op, left, right, a = SWAPPED_COMPARISON.get(op, op), right, left, b
         bound = right.value if isinstance(right, ir.Const) else None
@@ -356,9 +356,6 @@ def _determined_by(e: Any, parts: list[Dependence]) -> Names:
     a, b = parts
     mixed = a.deps & b.deps or (e.op == "mul" and a.deps and b.deps)
     return NONE if mixed else a.determines | b.determines
-
-
-_NEGATED = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt", "eq": "ne", "ne": "eq"}
 
 
 def _linear(e: Any) -> tuple[str, int, int] | None:
