@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from .. import config
@@ -63,19 +63,8 @@ class Failure:
 
 def read_failure(record: Any) -> Failure:
     """The numbers of a `pa_failure` of csrc/runtime/pyarray.h."""
-    frames = tuple(record.frames[0 : max(0, min(record.depth, 64))])
-    return Failure(
-        kind=record.kind,
-        loop=record.loop,
-        site=record.site,
-        tid=record.tid,
-        index=record.index,
-        extent=record.extent,
-        offset=record.offset,
-        size=record.size,
-        depth=record.depth,
-        frames=frames,
-    )
+    numbers = {field.name: getattr(record, field.name) for field in fields(Failure)}
+    return Failure(**numbers | {"frames": tuple(record.frames[0 : max(0, min(record.depth, 64))])})
 
 
 class Compiler(Protocol):

@@ -40,7 +40,7 @@ class CpuDriver(Driver):
         return 1
 
     def name(self) -> str:
-        return _cpu_field("model name") or platform.processor() or platform.machine()
+        return _first_field("/proc/cpuinfo", "model name") or platform.processor() or platform.machine()
 
     def properties(self) -> Mapping[str, Any]:
         return {
@@ -185,10 +185,6 @@ def _noexec(folder: str) -> str:
 def _module_error() -> str:
     text: bytes = ffi.string(lib.pa_module_error())
     return text.decode(errors="replace")
-
-
-def _cpu_field(name: str) -> str | None:
-    return _first_field("/proc/cpuinfo", name)
 
 
 def _available() -> int | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from .gpu import GpuDriver
+from .gpu_calls import vendor_calls
 from .nvrtc import Nvrtc
 
 SUCCESS, NO_POOL = 0, 801  # CUDA_ERROR_NOT_SUPPORTED
@@ -43,58 +43,31 @@ class CudaDriver(GpuDriver):
     warp = 32
     OUT_OF_MEMORY = 2
     NOT_READY = 600
-    CALLS = MappingProxyType(
-        {
-            "memory_info": "cuMemGetInfo",
-            "allocate": "cuMemAlloc",
-            "free": "cuMemFree",
-            "allocate_ordered": "cuMemAllocFromPoolAsync",
-            "free_ordered": "cuMemFreeAsync",
-            "trim": "cuMemPoolTrimTo",
-            "pinned": "cuMemHostAlloc",
-            "fill": "cuMemsetD8Async",
-            "copy_in": "cuMemcpyHtoDAsync",
-            "copy_out": "cuMemcpyDtoHAsync",
-            "copy_peer": "cuMemcpyPeerAsync",
-            "locate": "cuPointerGetAttribute",
-            "load": "cuModuleLoadData",
-            "unload": "cuModuleUnload",
-            "symbol": "cuModuleGetFunction",
-            "set_attribute": "cuFuncSetAttribute",
-            "synchronize_all": "cuCtxSynchronize",
-            "stream_create": "cuStreamCreate",
-            "stream_destroy": "cuStreamDestroy",
-            "stream_synchronize": "cuStreamSynchronize",
-            "stream_query": "cuStreamQuery",
-            "stream_wait_event": "cuStreamWaitEvent",
-            "event_create": "cuEventCreate",
-            "event_destroy": "cuEventDestroy",
-            "event_record": "cuEventRecord",
-            "event_synchronize": "cuEventSynchronize",
-            "event_query": "cuEventQuery",
-            "event_elapsed": "cuEventElapsedTime",
-        }
+    CALLS = vendor_calls(
+        "cu",
+        allocate="MemAlloc",
+        free="MemFree",
+        allocate_ordered="MemAllocFromPoolAsync",
+        free_ordered="MemFreeAsync",
+        pinned="MemHostAlloc",
+        locate="PointerGetAttribute",
+        set_attribute="FuncSetAttribute",
+        synchronize_all="CtxSynchronize",
+        stream_create="StreamCreate",
+        event_create="EventCreate",
+        launch="LaunchKernel",
+        get_context="CtxGetCurrent",
+        set_context="CtxSetCurrent",
     )
 
     def _open_device(self, index: int) -> None:
         self._cu = cuda()
         self._device = self._call_without_context("cuDeviceGet", index)
         self._context = self._call_without_context("cuDevicePrimaryCtxRetain", self._device)
-        gpu = self._gpu
-        gpu.context = int(self._context)
-        for field, name in (
-            ("launch", b"cuLaunchKernel"),
-            ("get_context", b"cuCtxGetCurrent"),
-            ("set_context", b"cuCtxSetCurrent"),
-            ("synchronize", b"cuStreamSynchronize"),
-            ("copy_out", b"cuMemcpyDtoHAsync"),
-            ("event_create", b"cuEventCreate"),
-            ("event_record", b"cuEventRecord"),
-            ("event_query", b"cuEventQuery"),
-            ("event_destroy", b"cuEventDestroy"),
-            ("stream_wait", b"cuStreamWaitEvent"),
-        ):
-            setattr(gpu, field, int(self._call_without_context("cuGetProcAddress", name, 12000, 0)[0]))
+        self._gpu.context = int(self._context)
+
+    def _address(self, name: str) -> int:
+        return int(self._call_without_context("cuGetProcAddress", name.encode(), 12000, 0)[0])
 
     def _vendor_function(self, name: str) -> Any:
         return getattr(self._cu, name)

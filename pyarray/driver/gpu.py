@@ -68,6 +68,7 @@ class GpuDriver(GpuCalls):
         self._serialized = SerializedLaunches(self)
         self._gpu.alive = 1
         self._open_device(index)
+        self._fill_addresses()
         self._gpu.number = number = next(_numbers)  # last: what is above may fail and be tried again
         if number >= lib.PA_GPU_DEVICES:
             raise DeviceError(f"a process can use {lib.PA_GPU_DEVICES} GPUs, and this is one more")
@@ -81,7 +82,7 @@ class GpuDriver(GpuCalls):
 
     @abstractmethod
     def _open_device(self, index: int) -> None:
-        """Finds the device and fills the addresses and the context of `self._gpu`."""
+        """Finds the device and fills the context of `self._gpu`."""
 
     @abstractmethod
     def _create_pool(self) -> Any:

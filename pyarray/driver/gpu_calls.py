@@ -6,6 +6,7 @@ import contextlib
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn
 
 from .._runtime import ffi, lib
@@ -13,7 +14,47 @@ from ..errors import DeviceError
 from .base import Driver
 
 RECENT = 256  # PA_GPU_RECENT
+# Our names of calls, and the vendors' without "cu" and "hip", where these are the same.
+_SHARED_CALLS = {
+    "memory_info": "MemGetInfo",
+    "trim": "MemPoolTrimTo",
+    "fill": "MemsetD8Async",
+    "copy_in": "MemcpyHtoDAsync",
+    "copy_out": "MemcpyDtoHAsync",
+    "copy_peer": "MemcpyPeerAsync",
+    "load": "ModuleLoadData",
+    "unload": "ModuleUnload",
+    "symbol": "ModuleGetFunction",
+    "stream_destroy": "StreamDestroy",
+    "stream_synchronize": "StreamSynchronize",
+    "stream_query": "StreamQuery",
+    "stream_wait_event": "StreamWaitEvent",
+    "event_destroy": "EventDestroy",
+    "event_record": "EventRecord",
+    "event_synchronize": "EventSynchronize",
+    "event_query": "EventQuery",
+    "event_elapsed": "EventElapsedTime",
+}
+# Fields of `pa_gpu_device` that hold the address of a call, and the call's name.
+_ADDRESSES = {"synchronize": "stream_synchronize", "stream_wait": "stream_wait_event"} | {
+    name: name
+    for name in [
+        "launch",
+        "get_context",
+        "set_context",
+        "copy_out",
+        "event_create",
+        "event_record",
+        "event_query",
+        "event_destroy",
+    ]
+}
 FORKED = -1  # what C returns for a device that is not alive
+
+
+def vendor_calls(prefix: str, **own: str) -> Mapping[str, str]:
+    """`CALLS` of a vendor, whose names begin with `prefix`."""
+    return MappingProxyType({name: prefix + call for name, call in (_SHARED_CALLS | own).items()})
 
 
 class GpuCalls(Driver):
@@ -30,6 +71,14 @@ class GpuCalls(Driver):
     @abstractmethod
     def _vendor_function(self, name: str) -> Any:
         """The vendor's function of that name."""
+
+    @abstractmethod
+    def _address(self, name: str) -> int:
+        """The address of the vendor's function of that name, for C."""
+
+    def _fill_addresses(self) -> None:
+        for field, name in _ADDRESSES.items():
+            setattr(self._gpu, field, self._address(self.CALLS[name]))
 
     @abstractmethod
     def _error(self, code: int) -> str:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from .gpu import GpuDriver
+from .gpu_calls import vendor_calls
 from .hiprtc import Hiprtc, binding
 
 SUCCESS, NO_POOL = 0, 801  # hipErrorNotSupported
@@ -51,55 +51,28 @@ class HipDriver(GpuDriver):
     LAUNCH_PARAM_END = 3
     OUT_OF_MEMORY = 2
     NOT_READY = 600
-    CALLS = MappingProxyType(
-        {
-            "memory_info": "hipMemGetInfo",
-            "allocate": "hipMalloc",
-            "free": "hipFree",
-            "allocate_ordered": "hipMallocFromPoolAsync",
-            "free_ordered": "hipFreeAsync",
-            "trim": "hipMemPoolTrimTo",
-            "pinned": "hipHostMalloc",
-            "fill": "hipMemsetD8Async",
-            "copy_in": "hipMemcpyHtoDAsync",
-            "copy_out": "hipMemcpyDtoHAsync",
-            "copy_peer": "hipMemcpyPeerAsync",
-            "load": "hipModuleLoadData",
-            "unload": "hipModuleUnload",
-            "symbol": "hipModuleGetFunction",
-            "synchronize_all": "hipDeviceSynchronize",
-            "stream_create": "hipStreamCreateWithFlags",
-            "stream_destroy": "hipStreamDestroy",
-            "stream_synchronize": "hipStreamSynchronize",
-            "stream_query": "hipStreamQuery",
-            "stream_wait_event": "hipStreamWaitEvent",
-            "event_create": "hipEventCreateWithFlags",
-            "event_destroy": "hipEventDestroy",
-            "event_record": "hipEventRecord",
-            "event_synchronize": "hipEventSynchronize",
-            "event_query": "hipEventQuery",
-            "event_elapsed": "hipEventElapsedTime",
-        }
+    CALLS = vendor_calls(
+        "hip",
+        allocate="Malloc",
+        free="Free",
+        allocate_ordered="MallocFromPoolAsync",
+        free_ordered="FreeAsync",
+        pinned="HostMalloc",
+        synchronize_all="DeviceSynchronize",
+        stream_create="StreamCreateWithFlags",
+        event_create="EventCreateWithFlags",
+        launch="ModuleLaunchKernel",
+        get_context="GetDevice",
+        set_context="SetDevice",
     )
 
     def _open_device(self, index: int) -> None:
         self._hip = hip()
         self.warp = self._attribute("WarpSize")
-        gpu = self._gpu
-        gpu.context = index
-        for field, name in (
-            ("launch", "hipModuleLaunchKernel"),
-            ("get_context", "hipGetDevice"),
-            ("set_context", "hipSetDevice"),
-            ("synchronize", "hipStreamSynchronize"),
-            ("copy_out", "hipMemcpyDtoHAsync"),
-            ("event_create", "hipEventCreateWithFlags"),
-            ("event_record", "hipEventRecord"),
-            ("event_query", "hipEventQuery"),
-            ("event_destroy", "hipEventDestroy"),
-            ("stream_wait", "hipStreamWaitEvent"),
-        ):
-            setattr(gpu, field, ctypes.cast(getattr(_library(), name), ctypes.c_void_p).value)
+        self._gpu.context = index
+
+    def _address(self, name: str) -> int:
+        return ctypes.cast(getattr(_library(), name), ctypes.c_void_p).value or 0
 
     def _vendor_function(self, name: str) -> Any:
         return getattr(self._hip, name)

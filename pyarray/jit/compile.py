@@ -119,7 +119,7 @@ def _from_disk(device: Device, steps: Sequence[KernelStep], key: str, counts: Co
     if binary is None:
         return None
     try:
-        found = _open(device, binary, steps, key)
+        found = open_binary(device, binary, steps, key)
     except DeviceError as error:
         if config.get("PYARRAY_RUN_ONLY"):
             raise
@@ -150,23 +150,19 @@ def _compiled(
     binary = compiler.compile(text, flags)
     counts["compiles"] += 1
     try:
-        found = _open(device, binary, steps, key)
+        found = open_binary(device, binary, steps, key)
     except DeviceError as error:
         raise DeviceError(f"{error}; the compiler that made it: {compiler.fingerprint}") from None
     cache.publish(key, binary, {"kernel": name, "entry": format_steps(steps), "target": compiler.fingerprint})
     return found
 
 
-def _open(device: Device, binary: bytes, steps: Sequence[KernelStep], key: str) -> Artifact:
+def open_binary(device: Device, binary: bytes, steps: Sequence[KernelStep], key: str) -> Artifact:
+    """An artifact from its binary. Raises `DeviceError` when the device can't load it."""
     module = Module(device.driver, binary)
     function = Function(device.driver.function(module.handle, steps))
     function.module = module
     return Artifact(key, function, binary)
-
-
-def open_binary(device: Device, binary: bytes, steps: Sequence[KernelStep], key: str) -> Artifact:
-    """An artifact from the binary of a saved kernel. Raises `DeviceError` when the device can't load it."""
-    return _open(device, binary, steps, key)
 
 
 # Installed headers don't change while a process runs.

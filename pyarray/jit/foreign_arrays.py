@@ -86,12 +86,7 @@ def import_cpu_tensors(parameters: Sequence[Parameter], args: Sequence[Any]) -> 
             return None
         try:
             found[k] = from_foreign(value)
-        except (
-            BufferError,
-            RuntimeError,
-            TypeError,
-            ValueError,
-        ):  # `import_arguments` names the parameter
+        except (BufferError, RuntimeError, TypeError, ValueError):  # `import_arguments` names the parameter
             return None
         tensors += 1
     if not tensors or any(p.keyword_only for p in parameters):

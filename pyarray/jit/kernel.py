@@ -29,7 +29,7 @@ from .binding import BoundArguments
 from .cache_counters import counts_of, retire_counts
 from .functions import Func, Importable, P, func
 from .kernel_registry import register
-from .launch import make_dispatcher, make_key, make_launcher, operands, written_by
+from .launch import launcher_of, make_dispatcher, make_key, written_by
 from .launch_cost import Cost, cost_of_call
 from .launch_state import OBSERVED, Launch, launch_state, observe, observed
 from .pytree import Pytree, flatten
@@ -223,12 +223,9 @@ class Kernel(Importable):
         device, program = bound.device(), self._lowered(bound, checked)
         bound.check_writeable(program)
         artifact = compiler.load(self.__name__, program.text, program.steps, device, self.flags, self.counts)
-        driver = device.driver
-        start = driver.checked_launcher if checked else driver.launcher
-        run = start(artifact.function, operands(program.params, program.directions, checked))
         names = tuple(p.name for p in bound.pytree.leaves)
-        watched = bound.watched(written_by(program))
-        launch = make_launcher(program.params, names, run, checked, self.__name__, watched, extents=program.extents)
+        further = {"kernel": self.__name__, "watched": bound.watched(written_by(program))}
+        launch = launcher_of(program, artifact.function, device, names, checked, extents=program.extents, **further)
         vars(launch)["sites"] = program.sites  # for reports: the variant may be dropped while it runs
         key = explain.key_of(self, bound, program, device, checked)
         pytree, types = bound.pytree, bound.leaf_types()

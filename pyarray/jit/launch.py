@@ -19,7 +19,7 @@ import numpy as np
 
 from ..annotations import ArrayAnnotation
 from ..array import WATCHED
-from ..driver.base import Operand
+from ..driver.base import Device, Operand
 from ..lang import loop_extents
 from ..lang.ir import ArrayType
 from ..lang.loop_extents import LoopExtents
@@ -155,6 +155,15 @@ def make_launcher(
         call = f"{call} or {checks}"
     text += f"    return {call}\n"
     return compile_function(text, p, scope, "launch")
+
+
+def launcher_of(
+    program: Program, function: int, device: Device, names: tuple[str, ...], checked: bool, **further: Any
+) -> Callable[..., Any]:
+    """`make_launcher` for the driver's handle of a program's kernel."""
+    start = device.driver.checked_launcher if checked else device.driver.launcher
+    run = start(function, operands(program.params, program.directions, checked))
+    return make_launcher(program.params, names, run, checked, **further)
 
 
 def _refuse_extents(kernel: str, extents: Sequence[LoopExtents], number: int, sizes: tuple[int, ...]) -> NoReturn:

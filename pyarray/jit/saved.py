@@ -33,7 +33,7 @@ from . import foreign_arrays
 from .argument_errors import Binder
 from .atomic_file import replace_file
 from .binding import BoundArguments
-from .launch import make_launcher, operands, written_by
+from .launch import launcher_of, written_by
 from .launch_state import Launch, launch_state, observe, observed
 from .pytree import Pytree, Struct
 from .report import raise_bounds
@@ -343,14 +343,9 @@ class _SavedVariant:
             artifact = compiler.open_binary(device, self.binary, self.program.steps, row["artifact"])
         else:
             artifact = self._compiled(device, flags)
-        start = driver.checked_launcher if self.checked else driver.launcher
-        run = start(artifact.function, operands(self.program.params, self.program.directions, self.checked))
         names = tuple(p.name for p in self.pytree.leaves)
-        maybe_watched = written_by(self.program)
-        extents, params = self.program.extents, self.program.params
-        launch = make_launcher(
-            params, names, run, self.checked, self.kernel, maybe_watched=maybe_watched, extents=extents
-        )
+        further = {"kernel": self.kernel, "maybe_watched": written_by(self.program), "extents": self.program.extents}
+        launch = launcher_of(self.program, artifact.function, device, names, self.checked, **further)
         return Variant(self.program, artifact, launch, device, flags, self.checked, None, self.pytree, self.types)
 
     def _compiled(self, device: Device, flags: tuple[str, ...]) -> compiler.Artifact:

@@ -91,12 +91,8 @@ class TextKernel:
         program = self.program(key, device.kind, checked)
         flags = self.flags if lang.dialect.DIALECTS[device.kind].blocks else self.grid_flags
         artifact = jit.compile.load(self.__name__, program.text, program.steps, device, flags, self.counts)
-        start = device.driver.checked_launcher if checked else device.driver.launcher
-        run = start(artifact.function, jit.launch.operands(program.params, program.directions, checked))
-        names = tuple(name for name, _ in program.params)
-        launch = jit.launch.make_launcher(
-            program.params, names, run, checked, maybe_watched=jit.launch.written_by(program)
-        )
+        names, writes = tuple(name for name, _ in program.params), jit.launch.written_by(program)
+        launch = jit.launch.launcher_of(program, artifact.function, device, names, checked, maybe_watched=writes)
         return Variant(program, artifact, launch, device, flags, checked)
 
     def launch(self, key: Any, device: Device, *args: Any, checked: bool | None = None) -> None:
