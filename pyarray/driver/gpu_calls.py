@@ -36,19 +36,10 @@ _SHARED_CALLS = {
     "event_elapsed": "EventElapsedTime",
 }
 # Fields of `pa_gpu_device` that hold the address of a call, and the call's name.
-_ADDRESSES = {"synchronize": "stream_synchronize", "stream_wait": "stream_wait_event"} | {
-    name: name
-    for name in [
-        "launch",
-        "get_context",
-        "set_context",
-        "copy_out",
-        "event_create",
-        "event_record",
-        "event_query",
-        "event_destroy",
-    ]
-}
+_SAME_NAMES = (
+    "launch", "get_context", "set_context", "copy_out", "event_create", "event_record", "event_query", "event_destroy",
+)  # fmt: skip
+_ADDRESSES = {"synchronize": "stream_synchronize", "stream_wait": "stream_wait_event"} | {n: n for n in _SAME_NAMES}
 FORKED = -1  # what C returns for a device that is not alive
 
 

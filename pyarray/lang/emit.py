@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 from ..driver.kernel_step import KernelStep
 from . import ir
@@ -63,32 +62,28 @@ def emit(
     tree: ir.Tree, dialect: Dialect, debug: bool, specs: dict[str, Specializations] | None = None
 ) -> tuple[str, tuple[KernelStep, ...], Remarks]:
     """(text, the function to call, what became of divided loops)."""
-    code = Emitter(dialect, debug, specs)
     kernel = tree.kernel
-    code.written = written(tree)
-    symbol = "kernel_" + cname(kernel.symbol)[2:]
+    code = Emitter(kernel, dialect, debug, specs)
+    code.written, code.outer = written(tree), outer_variables(kernel)
     functions = {f.symbol: f for f in tree.functions}
     hoisted_checks = Hoisting(tree) if debug else None
     code.may_fail = may_fail(tree)
     helpers = helper_functions(code, tree, hoisted_checks)
     for _, kind in (*kernel.params, *kernel.variables):
         code.declare(kind)
-    outer = outer_variables(kernel)
-    printed = (
-        code.printed(parallel_loop, code, kernel, s, symbol, outer, hoisted_checks) for s in parallel_loops(kernel)
-    )
+    printed = (code.printed(parallel_loop, code, s, hoisted_checks) for s in parallel_loops(kernel))
     loops = "\n".join(printed)
-    body = code.printed(_entry, code, kernel, symbol, outer, functions, depth=1)
-    entry = code.dialect.entry.format(symbol=symbol, body=body)
+    body = code.printed(_entry, code, functions, depth=1)
+    entry = code.dialect.entry.format(symbol=code.symbol, body=body)
     parts = [
-        slots(kernel, symbol, debug),
-        environment(code, kernel, symbol, outer),
+        slots(kernel, code.symbol, debug),
+        environment(code),
         "\n".join(code.helpers.values()),
         helpers,
         loops,
         entry,
     ]
-    return assemble(code, parts), (KernelStep(symbol),), code.remarks
+    return assemble(code, parts), (KernelStep(code.symbol),), code.remarks
 
 
 def may_fail(tree: ir.Tree) -> bool:
@@ -128,16 +123,10 @@ def _function(code: Emitter, function: ir.Function, hoisted_checks: Hoisting | N
         code.write(function.body)
 
 
-def _entry(
-    code: Emitter,
-    kernel: ir.Function,
-    symbol: str,
-    outer: tuple[tuple[str, Any], ...],
-    functions: dict[str, ir.Function],
-) -> None:
+def _entry(code: Emitter, functions: dict[str, ir.Function]) -> None:
     """Unpacks the slots, runs the statements outside the loops, starts the loops."""
     code.hoisted = code.sites = frozenset()
-    out, params = code.out, [(cname(name), name, kind) for name, kind in kernel.params]
+    out, params = code.out, [(cname(name), name, kind) for name, kind in code.kernel.params]
     out.line("env.rt = rt;")
     for c, _, kind in params:
         out.lines(unpack_slot(f"env.{c}", c, kind, code.debug))
@@ -145,23 +134,23 @@ def _entry(
         out.lines(code.assumptions(name, kind, f"env.{c}"))
     out.lines(f"{ctype(kind)} {c} = env.{c};" for c, _, kind in params)
     out.lines(f"(void){c};" for c, _, _ in params)
-    if dense := strided_params(kernel):
+    if dense := strided_params(code.kernel):
         tests = (f"{cname(n)}.s{k.ndim - 1} == (int64_t)sizeof({k.dtype.ctype})" for n, k in dense)
         out.line(f"env.unit = {' && '.join(tests)};")
-    if arrays := noalias_params(code, kernel):
+    if arrays := noalias_params(code):
         out.lines(noalias_test(arrays, code.written))
     if code.debug:
         out.lines([*debug_state(code, "rt", 0, -1), "(void)at; (void)up;"])
-        out.lines(frames(code, outside_loops(kernel), "0"))
-    out.lines(declarations(outer))
+        out.lines(frames(code, outside_loops(code.kernel), "0"))
+    out.lines(declarations(code.outer))
     changed: set[str] = set()
-    visible = {name for name, _ in (*kernel.params, *outer)}
-    for statement in kernel.body:
+    visible = {name for name, _ in (*code.kernel.params, *code.outer)}
+    for statement in code.kernel.body:
         if is_parallel(statement):
             changed |= ir.assigned(*statement.ranges)
-            copied = [n for n, _ in (*outer, *kernel.params) if n in changed]
+            copied = [n for n, _ in (*code.outer, *code.kernel.params) if n in changed]
             cost_text = cost(statement, functions, _trip_counts(code, visible))
-            _start(code, kernel, statement, symbol, copied, cost_text)
+            _start(code, statement, copied, cost_text)
             continue
         code.write_statement(statement)
         changed |= ir.assigned(statement)
@@ -180,21 +169,21 @@ def _trip_counts(code: Emitter, visible: set[str]) -> Callable[[ir.For], str | N
     return trips
 
 
-def _start(code: Emitter, kernel: ir.Function, loop: ir.For, symbol: str, copied: list[str], weight: str) -> None:
+def _start(code: Emitter, loop: ir.For, copied: list[str], weight: str) -> None:
     """Fills the loop's part of the environment and starts it. In debug mode, what stands between two loops
     counts as before the first iteration of the second."""
     fields, out = {field: f"env.{field}" for field, _ in bound_fields(loop)}, code.out
     for f, x in bound_fields(loop):
         out.line(f"{fields[f]} = {bound_text(code, loop, f, x)};")
     if len(loop.ranges) > 1:
-        count = collapsed_trip_count(code, kernel, loop, list(fields.values()))
+        count = collapsed_trip_count(code, loop, list(fields.values()))
     else:
         (range_,) = loop.ranges  # pyright: ignore
         count = trip_count(code, range_, fields.get(f"from{loop.loop}"), fields.get(f"step{loop.loop}"))
     out.lines(f"env.{cname(n)} = {cname(n)};" for n in copied)
     factor = trip_count_factor(code, loop)
     whole = f" / {factor} * {factor} + {factor}" if factor > 1 else ""
-    start = code.dialect.start.format(symbol=symbol, number=loop.loop, count=count, cost=weight, whole=whole)
-    out.text(start)
+    texts = {"symbol": code.symbol, "number": loop.loop, "count": count, "cost": weight, "whole": whole}
+    out.text(code.dialect.start.format(**texts))
     if code.debug and loop.loop is not None:
         out.line(f"at->loop = {loop.loop + 1};")

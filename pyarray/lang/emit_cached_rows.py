@@ -56,7 +56,7 @@ class CachedRow:
         return min(16 // min(16, *(kind.dtype.itemsize for kind in self.kinds.values())), 8)
 
 
-def find_cached_row(code: Emitter, kernel: ir.Function, loop: ir.For, shared: list[ir.For]) -> CachedRow | None:
+def find_cached_row(code: Emitter, loop: ir.For, shared: list[ir.For]) -> CachedRow | None:
     """The row that an iteration of a parallel loop keeps in registers; None if there is nothing to keep."""
     inner = [s for s in loop.body if isinstance(s, ir.For) and any(s is x for x in shared)]
     loops = [s for s in inner if _is_invariant(s, loop)]
@@ -66,8 +66,8 @@ def find_cached_row(code: Emitter, kernel: ir.Function, loop: ir.For, shared: li
     order = [n for s in loop.body for n in _in_order(s, loops)]
     first = next((k for k, n in enumerate(order) if isinstance(n, ir.Store)), len(order))
     written = {n.array.name if isinstance(n.array, ir.Local) else "" for n in order if isinstance(n, ir.Store)}
-    inside = ir.assigned(*kernel.body)
-    params = {n: k for n, k in kernel.params if n not in inside}
+    inside = ir.assigned(*code.kernel.body)
+    params = {n: k for n, k in code.kernel.params if n not in inside}
     known = written <= params.keys()
     before = {id(n) for n in order[:first]}
     kinds, reloaded = dict[Ref, Any](), set[str]()
@@ -96,7 +96,7 @@ def find_cached_row(code: Emitter, kernel: ir.Function, loop: ir.For, shared: li
     for own, s in zip(loaded, loops, strict=True):
         found = own.union(*stores)
         elsewhere -= {id(n) for n in _loads(s) if _ref(code, n, s, loop, params) in found}
-    forwarded = {} if elsewhere else _forwarded_stores(code, kernel, loop, loops, stores, params)
+    forwarded = {} if elsewhere else _forwarded_stores(code, loop, loops, stores, params)
     for ref, k in forwarded.items():
         reloaded.add(ref[0])
         for own, s in zip(loaded[k + 1 :], loops[k + 1 :], strict=True):
@@ -123,19 +123,14 @@ def _loads(s: ir.For) -> Iterator[ir.Load]:
 
 
 def _forwarded_stores(
-    code: Emitter,
-    kernel: ir.Function,
-    loop: ir.For,
-    loops: list[ir.For],
-    stores: list[tuple[Ref, ...]],
-    params: dict[str, Any],
+    code: Emitter, loop: ir.For, loops: list[ir.For], stores: list[tuple[Ref, ...]], params: dict[str, Any]
 ) -> dict[Ref, int]:
     """Elements that one loop stores and later ones load, with the number of the first loop that stores there.
     The iteration loads and stores the array nowhere else, and the array has no other name."""
     nodes = [n for n in ir.walk(*loop.body) if isinstance(n, (ir.Load, ir.Store))]
     touched = Counter(n.array.name for n in nodes if isinstance(n.array, ir.Local))
-    named = Counter(n.name for n in ir.walk(*kernel.body) if isinstance(n, ir.Local))
-    parts = [n for n in ir.walk(*kernel.body) if isinstance(n, (ir.Load, ir.Store, ir.Size, ir.Stride))]
+    named = Counter(n.name for n in ir.walk(*code.kernel.body) if isinstance(n, ir.Local))
+    parts = [n for n in ir.walk(*code.kernel.body) if isinstance(n, (ir.Load, ir.Store, ir.Size, ir.Stride))]
     named -= Counter(n.array.name for n in parts if isinstance(n.array, ir.Local))
     forwarded = {}
     for ref in dict.fromkeys(p for refs in stores for p in refs if not named[p[0]]):
@@ -228,7 +223,7 @@ def index_variables(ref: Ref, variable: str) -> tuple[str, ...]:
     return tuple(name or variable for name in ref[1])
 
 
-def row_tests(code: Emitter, kernel: ir.Function, row: CachedRow) -> Iterator[str]:
+def row_tests(code: Emitter, row: CachedRow) -> Iterator[str]:
     """C tests whether all rows can be read in vectors (`wide`) and kept in registers (`fits`)."""
     (range_,) = row.loops[0].ranges
     yield f"const int64_t row_low = {code.start(range_)};"
@@ -249,7 +244,7 @@ def row_tests(code: Emitter, kernel: ir.Function, row: CachedRow) -> Iterator[st
         mask = min(size * row.width, 16) - 1
         tests.append(f"(({' | '.join([f'(uint64_t)({first})', *others])}) & {mask}) == 0")
     pairs = [(a, b) for a in row.reloaded for b in row.stored if b != a]
-    kinds = {p[0]: k for p, k in row.kinds.items()} | {n: k for n, k in kernel.params if n in row.stored}
+    kinds = {p[0]: k for p, k in row.kinds.items()} | {n: k for n, k in code.kernel.params if n in row.stored}
     for n in sorted({n for pair in pairs for n in pair}):
         yield from byte_range(cname(n), kinds[n])
     for a, b in pairs:

@@ -90,7 +90,11 @@ class ExprEmitter:
     """Text of the expressions of one program. `helpers` collects the access, slice and sub-view functions
     that they use."""
 
-    def __init__(self, dialect: Dialect, debug: bool, specs: dict[str, Specializations] | None = None):
+    def __init__(
+        self, kernel: ir.Function, dialect: Dialect, debug: bool, specs: dict[str, Specializations] | None = None
+    ):
+        self.kernel, self.symbol = kernel, f"kernel_{cname(kernel.symbol)[2:]}"
+        self.outer: tuple[tuple[str, Any], ...] = ()  # variables outside the parallel loops
         self.dialect, self.debug, self.specializations = dialect, debug, specs or {}
         self.structs: dict[str, str] = {}
         self.helpers: dict[str, str] = {}

@@ -64,7 +64,7 @@ def emit_gpu(
     tree: ir.Tree, dialect: Dialect, debug: bool, specs: dict[str, Specializations] | None = None
 ) -> tuple[str, tuple[KernelStep, ...], Remarks]:
     """(text, the kernels to launch, what became of divided loops)."""
-    code, kernel = GridEmitter(dialect, debug, specs), tree.kernel
+    code, kernel = GridEmitter(tree.kernel, dialect, debug, specs), tree.kernel
     hoisted_checks = Hoisting(tree) if debug else None
     program = _GridProgram(code, tree, hoisted_checks)
     # the threads of a team take the same branches, whichever of them fails: they wait for each other
@@ -74,7 +74,7 @@ def emit_gpu(
     for _, kind in (*kernel.params, *kernel.variables):
         code.declare(kind)
     text = code.printed(program.write)
-    parts = [slots(kernel, program.symbol, debug, grid=True), "\n".join(code.helpers.values()), helpers, text]
+    parts = [slots(kernel, code.symbol, debug, grid=True), "\n".join(code.helpers.values()), helpers, text]
     return assemble(code, parts), tuple(program.steps), code.remarks
 
 
@@ -88,12 +88,10 @@ class _GridProgram:
 
     def __init__(self, code: GridEmitter, tree: ir.Tree, hoisted_checks: Hoisting | None):
         self.code, self.kernel, self.hoisted_checks = code, tree.kernel, hoisted_checks
-        kernel = self.kernel
         code.pure = {f.symbol for f in tree.functions if not has_side_effects(f)}
-        self.symbol = "kernel_" + cname(kernel.symbol)[2:]
-        self.outer = outer_variables(kernel)
+        code.outer = outer_variables(tree.kernel)
         self.steps: list[KernelStep] = []
-        self.uses_frame = not all(map(_is_recomputable, outside_loops(kernel)))
+        self.uses_frame = not all(map(_is_recomputable, outside_loops(tree.kernel)))
 
     def write(self) -> None:
         before = list[Any]()
@@ -116,7 +114,7 @@ class _GridProgram:
 
     def frame(self, out: Printer) -> None:
         """Outer variables and loop bounds, in the module's own memory."""
-        lines = [f"{ctype(kind)} {cname(name)};" for name, kind in self.outer]
+        lines = [f"{ctype(kind)} {cname(name)};" for name, kind in self.code.outer]
         lines += [f"int64_t {name};" for s in parallel_loops(self.kernel) for name, _ in _frame_fields(s)]
         out.open("__device__ struct")
         out.lines(lines or ["int64_t unused;"])
@@ -128,7 +126,7 @@ class _GridProgram:
         for so many `blocks` of a processor, if given."""
         code, out = self.code, self.code.out
         self.steps.append(step)
-        head = code.dialect.entry.format(symbol=step.symbol, slots=f"{self.symbol}_slots")
+        head = code.dialect.entry.format(symbol=step.symbol, slots=f"{code.symbol}_slots")
         if blocks:
             head = head.replace("__launch_bounds__(256)", f"__launch_bounds__(256, {blocks})")
         out.text(head)
@@ -148,11 +146,11 @@ class _GridProgram:
         """One thread that runs what stands before a loop, and the loop's bounds."""
         code, out, number = self.code, self.code.out, len(self.steps)
         at = loop.loop if loop is not None and loop.loop is not None else len(parallel_loops(self.kernel))
-        with self.kernel_function(KernelStep(f"{self.symbol}_once{number}", single=True), at):
+        with self.kernel_function(KernelStep(f"{code.symbol}_once{number}", single=True), at):
             parts = [*statements, *(loop.ranges if loop is not None else ())]
             out.lines([*frames(code, parts, "0"), *self.load_frame()])
             code.write(statements)
-            out.lines(f"{_FRAME}.{cname(n)} = {cname(n)};" for n, _ in self.outer)
+            out.lines(f"{_FRAME}.{cname(n)} = {cname(n)};" for n, _ in self.code.outer)
             for field, x in bound_fields(loop) if loop is not None else ():
                 out.line(f"{_FRAME}.{field} = {bound_text(code, loop, field, x)};")  # type: ignore[arg-type]
             if loop is not None and len(loop.ranges) == 1:
@@ -160,7 +158,7 @@ class _GridProgram:
         out.line("")
 
     def load_frame(self) -> list[str]:
-        return [f"{ctype(k)} {cname(n)} = {_FRAME}.{cname(n)};" for n, k in self.outer]
+        return [f"{ctype(k)} {cname(n)} = {_FRAME}.{cname(n)};" for n, k in self.code.outer]
 
     def loop(self, loop: ir.For, before: list[Any]) -> None:
         code, out, number = self.code, self.code.out, loop.loop
@@ -168,7 +166,7 @@ class _GridProgram:
         lines = list[str]()
         if self.hoisted_checks is not None:
             inside = ir.assigned(*loop.body)
-            known = {n: t for n, t in (*self.kernel.params, *self.outer) if n not in inside}
+            known = {n: t for n, t in (*self.kernel.params, *self.code.outer) if n not in inside}
             code.hoisted, lines = self.hoisted_checks.loop(loop, known)
         code.sites = sites_of(loop.body)
         code.cached_row = None
@@ -176,7 +174,7 @@ class _GridProgram:
         how: dict[str, Any] = {}
         versions = code.printed(lambda: how.update(self.write_loop(loop)), depth=0)
         size_slots = None if self.uses_frame else self.size_slots(loop)
-        step = KernelStep(f"{self.symbol}_{number}", size_slots, **how)
+        step = KernelStep(f"{code.symbol}_{number}", size_slots, **how)
         self.block_rows(loop, step, before, digits)
         code.digit_lines, code.digits = "", {}
         with self.kernel_function(step, number, MIN_BLOCKS if code.cached_row else 0):
@@ -207,7 +205,7 @@ class _GridProgram:
         if guards is None or not streamed or stop is None:
             return
         row_bytes = sum(row.kinds[ref].dtype.itemsize for ref in streamed)
-        step = replace(step, symbol=f"{self.symbol}_block{loop.loop}", guards=guards, row_bytes=row_bytes)
+        step = replace(step, symbol=f"{code.symbol}_block{loop.loop}", guards=guards, row_bytes=row_bytes)
         assert loop.loop is not None
         with self.kernel_function(step, loop.loop, MIN_BLOCKS):
             self.write_bounds(loop, before)
@@ -227,33 +225,33 @@ class _GridProgram:
             out.lines(f"const int64_t {f} = {_FRAME}.{f};" for f, _ in _frame_fields(loop))
         else:
             code.hoisted, hoisted = frozenset(), code.hoisted
-            out.lines(declarations(self.outer))
+            out.lines(declarations(self.code.outer))
             code.write(before)
             code.hoisted = hoisted
             for field, x in bound_fields(loop):
                 out.line(f"const int64_t {field} = {bound_text(code, loop, field, x)};")
         fields = [field for field, _ in bound_fields(loop)]
         single = _count_field(loop) if self.uses_frame else self.trip_count(loop)
-        trip_count = collapsed_trip_count(code, self.kernel, loop, fields) if len(loop.ranges) > 1 else single
+        trip_count = collapsed_trip_count(code, loop, fields) if len(loop.ranges) > 1 else single
         out.line(f"const int64_t count = {trip_count};")
 
     def write_loop(self, loop: ir.For) -> dict[str, Any]:
         """Prints the loop; fields of its step: how its grid differs from a thread for each iteration."""
-        code, kernel = self.code, self.kernel
+        code = self.code
         if runs_by_teams(loop, code.pure):
             self.team_loop(loop)
             return {"team": True} | self.row()
-        store = elementwise_store(code, kernel, loop, self.code.pure)
+        store = elementwise_store(code, loop, self.code.pure)
         if store is None or (len(loop.ranges) > 1 and not is_tileable(loop)):
             self.thread_loop(loop)
             return {}
         if len(loop.ranges) > 1:
-            vectorized_rows_loop(code, kernel, loop, store)
-            tile_loop(code, kernel, loop, store, self.thread_loop)
+            vectorized_rows_loop(code, loop, store)
+            tile_loop(code, loop, store, self.thread_loop)
             return {"per_thread": ROWS}
-        vector = vector_arrays(code, kernel, loop)
-        vector_loop(code, kernel, loop, store)
-        return {"per_thread": per_thread(kernel, store, vector)}
+        vector = vector_arrays(code, loop)
+        vector_loop(code, loop, store)
+        return {"per_thread": per_thread(code, store, vector)}
 
     def team_loop(self, loop: ir.For) -> None:
         """A block for each iteration if there are a thousand elements for each, or some where few iterations
@@ -261,7 +259,7 @@ class _GridProgram:
         out = self.code.out
         sizes = (views.element_count(k, cname(n)) for n, k in self.kernel.params if isinstance(k, ir.ArrayType))
         most = functools.reduce(lambda a, b: f"pa_more({a}, {b})", ["0", *sizes])
-        before, versions = self.code.team_versions(self.kernel, loop)
+        before, versions = self.code.team_versions(loop)
         out.line(f"const int64_t most = {most};")
         out.line(f"const bool few = count <= {_FEW_ITERATIONS} && count < most / {_FEW_WORTH};")
         out.lines(before)

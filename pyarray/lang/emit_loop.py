@@ -14,7 +14,7 @@ from .emit_statements import Emitter, begin_iteration, cname, ctype, sites_of
 from .hoisted_checks import Hoisting
 from .loop_extents import extents
 from .nontemporal_stores import nontemporal_array
-from .printer import Printer, struct_text
+from .printer import struct_text
 
 
 def is_parallel(statement: ir.Stmt) -> TypeGuard[ir.For]:
@@ -40,24 +40,25 @@ def strided_params(kernel: ir.Function) -> list[tuple[str, ir.ArrayType]]:
     return [(n, k) for n, k in kernel.params if isinstance(k, ir.ArrayType) and k.strided and k.ndim]
 
 
-def environment(code: Emitter, kernel: ir.Function, symbol: str, outer: tuple[tuple[str, Any], ...]) -> str:
-    lines = ["pa_runtime *rt;", *(f"{ctype(kind)} {cname(name)};" for name, kind in (*kernel.params, *outer))]
-    lines += [f"int64_t {name};" for loop in parallel_loops(kernel) for name, _ in bound_fields(loop)]
-    if strided_params(kernel):
+def environment(code: Emitter) -> str:
+    names = (*code.kernel.params, *code.outer)
+    lines = ["pa_runtime *rt;", *(f"{ctype(kind)} {cname(name)};" for name, kind in names)]
+    lines += [f"int64_t {name};" for loop in parallel_loops(code.kernel) for name, _ in bound_fields(loop)]
+    if strided_params(code.kernel):
         lines.append("bool unit; /* every strided array has neighbours along its last axis */")
-    if noalias_params(code, kernel):
+    if noalias_params(code):
         lines.append("bool no_alias; /* what is written shares no memory with the others */")
-    return struct_text(f"{symbol}_env", lines)
+    return struct_text(f"{code.symbol}_env", lines)
 
 
-def noalias_params(code: Emitter, kernel: ir.Function) -> list[tuple[str, ir.ArrayType]]:
+def noalias_params(code: Emitter) -> list[tuple[str, ir.ArrayType]]:
     """The arrays whose ranges the entry compares: those of all loops that ask for it."""
-    loops = parallel_loops(kernel)
-    found = {n: k for loop in loops for n, k in noalias_arrays(code, kernel, loop)}
+    loops = parallel_loops(code.kernel)
+    found = {n: k for loop in loops for n, k in noalias_arrays(code, loop)}
     for loop in loops:
-        if privatized_arrays(code, kernel, loop) and len(used_arrays(kernel, loop)) > 1:
-            found |= used_arrays(kernel, loop)
-    return [(n, k) for n, k in kernel.params if n in found]
+        if privatized_arrays(code, loop) and len(used_arrays(code.kernel, loop)) > 1:
+            found |= used_arrays(code.kernel, loop)
+    return [(n, k) for n, k in code.kernel.params if n in found]
 
 
 def bound_fields(loop: ir.For) -> list[tuple[str, ir.Range | Any]]:
@@ -86,10 +87,10 @@ def trip_count(code: Emitter, range_: ir.Range, start: str | None = None, step: 
     return f"pa_range_len({first}, {code.expr(range_.stop)}, {by})"  # type: ignore[arg-type]
 
 
-def collapsed_trip_count(code: Emitter, kernel: ir.Function, loop: ir.For, sizes: list[str]) -> str:
+def collapsed_trip_count(code: Emitter, loop: ir.For, sizes: list[str]) -> str:
     """Number of iterations of several ranges: none where one of them is empty, or where there would be more
     than 64 bits hold. A launch tests that if the sizes follow from arguments."""
-    tested = code.dialect.blocks or all(found.loop != loop.loop for found in extents(kernel))
+    tested = code.dialect.blocks or all(found.loop != loop.loop for found in extents(code.kernel))
     function = views.size_product(len(sizes), code.dialect.function, tested, loop.site is not None)
     return f"{code.helper(function)}({', '.join([*code.check_args(loop.site), *sizes])})"
 
@@ -122,43 +123,36 @@ def declarations(variables: Any) -> Iterator[str]:
         yield f"{ctype(kind)} {cname(name)}{initial};"
 
 
-def parallel_loop(
-    code: Emitter,
-    kernel: ir.Function,
-    loop: ir.For,
-    symbol: str,
-    outer: tuple[tuple[str, Any], ...],
-    hoisted_checks: Hoisting | None,
-) -> None:
+def parallel_loop(code: Emitter, loop: ir.For, hoisted_checks: Hoisting | None) -> None:
     """A parallel loop: its body over a block of iterations, and the frame that the runtime calls.
 
     The body is compiled in several versions: with strided arrays for the common case
     that last axes are dense, which vectorises; in debug mode for blocks that are known to be inside; where it
     gains something, for arguments that don't overlap.
     """
-    unit, lines, out = bool(strided_params(kernel)), list[str](), code.out
+    unit, lines, out, symbol = bool(strided_params(code.kernel)), list[str](), code.out, code.symbol
     code.hoisted = frozenset()
     if hoisted_checks is not None:
         inside = ir.assigned(*loop.body)
-        fields = {n: t for n, t in (*kernel.params, *outer) if n not in inside}
+        fields = {n: t for n, t in (*code.kernel.params, *code.outer) if n not in inside}
         code.hoisted, lines = hoisted_checks.loop(loop, fields)
     code.sites = sites_of(loop.body)
     versions = f"{', const bool unit' if unit else ''}{', const bool inside' if lines else ''}"
     params = f"(const {symbol}_env *env, int64_t begin, int64_t end{versions})"
-    _body(code, kernel, loop, f"{symbol}_body{loop.loop}{params}", outer)
-    target = nontemporal_array(kernel, loop) if code.dialect.nontemporal else None
+    _body(code, loop, f"{symbol}_body{loop.loop}{params}")
+    target = nontemporal_array(code.kernel, loop) if code.dialect.nontemporal else None
     last = loop.body[-1].site if target is not None else None  # type: ignore[union-attr]
     if last is not None and last not in code.hoisted:  # it may leave the array
         target = None
     whole, factor = "env, begin, end", trip_count_factor(code, loop)
     if factor > 1:  # the compiler sees that no iterations are left over after its vectors
         whole = f"env, begin & -{factor}, end & -{factor}"
-    if arrays := noalias_arrays(code, kernel, loop):
+    if arrays := noalias_arrays(code, loop):
         noalias_function(out, symbol, loop.loop, arrays, ", true" if unit else "")
-    sums = privatized_arrays(code, kernel, loop) if target is None else []
+    sums = privatized_arrays(code, loop) if target is None else []
     if sums:
         code.privatized = frozenset(n for n, _ in sums)
-        _body(code, kernel, loop, f"{symbol}_sums{loop.loop}{params}", outer)
+        _body(code, loop, f"{symbol}_sums{loop.loop}{params}")
         code.privatized = frozenset()
 
     def calls(function: str, arguments: str) -> list[str]:
@@ -168,7 +162,7 @@ def parallel_loop(
         out.line(f"const {symbol}_env *env = (const {symbol}_env *)context;")
         out.lines(lines)
         if sums:
-            alone = len(used_arrays(kernel, loop)) == 1
+            alone = len(used_arrays(code.kernel, loop)) == 1
             privatized_block(out, sums, symbol, alone, calls("sums", "&local, begin, end"))
         if arrays:
             out.lines(noalias_call(symbol, loop.loop, arrays, whole, unit))
@@ -177,14 +171,14 @@ def parallel_loop(
         else:
             plain = calls("body", whole) if factor > 1 else []
             condition = "inside && " if last is not None else ""
-            _nontemporal_loop(out, kernel, *target, symbol, calls("body", "&local, from, to"), plain, condition)
+            _nontemporal_loop(code, *target, calls("body", "&local, from, to"), plain, condition)
 
 
-def _body(code: Emitter, kernel: ir.Function, loop: ir.For, head: str, outer: tuple[tuple[str, Any], ...]) -> None:
+def _body(code: Emitter, loop: ir.For, head: str) -> None:
     """The function of a block of iterations."""
     with code.out.function(f"{code.dialect.body} void {head}"):
         code.out.lines([*debug_state(code, "env->rt", loop.loop, 0), *frames(code, loop.body, "0")])
-        code.out.lines(_arguments(code, kernel, loop, outer))
+        code.out.lines(_arguments(code, loop))
         (_single if len(loop.ranges) == 1 else _product)(code, loop)
 
 
@@ -217,20 +211,13 @@ def trip_count_factor(code: Emitter, loop: ir.For) -> int:
 
 
 def _nontemporal_loop(
-    out: Printer,
-    kernel: ir.Function,
-    name: str,
-    kind: ir.ArrayType,
-    symbol: str,
-    calls: list[str],
-    plain_calls: list[str],
-    condition: str,
+    code: Emitter, name: str, kind: ir.ArrayType, calls: list[str], plain_calls: list[str], condition: str
 ) -> None:
     """A large result is computed block by block into a buffer and stored past the cache from there. In-place
     loops, whose lines are in the cache already, are left alone. `plain_calls` is the call without blocks, where it
     is worth its own text."""
-    array, element = f"env->{cname(name)}", kind.dtype.ctype
-    others = [n for n, k in kernel.params if isinstance(k, ir.ArrayType) and n != name]
+    array, element, out = f"env->{cname(name)}", kind.dtype.ctype, code.out
+    others = [n for n, k in code.kernel.params if isinstance(k, ir.ArrayType) and n != name]
     distinct = "".join(f" && (char *){array}.data != (char *)env->{cname(n)}.data" for n in others)
     out.line(f"const int64_t size = sizeof({element});")
     out.line(f"const bool large = {condition}PA_CAN_STREAM && {array}.n0 * size >= PA_STREAM_MIN{distinct};")
@@ -239,7 +226,7 @@ def _nontemporal_loop(
             out.lines([*plain_calls, "return;"])
     out.line("const int64_t step = large ? PA_STREAM_BLOCK / size : end - begin;")
     out.line(f"{element} block[PA_STREAM_BLOCK / sizeof({element})] __attribute__((aligned(64)));")
-    out.line(f"{symbol}_env local = *env;")
+    out.line(f"{code.symbol}_env local = *env;")
     with out.block("for (int64_t from = begin, to; from < end; from = to)"):
         out.line("/* blocks end where a line of the cache does */")
         out.line(f"const int64_t skew = large ? ((int64_t)((uint64_t)({array}.data + from) & 63)) / size : 0;")
@@ -251,21 +238,21 @@ def _nontemporal_loop(
     out.line("if (large) PA_STREAM_END();")
 
 
-def _arguments(code: Emitter, kernel: ir.Function, loop: ir.For, outer: tuple[tuple[str, Any], ...]) -> Iterator[str]:
+def _arguments(code: Emitter, loop: ir.For) -> Iterator[str]:
     """What the body uses of the environment, and its own variables."""
     used = {n.name for n in ir.walk(*loop.body) if isinstance(n, ir.Local)}
     inner = ir.assigned(*loop.body)
-    for name, kind in (*kernel.params, *outer):
+    for name, kind in (*code.kernel.params, *code.outer):
         if name not in used or name in inner:
             continue
-        strided_array = isinstance(kind, ir.ArrayType) and kind.strided and (name, kind) in kernel.params
+        strided_array = isinstance(kind, ir.ArrayType) and kind.strided and (name, kind) in code.kernel.params
         assumed = code.assumptions(name, kind, cname(name))  # of parameters, which are never assigned
         const = "" if strided_array or assumed else "const "
         yield f"{const}{ctype(kind)} {cname(name)} = env->{cname(name)};"
         if strided_array:
             yield f"if (unit) {cname(name)}.s{kind.ndim - 1} = (int64_t)sizeof({kind.dtype.ctype});"
         yield from assumed
-    yield from declarations((n, t) for n, t in kernel.variables if n in inner)
+    yield from declarations((n, t) for n, t in code.kernel.variables if n in inner)
 
 
 def variable_at(t: str, first: str | None, step: str | None) -> str:

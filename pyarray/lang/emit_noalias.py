@@ -16,7 +16,7 @@ NO_ALIAS = "-DPA_NO_ALIAS=1"
 Arrays = list[tuple[str, ir.ArrayType]]
 
 
-def noalias_arrays(code: Emitter, kernel: ir.Function, loop: ir.For) -> Arrays:
+def noalias_arrays(code: Emitter, loop: ir.For) -> Arrays:
     """The parameters that the loop uses, if a no-alias version is worth its text, else none."""
     if code.debug or not code.dialect.blocks:
         return []
@@ -24,10 +24,10 @@ def noalias_arrays(code: Emitter, kernel: ir.Function, loop: ir.For) -> Arrays:
     if not any(isinstance(n, ir.Store) for n in ir.walk(*inner)):
         return []
     used = {n.name: n.type for n in ir.walk(*loop.body) if isinstance(n, ir.Local)}
-    inside = {name for name, _ in kernel.params} | ir.assigned(*loop.body)
+    inside = {name for name, _ in code.kernel.params} | ir.assigned(*loop.body)
     if any(isinstance(kind, ir.ArrayType) and name not in inside for name, kind in used.items()):
         return []  # a view from before the loop, of an unknown array
-    arrays = [(n, k) for n, k in kernel.params if isinstance(k, ir.ArrayType) and n in used]
+    arrays = [(n, k) for n, k in code.kernel.params if isinstance(k, ir.ArrayType) and n in used]
     return arrays if len(arrays) > 1 and code.written & dict(arrays).keys() else []
 
 

@@ -19,14 +19,14 @@ MAX_BYTES = 1 << 15  # bytes of sums, which are to stay in the first-level cache
 MIN_ITERATIONS = 8  # iterations for each sum that is cleared before and added up after them
 
 
-def privatized_arrays(code: Emitter, kernel: ir.Function, loop: ir.For) -> Arrays:
+def privatized_arrays(code: Emitter, loop: ir.For) -> Arrays:
     """The arrays of integers that the loop doesn't touch but by atomic additions whose old values aren't
     read; none where it uses views of an unknown array."""
     if code.debug or not code.dialect.blocks:
         return []
     nodes: list[Any] = list(ir.walk(*loop.body))
     used = {n.name: n.type for n in nodes if isinstance(n, ir.Local)}
-    inside = {name for name, _ in kernel.params} | ir.assigned(*loop.body)
+    inside = {name for name, _ in code.kernel.params} | ir.assigned(*loop.body)
     if any(isinstance(kind, ir.ArrayType) and name not in inside for name, kind in used.items()):
         return []
     sums: list[Any] = [n.value for n in nodes if isinstance(n, ir.Evaluate) and _is_atomic_sum(n.value)]
@@ -36,7 +36,7 @@ def privatized_arrays(code: Emitter, kernel: ir.Function, loop: ir.For) -> Array
     names = {n.array.name for n in sums if known[n.array.name] == every[n.array.name]}
     return [
         (n, k)
-        for n, k in kernel.params
+        for n, k in code.kernel.params
         if n in names - ir.assigned(*loop.body) and not k.strided and k.dtype.kind in "iu"
     ]
 

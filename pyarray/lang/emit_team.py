@@ -86,16 +86,16 @@ class GridEmitter(Emitter):
     results: Mapping[Ref, str] = MappingProxyType({})  # what stores of the row's elements go to
     pure: set[str]  # functions that change nothing
 
-    def team_versions(self, kernel: ir.Function, loop: ir.For) -> tuple[list[str], list[tuple[str, str, str]]]:
+    def team_versions(self, loop: ir.For) -> tuple[list[str], list[tuple[str, str, str]]]:
         """What comes before, and the versions of an iteration: its condition, its declarations, its text. Each has
         its own loop over the iterations; otherwise each would take the registers of all."""
         self.team, self.unsynced_reads = True, False
         text = self.printed(self.write, loop.body)
-        row = find_cached_row(self, kernel, loop, shared_loops(loop.body, self.pure))
+        row = find_cached_row(self, loop, shared_loops(loop.body, self.pure))
         if row is None:
             self.team = False
             return [], [("", "", text)]
-        self.row, self.cached_row, before = row, row, list(row_tests(self, kernel, row))
+        self.row, self.cached_row, before = row, row, list(row_tests(self, row))
         cached, uncached = (self.printed(self.write_row, row, loop, fits) for fits in (True, False))
         self.row, self.team = None, False
         return before, [("fits", cached_row_team(row), cached), ("wide", "", uncached), ("", "", text)]

@@ -71,14 +71,12 @@ class _TileAccess:
         return f"*({self.kind.dtype.ctype} *)(at{self.number} + k * step{self.number})"
 
 
-def tile_loop(
-    code: Emitter, kernel: ir.Function, loop: ir.For, store: ir.Store, write_plain: Callable[[ir.For], None]
-) -> None:
+def tile_loop(code: Emitter, loop: ir.For, store: ir.Store, write_plain: Callable[[ir.For], None]) -> None:
     """Prints the loop; `write_plain` prints its loop of threads."""
     fields, out = [field for field, _ in bound_fields(loop)], code.out
     names = [cname(v) for v in loop.variables]
     rows, columns = fields[-2:]
-    accesses = _tile_accesses(code, kernel, loop, store)
+    accesses = _tile_accesses(code, loop, store)
     plain = code.printed(write_plain, loop)
     with out.block(f"if (pa_in_tiles({rows}, {columns}))"):
         down, across = (f"({n} + {TILE - 1}) / {TILE}" for n in (rows, columns))
@@ -100,17 +98,17 @@ def tile_loop(
                 out.line(f"const int64_t {names[0]} = rest;")
             for w in accesses:
                 out.lines(w.start(*loop.variables[-2:]))
-            _tile_body(code, kernel, loop, accesses)
+            _tile_body(code, loop, accesses)
     with out.orelse():
         out.text(plain)
 
 
-def _tile_accesses(code: Emitter, kernel: ir.Function, loop: ir.For, store: ir.Store) -> list[_TileAccess]:
+def _tile_accesses(code: Emitter, loop: ir.For, store: ir.Store) -> list[_TileAccess]:
     """The filled array's, and those of all elements that every iteration reads."""
-    shared_bytes, kinds, last = _SHARED, dict(kernel.params), loop.variables[-2:]
+    shared_bytes, kinds, last = _SHARED, dict(code.kernel.params), loop.variables[-2:]
     stored = stored_element(store)
     found = list[_TileAccess]()
-    for name, ref in dict.fromkeys([stored, *unconditional_loads(code, kernel, loop)]):
+    for name, ref in dict.fromkeys([stored, *unconditional_loads(code, loop)]):
         kind, test = kinds[name], None
         contiguous = (name == stored[0] and bool(found)) or (not kind.strided and ref[-1] == last[1])
         size = TILE * (TILE + 1) * kind.dtype.itemsize
@@ -127,10 +125,10 @@ def _unrolled(out: Printer) -> Printer:
     return out.block(f"for (int k = 0; k < {ROWS}; ++k)")
 
 
-def _tile_body(code: Emitter, kernel: ir.Function, loop: ir.For, accesses: list[_TileAccess]) -> None:
+def _tile_body(code: Emitter, loop: ir.For, accesses: list[_TileAccess]) -> None:
     """All loads, what is turned through shared memory, the elements, and where they go."""
     (stored, *read), out = accesses, code.out
-    if (stored.name, stored.ref) in unconditional_loads(code, kernel, loop):
+    if (stored.name, stored.ref) in unconditional_loads(code, loop):
         read = [*read, stored]
     out.lines(f"{w.kind.dtype.ctype} own{w.number}[{ROWS}];" for w in read)
     for w in read:
@@ -146,7 +144,7 @@ def _tile_body(code: Emitter, kernel: ir.Function, loop: ir.For, accesses: list[
         with out.block(f"if ({_OTHER_INDEX} < high && tile_x < wide)"):
             if code.debug:
                 out.line(begin_iteration(_iteration_number(loop)))
-            write_body(code, kernel, loop, None, registers)
+            write_body(code, loop, None, registers)
     _transposed_tile(out, stored, "value")
     with _unrolled(out):
         out.line(f"if ({stored.inside}) {stored.element} = value[k];")

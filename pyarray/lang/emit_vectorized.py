@@ -13,7 +13,7 @@ from .emit_loop import declarations, frames
 from .emit_statements import Emitter, begin_iteration, cname
 
 
-def elementwise_store(code: Emitter, kernel: ir.Function, loop: ir.For, pure: set[str]) -> ir.Store | None:
+def elementwise_store(code: Emitter, loop: ir.For, pure: set[str]) -> ir.Store | None:
     """The store of a loop whose iterations each fill one element of a parameter, of their own indices, as their
     last statement, and read no other element of it; else None. In debug mode the store must be known to be in
     range."""
@@ -28,7 +28,7 @@ def elementwise_store(code: Emitter, kernel: ir.Function, loop: ir.For, pure: se
     if any(isinstance(n, ir.Invoke) and n.function not in pure for n in nodes):
         return None
     ref, array = _index_variables(last.index), last.array
-    if not isinstance(array, ir.Local) or array.name not in dict(kernel.params):
+    if not isinstance(array, ir.Local) or array.name not in dict(code.kernel.params):
         return None
     if ref is None or sorted(ref) != sorted(loop.variables):
         return None
@@ -58,20 +58,16 @@ def _index_variables(index: tuple[Any, ...]) -> tuple[str, ...] | None:
     return tuple(i.name for i in index) if all(isinstance(i, ir.Local) for i in index) else None
 
 
-def unconditional_loads(code: Emitter, kernel: ir.Function, loop: ir.For) -> dict[tuple[str, tuple[str, ...]], Any]:
+def unconditional_loads(code: Emitter, loop: ir.For) -> dict[tuple[str, tuple[str, ...]], Any]:
     """(parameter, its index) → type, of elements that every iteration reads unconditionally, whose indices are the
     loop's variables."""
-    kinds, found = dict(kernel.params), {}
+    kinds, found = dict(code.kernel.params), {}
     for n in (n for s in loop.body for n in always_evaluated(s)):
-        if (
-            isinstance(n, ir.Load)
-            and isinstance(n.array, ir.Local)
-            and n.array.name in kinds
-            and _in_bounds(code, n.site)
-        ):
+        name = _array_name(n.array) if isinstance(n, ir.Load) else None
+        if name in kinds and _in_bounds(code, n.site):
             ref = _index_variables(n.index)
             if ref and len(set(ref)) == len(ref) and set(ref) <= set(loop.variables):
-                found[n.array.name, ref] = kinds[n.array.name]
+                found[name, ref] = kinds[name]
     return found
 
 
@@ -83,29 +79,29 @@ def stored_element(store: ir.Store) -> tuple[str, tuple[str, ...]]:
     return store.array.name, ref
 
 
-def per_thread(kernel: ir.Function, store: ir.Store, vector: list[str]) -> int:
+def per_thread(code: Emitter, store: ir.Store, vector: list[str]) -> int:
     """Iterations of a thread: a vector of 16 bytes of the smallest element, four at least."""
-    kinds: dict[str, Any] = dict(kernel.params)
+    kinds: dict[str, Any] = dict(code.kernel.params)
     return max(16 // min(kinds[n].dtype.itemsize for n in (stored_element(store)[0], *vector)), 4)
 
 
-def vector_arrays(code: Emitter, kernel: ir.Function, loop: ir.For) -> list[str]:
+def vector_arrays(code: Emitter, loop: ir.For) -> list[str]:
     """Contiguous parameters of which every iteration reads the element of its own number."""
-    loads = unconditional_loads(code, kernel, loop)
+    loads = unconditional_loads(code, loop)
     return [name for (name, ref), kind in loads.items() if len(ref) == 1 and not kind.strided]
 
 
-def vector_loop(code: Emitter, kernel: ir.Function, loop: ir.For, store: ir.Store) -> None:
+def vector_loop(code: Emitter, loop: ir.For, store: ir.Store) -> None:
     """Prints a loop with one variable."""
-    types, out = {n: str(k.dtype.ctype) for n, k in kernel.params if hasattr(k, "ndim")}, code.out
-    name, vector = stored_element(store)[0], vector_arrays(code, kernel, loop)
-    element, size = types[name], per_thread(kernel, store, vector)
+    types, out = {n: str(k.dtype.ctype) for n, k in code.kernel.params if hasattr(k, "ndim")}, code.out
+    name, vector = stored_element(store)[0], vector_arrays(code, loop)
+    element, size = types[name], per_thread(code, store, vector)
     out.lines(["const int64_t pa_block = blockDim.x;", "int64_t done = 0;"])
     variable = cname(loop.variables[0])
-    general = code.printed(write_body, code, kernel, loop, "t + k * pa_block", {})
+    general = code.printed(write_body, code, loop, "t + k * pa_block", {})
     lvalue = code.lvalue(store)
     if not store.array.type.strided:
-        _vector_part(code, kernel, loop, name, vector, size, types)
+        _vector_part(code, loop, name, vector, size, types)
     step = f"t += pa_threads() * {size}"
     with out.block(f"for (int64_t t = done + pa_chunk({size}); t < count; {step})"):
         out.line(f"{element} value[{size}];")
@@ -122,9 +118,7 @@ def vector_loop(code: Emitter, kernel: ir.Function, loop: ir.For, store: ir.Stor
             out.line(f"{lvalue} = value[k];")
 
 
-def _vector_part(
-    code: Emitter, kernel: ir.Function, loop: ir.For, name: str, vector: list[str], size: int, types: dict[str, str]
-) -> None:
+def _vector_part(code: Emitter, loop: ir.For, name: str, vector: list[str], size: int, types: dict[str, str]) -> None:
     """The version for aligned operands, up to `done`."""
     registers = {(n, (loop.variables[0],)): f"wide_{cname(n)}.v[k]" for n in vector}
     operands, out = list(dict.fromkeys((name, *vector))), code.out
@@ -141,13 +135,11 @@ def _vector_part(
             out.line(f"{types[name]} *value = result.v;")
             out.line("#pragma unroll")
             with out.block(f"for (int k = 0; k < {size}; ++k)"):
-                write_body(code, kernel, loop, "t + k", registers)
+                write_body(code, loop, "t + k", registers)
             out.line(f"*({kinds[name]} *)({cname(name)}.data + t) = result;")
 
 
-def write_body(
-    code: Emitter, kernel: ir.Function, loop: ir.For, variable: str | None, registers: dict[Any, str]
-) -> None:
+def write_body(code: Emitter, loop: ir.For, variable: str | None, registers: dict[Any, str]) -> None:
     """One iteration into `value[k]`; `variable` is that of a loop that has one."""
     last, out, inner = loop.body[-1], code.out, ir.assigned(*loop.body)
     assert isinstance(last, ir.Store)
@@ -158,7 +150,7 @@ def write_body(
     if code.digit_lines:
         out.line(code.digit_lines)
     out.lines(frames(code, loop.body, "0"))
-    out.lines(declarations((n, k) for n, k in kernel.variables if n in inner))
+    out.lines(declarations((n, k) for n, k in code.kernel.variables if n in inner))
     before, code.registers = code.registers, registers
     code.write(loop.body[:-1])
     out.line(f"value[k] = {code.expr(last.value)};")

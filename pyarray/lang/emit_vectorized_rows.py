@@ -16,10 +16,10 @@ from .printer import conjunction
 _MAX_BYTES = 32  # bytes of an array that a thread takes at once
 
 
-def vectorized_rows_loop(code: Emitter, kernel: ir.Function, loop: ir.For, store: ir.Store) -> None:
+def vectorized_rows_loop(code: Emitter, loop: ir.For, store: ir.Store) -> None:
     """Prints what ends the kernel where it has run the loop; nothing where vectors have no two elements."""
-    kinds, last = dict(kernel.params), loop.variables[-1]
-    loads = unconditional_loads(code, kernel, loop)
+    kinds, last = dict(code.kernel.params), loop.variables[-1]
+    loads = unconditional_loads(code, loop)
     stored = stored_element(store)
     vector = {p: kinds[p[0]] for p in (stored, *loads) if last in p[1]}
     sizes = [kind.dtype.itemsize for kind in vector.values()]
@@ -33,7 +33,7 @@ def vectorized_rows_loop(code: Emitter, kernel: ir.Function, loop: ir.For, store
         access = f"*(const {element} *)({at})" if ref in vector else f"*({at})"
         lines.append(f"const {element} line{number} = {access};")
         registers[ref] = f"line{number}.v[k]" if ref in vector else f"line{number}"
-    _row_loop(code, kernel, loop, stored, width, _row_tests(vector, last, width), lines, registers)
+    _row_loop(code, loop, stored, width, _row_tests(vector, last, width), lines, registers)
 
 
 def _row_tests(vector: dict[Any, Any], last: str, width: int) -> list[str]:
@@ -48,17 +48,10 @@ def _row_tests(vector: dict[Any, Any], last: str, width: int) -> list[str]:
 
 
 def _row_loop(
-    code: Emitter,
-    kernel: ir.Function,
-    loop: ir.For,
-    stored: Any,
-    width: int,
-    tests: list[str],
-    loads: list[str],
-    registers: Any,
+    code: Emitter, loop: ir.For, stored: Any, width: int, tests: list[str], loads: list[str], registers: Any
 ) -> None:
     fields, names = [field for field, _ in bound_fields(loop)], [cname(v) for v in loop.variables]
-    kind, out = dict(kernel.params)[stored[0]], code.out
+    kind, out = dict(code.kernel.params)[stored[0]], code.out
     vector = f"pa_vector<{kind.dtype.ctype}, {width}>"
     out.lines(conjunction("if (", [f"{fields[-1]} % {width} == 0", *dict.fromkeys(tests)], ") {"))
     with out.inside():
@@ -77,7 +70,7 @@ def _row_loop(
                 out.line("#pragma unroll")
                 with out.block(f"for (int k = 0; k < {width}; ++k)"):
                     out.line(f"const int64_t {names[-1]} = line + k;")
-                    write_body(code, kernel, loop, None, registers)
+                    write_body(code, loop, None, registers)
                 at = views.address(kind, cname(stored[0]), [cname(v) for v in stored[1]])
                 out.line(f"*({vector} *)({at}) = result;")
         out.line("return;")
