@@ -9,29 +9,9 @@ import re
 from collections.abc import Callable
 
 from ..driver.kernel_step import KernelStep
-from . import ir
+from . import emit_loop, ir
 from .dialect import Dialect
 from .directions import written
-from .emit_loop import (
-    bound_fields,
-    bound_text,
-    collapsed_trip_count,
-    debug_state,
-    declarations,
-    environment,
-    frames,
-    is_parallel,
-    noalias_params,
-    outer_variables,
-    outside_loops,
-    parallel_loop,
-    parallel_loops,
-    slots,
-    strided_params,
-    trip_count,
-    trip_count_factor,
-    unpack_slot,
-)
 from .emit_noalias import noalias_test
 from .emit_statements import Emitter, cname, ctype, sites_of
 from .hoisted_checks import Hoisting
@@ -64,20 +44,20 @@ def emit(
     """(text, the function to call, what became of divided loops)."""
     kernel = tree.kernel
     code = Emitter(kernel, dialect, debug, specs)
-    code.written, code.outer = written(tree), outer_variables(kernel)
+    code.written, code.outer = written(tree), emit_loop.outer_variables(kernel)
     functions = {f.symbol: f for f in tree.functions}
     hoisted_checks = Hoisting(tree) if debug else None
     code.may_fail = may_fail(tree)
     helpers = helper_functions(code, tree, hoisted_checks)
     for _, kind in (*kernel.params, *kernel.variables):
         code.declare(kind)
-    printed = (code.printed(parallel_loop, code, s, hoisted_checks) for s in parallel_loops(kernel))
+    printed = (code.printed(emit_loop.parallel_loop, code, s, hoisted_checks) for s in emit_loop.parallel_loops(kernel))
     loops = "\n".join(printed)
     body = code.printed(_entry, code, functions, depth=1)
     entry = code.dialect.entry.format(symbol=code.symbol, body=body)
     parts = [
-        slots(kernel, code.symbol, debug),
-        environment(code),
+        emit_loop.slots(kernel, code.symbol, debug),
+        emit_loop.environment(code),
         "\n".join(code.helpers.values()),
         helpers,
         loops,
@@ -118,8 +98,8 @@ def _function(code: Emitter, function: ir.Function, hoisted_checks: Hoisting | N
     head = f"{code.dialect.function} {ctype(function.result)} {code.function_name(function.symbol)}"
     local_names = ir.assigned(*function.body)
     with code.out.function(f"{head}({', '.join(params) or 'void'})"):
-        code.out.lines(frames(code, function.body, "up"))
-        code.out.lines(declarations((n, t) for n, t in function.variables if n in local_names))
+        code.out.lines(emit_loop.frames(code, function.body, "up"))
+        code.out.lines(emit_loop.declarations((n, t) for n, t in function.variables if n in local_names))
         code.write(function.body)
 
 
@@ -129,24 +109,24 @@ def _entry(code: Emitter, functions: dict[str, ir.Function]) -> None:
     out, params = code.out, [(cname(name), name, kind) for name, kind in code.kernel.params]
     out.line("env.rt = rt;")
     for c, _, kind in params:
-        out.lines(unpack_slot(f"env.{c}", c, kind, code.debug))
+        out.lines(emit_loop.unpack_slot(f"env.{c}", c, kind, code.debug))
     for c, name, kind in params:
         out.lines(code.assumptions(name, kind, f"env.{c}"))
     out.lines(f"{ctype(kind)} {c} = env.{c};" for c, _, kind in params)
     out.lines(f"(void){c};" for c, _, _ in params)
-    if dense := strided_params(code.kernel):
+    if dense := emit_loop.strided_params(code.kernel):
         tests = (f"{cname(n)}.s{k.ndim - 1} == (int64_t)sizeof({k.dtype.ctype})" for n, k in dense)
         out.line(f"env.unit = {' && '.join(tests)};")
-    if arrays := noalias_params(code):
+    if arrays := emit_loop.noalias_params(code):
         out.lines(noalias_test(arrays, code.written))
     if code.debug:
-        out.lines([*debug_state(code, "rt", 0, -1), "(void)at; (void)up;"])
-        out.lines(frames(code, outside_loops(code.kernel), "0"))
-    out.lines(declarations(code.outer))
+        out.lines([*emit_loop.debug_state(code, "rt", 0, -1), "(void)at; (void)up;"])
+        out.lines(emit_loop.frames(code, emit_loop.outside_loops(code.kernel), "0"))
+    out.lines(emit_loop.declarations(code.outer))
     changed: set[str] = set()
     visible = {name for name, _ in (*code.kernel.params, *code.outer)}
     for statement in code.kernel.body:
-        if is_parallel(statement):
+        if emit_loop.is_parallel(statement):
             changed |= ir.assigned(*statement.ranges)
             copied = [n for n, _ in (*code.outer, *code.kernel.params) if n in changed]
             cost_text = cost(statement, functions, _trip_counts(code, visible))
@@ -164,7 +144,7 @@ def _trip_counts(code: Emitter, visible: set[str]) -> Callable[[ir.For], str | N
         names = {n.name for n in nodes if isinstance(n, ir.Local)}
         if not names <= visible or not all(isinstance(n, _PLAIN) for n in nodes):
             return None
-        return " * ".join(f"(double){trip_count(code, r)}" for r in loop.ranges)
+        return " * ".join(f"(double){emit_loop.trip_count(code, r)}" for r in loop.ranges)
 
     return trips
 
@@ -172,16 +152,16 @@ def _trip_counts(code: Emitter, visible: set[str]) -> Callable[[ir.For], str | N
 def _start(code: Emitter, loop: ir.For, copied: list[str], weight: str) -> None:
     """Fills the loop's part of the environment and starts it. In debug mode, what stands between two loops
     counts as before the first iteration of the second."""
-    fields, out = {field: f"env.{field}" for field, _ in bound_fields(loop)}, code.out
-    for f, x in bound_fields(loop):
-        out.line(f"{fields[f]} = {bound_text(code, loop, f, x)};")
+    fields, out = {field: f"env.{field}" for field, _ in emit_loop.bound_fields(loop)}, code.out
+    for f, x in emit_loop.bound_fields(loop):
+        out.line(f"{fields[f]} = {emit_loop.bound_text(code, loop, f, x)};")
     if len(loop.ranges) > 1:
-        count = collapsed_trip_count(code, loop, list(fields.values()))
+        count = emit_loop.collapsed_trip_count(code, loop, list(fields.values()))
     else:
         (range_,) = loop.ranges  # pyright: ignore
-        count = trip_count(code, range_, fields.get(f"from{loop.loop}"), fields.get(f"step{loop.loop}"))
+        count = emit_loop.trip_count(code, range_, fields.get(f"from{loop.loop}"), fields.get(f"step{loop.loop}"))
     out.lines(f"env.{cname(n)} = {cname(n)};" for n in copied)
-    factor = trip_count_factor(code, loop)
+    factor = emit_loop.trip_count_factor(code, loop)
     whole = f" / {factor} * {factor} + {factor}" if factor > 1 else ""
     texts = {"symbol": code.symbol, "number": loop.loop, "count": count, "cost": weight, "whole": whole}
     out.text(code.dialect.start.format(**texts))

@@ -13,29 +13,13 @@ from typing import Any
 
 from ..driver.kernel_step import MOST_SIZES, KernelStep
 from ..dtypes import int64
+from . import emit_loop, ir
 from . import emit_views as views
-from . import ir
 from .dialect import Dialect
 from .emit import assemble, helper_functions, may_fail
 from .emit_block_rows import block_row_guards, block_row_head, streamed_elements
 from .emit_cached_rows import MIN_BLOCKS
 from .emit_delinearized import missed, thread_digits
-from .emit_loop import (
-    bound_fields,
-    bound_text,
-    collapsed_trip_count,
-    debug_state,
-    declarations,
-    frames,
-    is_parallel,
-    outer_variables,
-    outside_loops,
-    parallel_loops,
-    slots,
-    trip_count,
-    unpack_slot,
-    variable_at,
-)
 from .emit_statements import begin_iteration, cname, ctype, sites_of
 from .emit_team import GridEmitter, has_side_effects, runs_by_teams
 from .emit_tile import ROWS, is_tileable, tile_loop
@@ -68,13 +52,15 @@ def emit_gpu(
     hoisted_checks = Hoisting(tree) if debug else None
     program = _GridProgram(code, tree, hoisted_checks)
     # the threads of a team take the same branches, whichever of them fails: they wait for each other
-    code.may_fail = may_fail(tree) and not any(runs_by_teams(loop, code.pure) for loop in parallel_loops(kernel))
+    code.may_fail = may_fail(tree) and not any(
+        runs_by_teams(loop, code.pure) for loop in emit_loop.parallel_loops(kernel)
+    )
     helpers = helper_functions(code, tree, hoisted_checks)
     code.hoisted = code.sites = frozenset()
     for _, kind in (*kernel.params, *kernel.variables):
         code.declare(kind)
     text = code.printed(program.write)
-    parts = [slots(kernel, code.symbol, debug, grid=True), "\n".join(code.helpers.values()), helpers, text]
+    parts = [emit_loop.slots(kernel, code.symbol, debug, grid=True), "\n".join(code.helpers.values()), helpers, text]
     return assemble(code, parts), tuple(program.steps), code.remarks
 
 
@@ -89,16 +75,16 @@ class _GridProgram:
     def __init__(self, code: GridEmitter, tree: ir.Tree, hoisted_checks: Hoisting | None):
         self.code, self.kernel, self.hoisted_checks = code, tree.kernel, hoisted_checks
         code.pure = {f.symbol for f in tree.functions if not has_side_effects(f)}
-        code.outer = outer_variables(tree.kernel)
+        code.outer = emit_loop.outer_variables(tree.kernel)
         self.steps: list[KernelStep] = []
-        self.uses_frame = not all(map(_is_recomputable, outside_loops(tree.kernel)))
+        self.uses_frame = not all(map(_is_recomputable, emit_loop.outside_loops(tree.kernel)))
 
     def write(self) -> None:
         before = list[Any]()
         body = Printer()
         outer, self.code.out = self.code.out, body
         for statement in self.kernel.body:
-            if is_parallel(statement):
+            if emit_loop.is_parallel(statement):
                 if self.uses_frame:
                     self.setup_kernel(before, statement)
                 self.loop(statement, [] if self.uses_frame else list(before))
@@ -115,7 +101,7 @@ class _GridProgram:
     def frame(self, out: Printer) -> None:
         """Outer variables and loop bounds, in the module's own memory."""
         lines = [f"{ctype(kind)} {cname(name)};" for name, kind in self.code.outer]
-        lines += [f"int64_t {name};" for s in parallel_loops(self.kernel) for name, _ in _frame_fields(s)]
+        lines += [f"int64_t {name};" for s in emit_loop.parallel_loops(self.kernel) for name, _ in _frame_fields(s)]
         out.open("__device__ struct")
         out.lines(lines or ["int64_t unused;"])
         out.close(f" {_FRAME};")
@@ -134,25 +120,25 @@ class _GridProgram:
         for param, kind in self.kernel.params:
             name = cname(param)
             out.line(f"{ctype(kind)} {name};")
-            out.lines(unpack_slot(name, name, kind, code.debug))
+            out.lines(emit_loop.unpack_slot(name, name, kind, code.debug))
             out.line(f"(void){name};")
             out.lines(code.assumptions(param, kind, name))
         if code.debug:
             out.line("pa_runtime run = slots->run;")
-            out.lines([*debug_state(code, "&run", loop, -1), "(void)at; (void)up;"])
+            out.lines([*emit_loop.debug_state(code, "&run", loop, -1), "(void)at; (void)up;"])
         return function
 
     def setup_kernel(self, statements: list[Any], loop: ir.For | None) -> None:
         """One thread that runs what stands before a loop, and the loop's bounds."""
         code, out, number = self.code, self.code.out, len(self.steps)
-        at = loop.loop if loop is not None and loop.loop is not None else len(parallel_loops(self.kernel))
+        at = loop.loop if loop is not None and loop.loop is not None else len(emit_loop.parallel_loops(self.kernel))
         with self.kernel_function(KernelStep(f"{code.symbol}_once{number}", single=True), at):
             parts = [*statements, *(loop.ranges if loop is not None else ())]
-            out.lines([*frames(code, parts, "0"), *self.load_frame()])
+            out.lines([*emit_loop.frames(code, parts, "0"), *self.load_frame()])
             code.write(statements)
             out.lines(f"{_FRAME}.{cname(n)} = {cname(n)};" for n, _ in self.code.outer)
-            for field, x in bound_fields(loop) if loop is not None else ():
-                out.line(f"{_FRAME}.{field} = {bound_text(code, loop, field, x)};")  # type: ignore[arg-type]
+            for field, x in emit_loop.bound_fields(loop) if loop is not None else ():
+                out.line(f"{_FRAME}.{field} = {emit_loop.bound_text(code, loop, field, x)};")  # type: ignore[arg-type]
             if loop is not None and len(loop.ranges) == 1:
                 out.line(f"{_FRAME}.{_count_field(loop)} = {self.trip_count(loop, f'{_FRAME}.')};")
         out.line("")
@@ -225,15 +211,15 @@ class _GridProgram:
             out.lines(f"const int64_t {f} = {_FRAME}.{f};" for f, _ in _frame_fields(loop))
         else:
             code.hoisted, hoisted = frozenset(), code.hoisted
-            out.lines(declarations(self.code.outer))
+            out.lines(emit_loop.declarations(self.code.outer))
             code.write(before)
             code.hoisted = hoisted
-            for field, x in bound_fields(loop):
-                out.line(f"const int64_t {field} = {bound_text(code, loop, field, x)};")
-        fields = [field for field, _ in bound_fields(loop)]
+            for field, x in emit_loop.bound_fields(loop):
+                out.line(f"const int64_t {field} = {emit_loop.bound_text(code, loop, field, x)};")
+        fields = [field for field, _ in emit_loop.bound_fields(loop)]
         single = _count_field(loop) if self.uses_frame else self.trip_count(loop)
-        trip_count = collapsed_trip_count(code, loop, fields) if len(loop.ranges) > 1 else single
-        out.line(f"const int64_t count = {trip_count};")
+        total = emit_loop.collapsed_trip_count(code, loop, fields) if len(loop.ranges) > 1 else single
+        out.line(f"const int64_t count = {total};")
 
     def write_loop(self, loop: ir.For) -> dict[str, Any]:
         """Prints the loop; fields of its step: how its grid differs from a thread for each iteration."""
@@ -286,28 +272,28 @@ class _GridProgram:
     def iteration_head(self, loop: ir.For) -> None:
         code, out, inner = self.code, self.code.out, ir.assigned(*loop.body)
         if code.debug:
-            out.lines([begin_iteration("t"), *frames(code, loop.body, "0")])
+            out.lines([begin_iteration("t"), *emit_loop.frames(code, loop.body, "0")])
         out.lines(self.loop_variables(loop))
         if code.digit_lines:
             out.line(code.digit_lines)
-        out.lines(declarations((n, k) for n, k in self.kernel.variables if n in inner))
+        out.lines(emit_loop.declarations((n, k) for n, k in self.kernel.variables if n in inner))
 
     def trip_count(self, loop: ir.For, prefix: str = "") -> str:
         """Number of iterations; what `bound_fields` hold is read from `prefix`."""
-        fields = dict(bound_fields(loop))
+        fields = dict(emit_loop.bound_fields(loop))
         first, step = (prefix + f if f in fields else None for f in (f"from{loop.loop}", f"step{loop.loop}"))
-        return trip_count(self.code, loop.ranges[0], first, step)
+        return emit_loop.trip_count(self.code, loop.ranges[0], first, step)
 
     def loop_variables(self, loop: ir.For) -> list[str]:
         """The loop's variables from the number of the iteration."""
-        names, fields = [cname(v) for v in loop.variables], dict(bound_fields(loop))
+        names, fields = [cname(v) for v in loop.variables], dict(emit_loop.bound_fields(loop))
         if len(names) == 1:
             range_ = loop.ranges[0]
             first, step = (
                 None if x is None else field if field in fields else self.code.expr(x)
                 for field, x in ((f"from{loop.loop}", range_.start), (f"step{loop.loop}", range_.step))
             )
-            return [f"const int64_t {names[0]} = {variable_at('t', first, step)};"]
+            return [f"const int64_t {names[0]} = {emit_loop.variable_at('t', first, step)};"]
         inner = reversed(list(zip(names[1:], list(fields)[1:], strict=True)))
         lines = [f"const int64_t {name} = pa_split(&rest, {field}, count);" for name, field in inner]
         return ["int64_t rest = t;", *lines, f"const int64_t {names[0]} = rest;"]
@@ -326,23 +312,23 @@ class _GridProgram:
 
     def first_slots(self) -> dict[str, int]:
         """The first slot of each parameter."""
-        slots, position = {}, 0
+        found, position = {}, 0
         for name, kind in self.kernel.params:
-            slots[name] = position
+            found[name] = position
             position += _slot_count(kind, self.code.debug)
-        return slots
+        return found
 
     def slot(self, stop: ir.Expr | None) -> int | None:
         """The slot that holds a loop's bound, if one does."""
-        slots = self.first_slots()
+        first = self.first_slots()
         while isinstance(stop, ir.Cast) and stop.type.dtype is int64 and stop.a.type.dtype is int64:
             stop = stop.a
-        if isinstance(stop, ir.Size) and isinstance(stop.array, ir.Local) and stop.array.name in slots:
-            return slots[stop.array.name] + 1 + self.code.debug + stop.axis
+        if isinstance(stop, ir.Size) and isinstance(stop.array, ir.Local) and stop.array.name in first:
+            return first[stop.array.name] + 1 + self.code.debug + stop.axis
         inside = ir.assigned(*self.kernel.body)
         kinds = {n: k for n, k in self.kernel.params if n not in inside}
         kind = kinds.get(stop.name) if isinstance(stop, ir.Local) else None
-        return slots[stop.name] if isinstance(kind, ir.ScalarType) and kind.dtype is int64 else None  # type: ignore[union-attr]
+        return first[stop.name] if isinstance(kind, ir.ScalarType) and kind.dtype is int64 else None  # type: ignore[union-attr]
 
 
 def _count_field(loop: ir.For) -> str:
@@ -352,8 +338,8 @@ def _count_field(loop: ir.For) -> str:
 def _frame_fields(loop: ir.For) -> list[tuple[str, Any]]:
     """What the frame holds of a loop: its bounds and, of a single range, the number of iterations, which
     stores of other threads must not change."""
-    single = len(loop.ranges) == 1
-    return [*bound_fields(loop), (_count_field(loop), loop.ranges[0])] if single else bound_fields(loop)
+    count = [(_count_field(loop), loop.ranges[0])] if len(loop.ranges) == 1 else []
+    return [*emit_loop.bound_fields(loop), *count]
 
 
 def _slot_count(kind: Any, debug: bool) -> int:

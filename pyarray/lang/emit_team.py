@@ -10,24 +10,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from . import emit_cached_rows as cached_rows
 from . import ir
 from .collapse_loops import is_collapsible, loop_nest
 from .delinearization import Split, find_split
 from .emit_block_rows import streamed_elements
-from .emit_cached_rows import (
-    CachedRow,
-    Ref,
-    cached_row_loop,
-    cached_row_team,
-    find_cached_row,
-    loaded_registers,
-    only_forwards,
-    register_lines,
-    row_pointers,
-    row_tests,
-    stored_registers,
-    uncached_row_loop,
-)
 from .emit_delinearized import missed, thread_digits
 from .emit_statements import Emitter, cname, reduction_start
 
@@ -79,11 +66,11 @@ class GridEmitter(Emitter):
 
     team = False
     unsynced_reads = False  # whether a thread of the team may have read memory since the last barrier
-    row: CachedRow | None = None  # that is taken in vectors, in the text at hand
+    row: cached_rows.CachedRow | None = None  # that is taken in vectors, in the text at hand
     row_is_cached = True  # whether it is kept in registers there
-    streamed: frozenset[Ref] | None = None  # in the text of a block that keeps one row: its own elements
-    cached_row: CachedRow | None = None  # such a row of the loop at hand
-    results: Mapping[Ref, str] = MappingProxyType({})  # what stores of the row's elements go to
+    streamed: frozenset[cached_rows.Ref] | None = None  # in the text of a block that keeps one row: its own elements
+    cached_row: cached_rows.CachedRow | None = None  # such a row of the loop at hand
+    results: Mapping[cached_rows.Ref, str] = MappingProxyType({})  # what stores of the row's elements go to
     pure: set[str]  # functions that change nothing
 
     def team_versions(self, loop: ir.For) -> tuple[list[str], list[tuple[str, str, str]]]:
@@ -91,27 +78,27 @@ class GridEmitter(Emitter):
         its own loop over the iterations; otherwise each would take the registers of all."""
         self.team, self.unsynced_reads = True, False
         text = self.printed(self.write, loop.body)
-        row = find_cached_row(self, loop, shared_loops(loop.body, self.pure))
+        row = cached_rows.find_cached_row(self, loop, shared_loops(loop.body, self.pure))
         if row is None:
             self.team = False
             return [], [("", "", text)]
-        self.row, self.cached_row, before = row, row, list(row_tests(self, row))
+        self.row, self.cached_row, before = row, row, list(cached_rows.row_tests(self, row))
         cached, uncached = (self.printed(self.write_row, row, loop, fits) for fits in (True, False))
         self.row, self.team = None, False
-        return before, [("fits", cached_row_team(row), cached), ("wide", "", uncached), ("", "", text)]
+        return before, [("fits", cached_rows.cached_row_team(row), cached), ("wide", "", uncached), ("", "", text)]
 
-    def block_row_version(self, row: CachedRow, loop: ir.For) -> str:
+    def block_row_version(self, row: cached_rows.CachedRow, loop: ir.For) -> str:
         """An iteration whose row a block keeps as a whole."""
         self.team, self.row, self.streamed = True, row, streamed_elements(row, loop)
         text = self.printed(self.write_row, row, loop, True)
         self.team, self.row, self.streamed = False, None, None
         return text.removesuffix("pa_team_sync(warps);\n")  # it is the block's only row
 
-    def write_row(self, row: CachedRow, loop: ir.For, fits: bool) -> None:
+    def write_row(self, row: cached_rows.CachedRow, loop: ir.For, fits: bool) -> None:
         """An iteration over a row, which is cached if it `fits`."""
         self.row_is_cached, self.unsynced_reads = fits, False
-        self.out.lines(register_lines(row) if fits else ())
-        self.out.lines(row_pointers(self, row))
+        self.out.lines(cached_rows.register_lines(row) if fits else ())
+        self.out.lines(cached_rows.row_pointers(self, row))
         self.write(loop.body)
 
     def write_statement(self, s: ir.Stmt) -> None:
@@ -175,7 +162,7 @@ class GridEmitter(Emitter):
         nodes = list(ir.walk(*s.body))
         types = {n.name: n.type for n in nodes if isinstance(n, ir.Local)}
         kept = self.row if self.row_is_cached else None
-        stores = _does_something(s.body, self.pure) and not (kept and only_forwards(kept, s))
+        stores = _does_something(s.body, self.pure) and not (kept and cached_rows.only_forwards(kept, s))
         if stores:
             self.sync_reads()
         with self.out.block():
@@ -187,12 +174,12 @@ class GridEmitter(Emitter):
             self.renamed |= lanes
             self.team = False
             if self.row is not None and any(s is x for x in self.row.loops):
-                self.registers = loaded_registers(self.row, s, self.row_is_cached)
-                self.results = stored_registers(self.row, s)
+                self.registers = cached_rows.loaded_registers(self.row, s, self.row_is_cached)
+                self.results = cached_rows.stored_registers(self.row, s)
                 if self.row_is_cached:
-                    cached_row_loop(self.out, self.row, s, lambda: self.write(s.body), self.streamed)
+                    cached_rows.cached_row_loop(self.out, self.row, s, lambda: self.write(s.body), self.streamed)
                 else:
-                    uncached_row_loop(self.out, self.row, s, lambda: self.write(s.body))
+                    cached_rows.uncached_row_loop(self.out, self.row, s, lambda: self.write(s.body))
                 self.registers, self.results = {}, {}
             elif len(loop_nest(s)) == 1:
                 self.strided_loop(s)

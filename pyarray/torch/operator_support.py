@@ -7,17 +7,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from .operators import (
-    CREATIONS,
-    POINTWISE,
-    REDUCTIONS,
-    argument,
-    compute_dtype,
-    library_dtype,
-    pointwise_text,
-    reduced_axes,
-    tensor,
-)  # fmt: skip
+from . import operators
 from .sizes import expression
 
 CASTS = {torch.ops.aten._to_copy.default, torch.ops.prims.convert_element_type.default}
@@ -25,21 +15,25 @@ CASTS = {torch.ops.aten._to_copy.default, torch.ops.prims.convert_element_type.d
 
 def unsupported_reason(node: Node) -> str | None:
     """Why a node stays an operator of torch; None where a kernel of ours computes it."""
-    value = tensor(node)
-    is_supported = node.target in CREATIONS or node.target in REDUCTIONS or pointwise_text(node) is not None
+    value = operators.tensor(node)
+    is_supported = (
+        node.target in operators.CREATIONS
+        or node.target in operators.REDUCTIONS
+        or operators.pointwise_text(node) is not None
+    )
     if not is_supported:
         return "no kernel here computes it"
     why = unsupported_tensors(node)
     if why is not None:
         return why
-    if node.target in REDUCTIONS:
-        if value.dtype.is_complex or argument(node, 3, "dtype") not in (None, value.dtype):
+    if node.target in operators.REDUCTIONS:
+        if value.dtype.is_complex or operators.argument(node, 3, "dtype") not in (None, value.dtype):
             return "its dtype"
-        if not reduced_axes(node):
+        if not operators.reduced_axes(node):
             return "it reduces no axis"
-        if REDUCTIONS[node.target].order_dependent and value.dtype.is_floating_point:
+        if operators.REDUCTIONS[node.target].order_dependent and value.dtype.is_floating_point:
             return "products in another order overflow elsewhere"
-    if node.target in CREATIONS and node.target in _RANGES:
+    if node.target in operators.CREATIONS and node.target in _RANGES:
         start, step = range_of(node)
         if any(isinstance(x, float) for x in (start, step)):
             return "a range of floats"
@@ -50,14 +44,14 @@ def unsupported_reason(node: Node) -> str | None:
 
 def unsupported_tensors(node: Node) -> str | None:
     """Why kernels here can't have what a node reads and writes; None where they can."""
-    value = tensor(node)
+    value = operators.tensor(node)
     operands = [x.meta["val"] for x in node.all_input_nodes]
     for x in (value, *operands):
         if not isinstance(x, torch.Tensor):
             continue
         if x.layout != torch.strided or x.is_sparse or x.is_quantized or x.is_neg() or x.is_conj():
             return f"a tensor is {x.layout}, quantized or lazily changed"
-        if library_dtype(x.dtype) is None:
+        if operators.library_dtype(x.dtype) is None:
             return f"no kernel here computes with {x.dtype}"
         if x.device != value.device:
             return f"it reads from {x.device} and writes to {value.device}"
@@ -70,11 +64,11 @@ def unsupported_tensors(node: Node) -> str | None:
 
 def _numbers_fit(node: Node) -> bool:
     """Whether whole numbers among the arguments have the dtype's range: torch lets others wrap around."""
-    row = POINTWISE.get(node.target)
+    row = operators.POINTWISE.get(node.target)
     if row is None:
-        dtype, numbers = tensor(node).dtype, list(node.args[:2]) if node.target not in _RANGES else []
+        dtype, numbers = operators.tensor(node).dtype, list(node.args[:2]) if node.target not in _RANGES else []
     else:
-        dtype, numbers = compute_dtype(node, row), [*node.args, *node.kwargs.values()]
+        dtype, numbers = operators.compute_dtype(node, row), [*node.args, *node.kwargs.values()]
     if dtype.is_floating_point or dtype == torch.bool:
         return True
     limits = torch.iinfo(dtype)
@@ -95,5 +89,5 @@ def range_of(node: Node) -> tuple[Any, Any]:
         return node.kwargs.get("start", 0), node.kwargs.get("step", 1)
     if node.target is torch.ops.aten.arange.default:
         return 0, 1
-    step = argument(node, 2, "step", 1) if node.target is torch.ops.aten.arange.start_step else 1
+    step = operators.argument(node, 2, "step", 1) if node.target is torch.ops.aten.arange.start_step else 1
     return node.args[0], step
