@@ -98,6 +98,17 @@ class Launch:
         return run
 
 
+class Reduction(NamedTuple):
+    """What `element` computes, of `kind`, reduced by `op` over `axes`; the shape of `result` is that of the others."""
+
+    element: Element
+    op: ReduceOp
+    axes: Sequence[int]
+    result: Result
+    kind: DType
+    device: Any
+
+
 class SplitAxes(NamedTuple):
     """The finest split of the axes that the operands have, and the operands' strides along it."""
 
@@ -114,25 +125,20 @@ def split_axes(shape: Sequence[int], operands: Sequence[SplitLayout]) -> SplitAx
         if sizes is None:
             return None
         digits.append(sizes)
-    strides = tuple(
-        tuple(tuple(s for _, s in axis_split.refine(axis, sizes)) for axis, sizes in zip(x.axes, digits, strict=True))
-        for x in layouts
-    )
-    return SplitAxes(tuple(digits), strides)
+    return SplitAxes(tuple(digits), tuple(tuple(_strides_along(x, digits)) for x in layouts))
 
 
 def _concatenated(parts: Sequence[Sequence[int]]) -> tuple[int, ...]:
     return tuple(n for part in parts for n in part)
 
 
-def _strides_along(
-    shape: Sequence[int], strides: Sequence[int], digits: Sequence[tuple[int, ...]]
-) -> list[tuple[int, ...]]:
+def _strides_along(x: SplitLayout, digits: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
     """Strides of an array along the digits of its axes."""
-    layout = axis_split.split_layout(shape, strides)
-    return [
-        tuple(s for _, s in axis_split.refine(axis, sizes)) for axis, sizes in zip(layout.axes, digits, strict=True)
-    ]
+    return [tuple(s for _, s in axis_split.refine(axis, sizes)) for axis, sizes in zip(x.axes, digits, strict=True)]
+
+
+def _result_strides(result: Result, digits: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    return _concatenated(_strides_along(axis_split.split_layout(result.shape, result.strides), digits))
 
 
 def map_launch(
@@ -145,7 +151,7 @@ def map_launch(
 ) -> Launch:
     """Of an elementwise kernel. All results have one shape, whose axes `split` cuts."""
     sizes = _concatenated(split.digits)
-    first, *more = [_concatenated(_strides_along(r.shape, r.strides, split.digits)) for r in results]
+    first, *more = [_result_strides(r, split.digits) for r in results]
     extra_outputs = [(sizes, step, r.dtype.itemsize) for step, r in zip(more, results[1:], strict=True)]
     extra_outputs += [(sizes, _concatenated(s), n) for s, n in zip(split.strides, itemsizes, strict=True)]
     layout = map_layout(sizes, first, results[0].dtype.itemsize, tuple(extra_outputs))
@@ -207,31 +213,22 @@ def _digit_windows(
     return digits
 
 
-def reduce_launch(
-    element: Element,
-    op: ReduceOp,
-    axes: Sequence[int],
-    result: Result,
-    kind: DType,
-    split: SplitAxes,
-    offsets: Sequence[int],
-    device: Any,
-) -> Launch:
-    """Of a reduction of what `element` computes over `axes`; the shape of `result` is that of the others."""
-    keep = [k for k in range(len(split.digits)) if k not in axes]
+def reduce_launch(x: Reduction, split: SplitAxes, offsets: Sequence[int]) -> Launch:
+    """Of a reduction."""
+    keep = [k for k in range(len(split.digits)) if k not in x.axes]
     kept = _concatenated([split.digits[k] for k in keep])
-    result_axes = _concatenated(_strides_along(result.shape, result.strides, [split.digits[k] for k in keep]))
+    result_axes = _result_strides(x.result, [split.digits[k] for k in keep])
     outer, (steps, *x_outer) = shapes.collapse(
         kept, result_axes, *(_concatenated([s[k] for k in keep]) for s in split.strides)
     )
     inner, x_inner = shapes.collapse(
-        _concatenated([split.digits[k] for k in axes]),
-        *(_concatenated([s[k] for k in axes]) for s in split.strides),
+        _concatenated([split.digits[k] for k in x.axes]),
+        *(_concatenated([s[k] for k in x.axes]) for s in split.strides),
     )
     if not inner:
         inner, x_inner = (1,), tuple((0,) for _ in split.strides)
     by_columns = bool(outer) and _smallest_stride(x_outer) < _smallest_stride(x_inner)
-    launches = _Reduction(element, op, result, kind, device, outer, steps, inner)
+    launches = _Launches(x, outer, steps, inner)
     if by_columns:
         strides = [o[:-1] + i + o[-1:] for o, i in zip(x_outer, x_inner, strict=True)]
         return launches.columns(_windows(outer[:-1] + inner + outer[-1:], strides), tuple(offsets))
@@ -239,22 +236,13 @@ def reduce_launch(
     return launches.rows(_windows(outer + inner, strides), tuple(offsets))
 
 
-def divided_reduction(
-    element: Element,
-    op: ReduceOp,
-    axes: Sequence[int],
-    result: Result,
-    kind: DType,
-    shape: Sequence[int],
-    operands: Sequence[SplitLayout],
-    device: Any,
-) -> Launch:
+def divided_reduction(x: Reduction, shape: Sequence[int], operands: Sequence[SplitLayout]) -> Launch:
     """As `reduce_launch`, of operands that cut an axis in ways that don't fit (`divided_launch`)."""
-    kept, reduced, by_columns = _order(shape, axes, operands)
-    steps = dict(zip((k for k in range(len(shape)) if k not in axes), result.strides, strict=True))
+    kept, reduced, by_columns = _order(shape, x.axes, operands)
+    steps = dict(zip((k for k in range(len(shape)) if k not in x.axes), x.result.strides, strict=True))
     outer, inner = (tuple(shape[k] for k in part) for part in (kept, reduced))
-    launches = _Reduction(element, op, result, kind, device, outer, tuple(steps[k] for k in kept), inner)
-    offsets = tuple(x.offset for x in operands)
+    launches = _Launches(x, outer, tuple(steps[k] for k in kept), inner)
+    offsets = tuple(operand.offset for operand in operands)
     if by_columns:
         return launches.columns(_digit_windows(operands, shape, [*kept[:-1], *reduced, kept[-1]]), offsets)
     return launches.rows(_digit_windows(operands, shape, [*kept, *reduced]), offsets)
@@ -288,31 +276,33 @@ def _smallest_stride(strides: Sequence[Sequence[int]]) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class _Reduction:
-    element: Element
-    op: ReduceOp
-    result: Result
-    kind: DType
-    device: Any
+class _Launches:
+    """The launches of a reduction, whose kept and reduced axes have these sizes; `steps` are strides of its result."""
+
+    reduction: Reduction
     outer: tuple[int, ...]
     steps: tuple[int, ...]
     inner: tuple[int, ...]
 
+    @property
+    def accumulator(self) -> DType:
+        return self.reduction.op.accumulator_type(self.reduction.kind)
+
     def rows(self, windows: Sequence[tuple[Axes, Window]], offsets: tuple[int, ...]) -> Launch:
         outer, total = self.outer, math.prod(self.outer + self.inner)
-        pieces = piece_count(self.inner[0], math.prod(outer), total, self.device.driver.grid)
+        pieces = piece_count(self.inner[0], math.prod(outer), total, self.reduction.device.driver.grid)
         target: Window = ((*outer, 1), (*self.steps, 0))
         partial = None if pieces == 1 else (*outer, pieces)
-        form = "teams" if self.device.driver.grid else "rows"
+        form = "teams" if self.reduction.device.driver.grid else "rows"
         return self._launch(form, len(outer), target, partial, outer + self.inner, windows, offsets)
 
     def columns(self, windows: Sequence[tuple[Axes, Window]], offsets: tuple[int, ...]) -> Launch:
-        outer, inner, grid = self.outer, self.inner, self.device.driver.grid
+        outer, inner, grid = self.outer, self.inner, self.reduction.device.driver.grid
         blocks = math.prod(outer[:-1]) * -(-outer[-1] // (32 if grid else COLUMNS))
         pieces = min(piece_count(inner[0], blocks, math.prod(outer + inner), grid), max(inner[0] // 8, 1))
         pieces = -(-inner[0] // -(-inner[0] // pieces))
         target: Window = ((*outer[:-1], 1, outer[-1]), (*self.steps[:-1], 0, self.steps[-1]))
-        fits = pieces == 1 and self.result.dtype is self.op.accumulator_type(self.kind)
+        fits = pieces == 1 and self.reduction.result.dtype is self.accumulator
         partial = None if fits else (*outer[:-1], pieces, outer[-1])
         form, shape = "threads" if grid else "columns", outer[:-1] + inner + outer[-1:]
         return self._launch(form, len(outer) - 1, target, partial, shape, windows, offsets)
@@ -328,18 +318,19 @@ class _Reduction:
         offsets: tuple[int, ...],
     ) -> Launch:
         patterns, windows = tuple(axes for axes, _ in operands), [window for _, window in operands]
-        kernel, missing = self.element.reduce_kernel(self.op, keep, len(self.inner), form, patterns, self.kind)
+        _, op, _, result, kind, device = self.reduction
+        kernel, missing = self.reduction.element.reduce_kernel(op, keep, len(self.inner), form, patterns, kind)
         sizes = tuple(shape[k] for k in missing)
         if partial is None:
-            return Launch(kernel, self.device, (self.result,), (target, *windows), offsets, sizes)
-        accumulator = self.op.accumulator_type(self.kind)
+            return Launch(kernel, device, (result,), (target, *windows), offsets, sizes)
+        accumulator = self.accumulator
         packed = shapes.contiguous_strides(partial, accumulator.itemsize)
         partials = Result(partial, packed, accumulator)
 
         def finish(parts: list[ndarray]) -> list[ndarray]:
-            out = self.result.allocate(self.device)
+            out = result.allocate(device)
             view = out._view(0, self.outer, self.steps)
-            reduce_into(self.op, view, parts[0], (keep,), accumulator)
+            reduce_into(op, view, parts[0], (keep,), accumulator)
             return [out]
 
-        return Launch(kernel, self.device, (partials,), ((partial, packed), *windows), offsets, sizes, finish)
+        return Launch(kernel, device, (partials,), ((partial, packed), *windows), offsets, sizes, finish)

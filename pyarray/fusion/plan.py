@@ -126,14 +126,8 @@ class Lowering:
         results = tuple(f"{self._dtype(x.dtype)}({self._value(x, ())})" for x in nodes)
         types = tuple(x._weak_type for x in self.numbers)
         self._scope |= number_types(types)
-        self.element = Element(
-            f"fused_{name}" if name.isidentifier() else "fused",
-            tuple(self._lines),
-            results,
-            len(self.operands),
-            types,
-            self._scope,
-        )
+        name = f"fused_{name}" if name.isidentifier() else "fused"
+        self.element = Element(name, tuple(self._lines), results, len(self.operands), types, self._scope)
 
     def _dtype(self, dtype: Any) -> str:
         self._scope[f"{dtype.name}_t"] = dtype
@@ -338,11 +332,11 @@ class Plan:
         else:
             out = environment.shape(reduction)
             result = Result(out, shapes.contiguous_strides(out, reduction.dtype.itemsize), reduction.dtype)
-            what = element, reduction.op, reduction.axes, result, reduction.kind
+            what = fused_launch.Reduction(element, reduction.op, reduction.axes, result, reduction.kind, device)
             if split is None:
-                launch = fused_launch.divided_reduction(*what, shape, layouts, device)
+                launch = fused_launch.divided_reduction(what, shape, layouts)
             else:
-                launch = fused_launch.reduce_launch(*what, split, offsets, device)
+                launch = fused_launch.reduce_launch(what, split, offsets)
         operands, numbers = environment.operands(lowering, positions), environment.values(lowering)
         only = launch.results[0] if reduction is None and len(nodes) == 1 else None
         run = launch.prepared(operands, numbers)
