@@ -63,8 +63,9 @@ class Failure:
 
 def read_failure(record: Any) -> Failure:
     """The numbers of a `pa_failure` of csrc/runtime/pyarray.h."""
-    numbers = {field.name: getattr(record, field.name) for field in fields(Failure)}
-    return Failure(**numbers | {"frames": tuple(record.frames[0 : max(0, min(record.depth, 64))])})
+    numbers: dict[str, Any] = {field.name: getattr(record, field.name) for field in fields(Failure)}
+    numbers["frames"] = tuple(record.frames[0 : max(0, min(record.depth, 64))])
+    return Failure(**numbers)
 
 
 class Compiler(Protocol):
