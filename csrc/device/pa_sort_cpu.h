@@ -15,31 +15,31 @@
 #ifndef PA_S_LONG
 #define PA_S_LONG (1 << 15) /* elements of a row that is shared by threads */
 #endif
-#define PA_S_MANY 32          /* rows of any length that give every thread enough to do */
+#define PA_S_MANY 32          /* rows of any length that keep all threads busy */
 #define PA_S_SERIAL (1 << 14) /* elements in all for which other threads aren't woken */
 
 typedef struct pa_sort {
-    const pa_key *x; /* rows * n elements, bit for bit; shares no memory with the others */
-    pa_key *out;     /* as many; a workspace where positions are asked for */
-    pa_key *tmp;     /* tasks * n */
-    int64_t *places; /* rows * n, or NULL: elements are asked for */
+    const pa_key *x;    /* rows * n elements, bit for bit; shares no memory with the others */
+    pa_key *out;        /* as many; a workspace where positions are computed */
+    pa_key *tmp;        /* tasks * n */
+    int64_t *positions; /* rows * n, or NULL: elements are computed */
     int64_t rows, n, tasks;
     /* Bits v become the key v ^ (v < 0 ? sign_flip : 0) ^ flip, after v & sign_flip > limit became `nan` and `zero`
        became 0. */
     pa_key sign_flip, flip, limit, nan, zero;
-    const int64_t *kth; /* kths places of a row, in order, less than PA_S_RUNS / 2 of them; 0: all */
+    const int64_t *kth; /* kths positions of a row, ascending, less than PA_S_RUNS / 2 of them; 0: a sort */
     int64_t kths;
     pa_runtime *rt;
 } pa_sort;
 
-/* A row, and the arrays in which its elements may be: values in x, keys in the others. */
+/* A row, and the arrays that hold its elements: values in x, keys in the others. */
 typedef struct pa_sort_row {
     const pa_sort *job;
     const pa_key *x;
     pa_key *out, *tmp;
-    int64_t *places;
+    int64_t *positions;
     int64_t n, number;
-    int64_t zeros; /* whether there is a `zero` */
+    int64_t zeros; /* whether the row has a `zero` */
 } pa_sort_row;
 
 PA_S_INLINE pa_key pa_sort_key(const pa_sort *job, pa_key v)
@@ -77,8 +77,8 @@ PA_S_INLINE int pa_sort_any(pa_keys v)
     return found != 0;
 }
 
-/* Whether `count` places from `at` on are of the row; debug mode reports where they aren't, at the sites PA_S_SITE
-   (rows) and the one after it. */
+/* Whether `count` elements from `at` on are in the row; debug mode reports otherwise, at the sites PA_S_SITE (rows) and
+   PA_S_SITE + 1. */
 PA_S_INLINE int pa_sort_check_range(const pa_sort_row *row, int64_t at, int64_t count)
 {
 #ifdef PA_DEBUG_CHECKS
@@ -94,7 +94,7 @@ PA_S_INLINE int pa_sort_check_range(const pa_sort_row *row, int64_t at, int64_t 
 #endif
 }
 #ifdef PA_DEBUG_CHECKS
-/* Whether an array of `size` elements has as many as are needed. */
+/* Whether an array of `size` elements has the needed number. */
 PA_S_INLINE int pa_sort_check_size(pa_runtime *rt, int site, int64_t needed, int64_t size)
 {
     return needed <= 0 || pa_check_index(rt, 0, site, 0, 0, needed - 1, size, 0, 0);
@@ -348,12 +348,12 @@ PA_S_NOINLINE void pa_sort_row_sort(pa_sort_row *row, int threads)
 {
     const int selected = threads <= PA_S_MAX_SERIAL_THREADS && pa_sort_select(row);
     if (selected) {
-        if (row->places) return;
+        if (row->positions) return;
     } else if (!threads) pa_sort_quick(row, row->x, 0, row->n, PA_S_KEY_MIN, pa_sort_max_bad_pivots(row->n));
     else {
         pa_sort_row elements = *row;
         pa_sort_wide w;
-        elements.places = 0;
+        elements.positions = 0;
         w.row = &elements;
         w.runs = threads <= 2 ? 4 : threads <= 4 ? 8 : threads <= 8 ? 16 : PA_S_RUNS;
         pa_sort_choose_splitters(&w);
@@ -361,7 +361,7 @@ PA_S_NOINLINE void pa_sort_row_sort(pa_sort_row *row, int threads)
         row->job->rt->parallel_for(row->job->rt, pa_sort_runs, &w, w.runs, 1);
         row->zeros = elements.zeros;
     }
-    if (row->places) pa_sort_positions(row, threads);
+    if (row->positions) pa_sort_positions(row, threads);
     else if (row->zeros && row->job->zero) pa_sort_restore_zero_signs(row);
 }
 
@@ -370,7 +370,7 @@ static pa_sort_row pa_sort_row_of(const pa_sort *job, int64_t number, int64_t ta
     const int64_t first = number * job->n;
     pa_sort_row row = {.job = job, .n = job->n, .number = number};
     row.x = job->x + first, row.out = job->out + first, row.tmp = job->tmp + task * job->n;
-    row.places = job->places ? job->places + first : 0;
+    row.positions = job->positions ? job->positions + first : 0;
     return row;
 }
 

@@ -1,13 +1,13 @@
 /* pa_sort_gpu.h: stable radix sorts and argsorts on a grid. Included once per type, with these macros: PA_S_KEY,
    unsigned; PA_S_SIGN_FLIP ... PA_S_ZERO_KEY, how an element's bits become a key (`KeyTransform` in
-   kernels/sort/sort.py); PA_S_ITEMS, elements per thread; PA_S_POSITIONS, whether positions are asked for; PA_S_WIDE,
-   whether places need 64 bits; PA_S_ROWS, whether rows are sorted by a block, and PA_S_CARRY, whether that needs to
-   know where elements were; PA_S_MATCH, whether lanes find those with the same digit by a word of bits for each digit
-   in shared memory, for which there must be room, or by ballots. Digits have 8 bits, and a block as many threads as a
-   digit has values. Within a warp, that tells each lane how many lanes before it have its digit; counts per warp and
-   digit in shared memory do the rest. Elements leave through shared memory, so that those of one digit are written side
-   by side. Atomics of lanes with the same digit wait for each other, so the digits that are frequent in a tile are
-   matched by ballots. Long rows are in pa_sort_passes_gpu.h. */
+   kernels/sort/sort_keys.py); PA_S_ITEMS, elements per thread; PA_S_POSITIONS, 1 for an argsort; PA_S_WIDE, whether
+   positions need 64 bits; PA_S_ROWS, whether a block sorts whole rows, and PA_S_CARRY, whether it sorts their positions
+   with them; PA_S_MATCH, whether lanes with the same digit are matched by a lane mask for each digit in shared memory,
+   which must have room, or by ballots. Digits have 8 bits, and a block has a thread for each value of a digit. The
+   match gives a lane's rank in its warp; counts per warp and digit in shared memory give the rank in the tile. Elements
+   are ordered in shared memory first, so that those of one digit are written next to each other. Atomics of lanes with
+   the same digit are serialized, so the digits that are frequent in a tile are matched by ballots. Long rows are in
+   pa_sort_passes_gpu.h. */
 #ifndef PA_SORT_GPU_H
 #define PA_SORT_GPU_H
 #include "pa_base.h"
@@ -19,17 +19,17 @@ enum {
     PA_S_THREADS = 256, /* values of a digit, too */
     PA_S_TILE = PA_S_THREADS * PA_S_ITEMS,
     PA_S_PASSES = sizeof(PA_S_KEY),
-    PA_S_WARPS = 8,                              /* at most */
-    PA_S_PARTS = sizeof(PA_S_KEY) > 4 ? 4 : 8,   /* counters of a digit, so that lanes meet seldom */
-    PA_S_IN_FLIGHT = 8,                              /* elements that a thread reads at once to count them */
-    PA_S_LOOK_BACK = 4,                               /* tiles that are looked at at once */
-    PA_S_FREQUENT = 2,                              /* digits told by ballots, of those that an eighth of a tile has */
-    PA_S_AGGREGATE = 1, PA_S_PREFIX = 2                   /* marks of a tile's counts */
+    PA_S_WARPS = 8,                               /* at most */
+    PA_S_COPIES = sizeof(PA_S_KEY) > 4 ? 4 : 8,   /* of a digit's counter, so that few atomics conflict */
+    PA_S_IN_FLIGHT = 8,                           /* elements of a thread that are loaded at once to be counted */
+    PA_S_LOOK_BACK = 4,                           /* tiles whose states are loaded at once */
+    PA_S_FREQUENT = 2,                            /* digits matched by ballots, each of more than an eighth of a tile */
+    PA_S_AGGREGATE = 1, PA_S_PREFIX = 2           /* flags of a tile's counts */
 };
 #if PA_S_WIDE
 typedef unsigned long long pa_sort_word;
 #else
-typedef unsigned pa_sort_word; /* counts have 30 bits */
+typedef unsigned pa_sort_word; /* a count of 30 bits and 2 flags */
 #endif
 #if PA_S_POSITIONS
 typedef int64_t pa_sort_out;
@@ -37,9 +37,9 @@ typedef int64_t pa_sort_out;
 typedef PA_S_KEY pa_sort_out;
 #endif
 #if PA_S_POSITIONS && !PA_S_CARRY
-typedef pa_sort_word pa_sort_place; /* in shared memory */
+typedef pa_sort_word pa_sort_position; /* in shared memory */
 #else
-typedef uint16_t pa_sort_place;
+typedef uint16_t pa_sort_position;
 #endif
 
 #if defined(__HIPCC__) || defined(__HIPCC_RTC__)
@@ -81,14 +81,13 @@ template <typename T> struct pa_sort_array {
 #endif
 };
 
-/* `keys` and `places` are two arrays each, between which passes go to and fro. `work` has, after 256 words of which the
-   first one numbers the tiles of all passes: what each row does in each pass, counts of the digits, and tiles' counts.
-   All are 0 at first. */
+/* `keys` and `positions` are double buffers. `work` starts as zeros: 256 words, the first of which numbers the tiles of
+   all passes; then what each pass does with each row, counts of the digits, and tiles' counts. */
 typedef struct pa_sort_grid {
-    int64_t rows, n, tiles, parts; /* tiles and parts of a row; in pa_sort_rows tiles are rows of a block */
+    int64_t rows, n, tiles, parts; /* of a row: tiles, blocks that count digits; in pa_sort_rows `tiles` are rows */
     pa_sort_array<pa_sort_out> out;
     pa_sort_array<PA_S_KEY> x, keys;
-    pa_sort_array<pa_sort_word> places, work;
+    pa_sort_array<pa_sort_word> positions, work;
 
     __device__ int64_t step(int64_t row, int pass) const { return 256 + row * PA_S_PASSES + pass; }
     __device__ int64_t digit(int64_t row, int pass, int d) const
@@ -120,11 +119,11 @@ PA_FN unsigned pa_sort_digit(PA_S_KEY key, int pass)
 struct pa_sort_shared {
     union {
         PA_S_KEY keys[PA_S_TILE];
-        pa_sort_place places[PA_S_TILE];
+        pa_sort_position positions[PA_S_TILE];
     };
     unsigned counts[PA_S_WARPS][PA_S_THREADS];
 #if PA_S_MATCH
-    pa_lanes lanes[PA_S_WARPS][PA_S_THREADS]; /* of a warp, those with a digit */
+    pa_lanes lanes[PA_S_WARPS][PA_S_THREADS]; /* the lanes of a warp with a digit */
     unsigned frequent[PA_S_FREQUENT], found;
 #endif
     pa_sort_word sums[PA_S_WARPS], before[PA_S_THREADS];
@@ -148,7 +147,7 @@ template <typename T> PA_FN T pa_sort_exclusive_scan(T x, pa_sort_word *sums)
     return all - x;
 }
 
-/* Where an item of this thread is in its tile: a warp has neighbours. */
+/* Where an item of this thread is in its tile: a warp has a contiguous part. */
 PA_FN int pa_sort_item_index(int item)
 {
     const int lane = (int)threadIdx.x % PA_LANES;
@@ -244,7 +243,7 @@ template <typename Digit> PA_FN unsigned pa_sort_rank_and_store(pa_sort_shared *
 }
 
 #if PA_S_ROWS
-/* ---- rows that a block sorts in shared memory: several if they are short, told apart by a last digit ---- */
+/* ---- rows that a block sorts in shared memory: several short ones together, by the row's number as the last digit */
 
 PA_FN void pa_sort_rows(const pa_sort_grid *g)
 {
@@ -282,10 +281,10 @@ PA_FN void pa_sort_rows(const pa_sort_grid *g)
 #if PA_S_CARRY
         __syncthreads();
 #pragma unroll
-        for (int i = 0; i < PA_S_ITEMS; ++i) s.places[at[i]] = (pa_sort_place)item[i];
+        for (int i = 0; i < PA_S_ITEMS; ++i) s.positions[at[i]] = (pa_sort_position)item[i];
         __syncthreads();
 #pragma unroll
-        for (int i = 0; i < PA_S_ITEMS; ++i) item[i] = s.places[pa_sort_item_index(i)];
+        for (int i = 0; i < PA_S_ITEMS; ++i) item[i] = s.positions[pa_sort_item_index(i)];
 #endif
     }
 #pragma unroll

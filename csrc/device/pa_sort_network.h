@@ -101,14 +101,14 @@ PA_S_INLINE pa_lanes pa_keys_less(pa_keys a, pa_keys b)
     __asm__("vpcmpgt" PA_S_WIDTH " %2, %1, %0" : "=Yk"(m) : "v"(b), "v"(a));
     return m;
 }
-/* The keys of some lanes in the first ones. */
+/* Moves the keys of some lanes to the first lanes. */
 PA_S_INLINE pa_keys pa_keys_compress(pa_keys a, pa_lanes some)
 {
     pa_keys r;
     __asm__("vpcompress" PA_S_WIDTH " %1, %0%{%2%}%{z%}" : "=v"(r) : "v"(a), "Yk"(some));
     return r;
 }
-/* As many first lanes as `some` has. */
+/* The mask of as many lanes from the first on as `some` has. */
 PA_S_INLINE pa_lanes pa_lanes_of(pa_lanes some) { return (pa_lanes)((1u << __builtin_popcount(some)) - 1); }
 PA_S_INLINE void pa_keys_put(pa_key *to, pa_keys a, pa_lanes some)
 {
@@ -122,27 +122,27 @@ PA_S_INLINE void pa_keys_put_few(pa_key *to, pa_keys a, pa_lanes some)
     if (__builtin_popcount(some) > PA_S_LANES / 4) *(pa_keys_at *)to = a;
 }
 #if PA_S_BITS == 32
-typedef int64_t pa_places __attribute__((vector_size(PA_S_VBYTES)));
-typedef int64_t pa_places_at __attribute__((vector_size(PA_S_VBYTES), aligned(8), may_alias));
+typedef int64_t pa_positions __attribute__((vector_size(PA_S_VBYTES)));
+typedef int64_t pa_positions_at __attribute__((vector_size(PA_S_VBYTES), aligned(8), may_alias));
 typedef pa_key pa_half_keys __attribute__((vector_size(PA_S_VBYTES / 2)));
 /* The first half of the lanes, and the second. */
-PA_S_INLINE pa_places pa_places_low(pa_keys a)
+PA_S_INLINE pa_positions pa_positions_low(pa_keys a)
 {
-    pa_places r;
+    pa_positions r;
     __asm__("vpmovsxdq %t1, %0" : "=v"(r) : "v"(a));
     return r;
 }
-PA_S_INLINE pa_places pa_places_high(pa_keys a)
+PA_S_INLINE pa_positions pa_positions_high(pa_keys a)
 {
     pa_half_keys half;
-    pa_places r;
+    pa_positions r;
     __asm__("vextracti64x4 $1, %1, %0" : "=v"(half) : "v"(a));
     __asm__("vpmovsxdq %1, %0" : "=v"(r) : "v"(half));
     return r;
 }
-PA_S_INLINE void pa_places_put(int64_t *to, pa_places a, pa_lanes some)
+PA_S_INLINE void pa_positions_put(int64_t *to, pa_positions a, pa_lanes some)
 {
-    __asm__("vmovdqu64 %1, %0%{%2%}" : "+m"(*(pa_places_at *)to) : "v"(a), "Yk"(some));
+    __asm__("vmovdqu64 %1, %0%{%2%}" : "+m"(*(pa_positions_at *)to) : "v"(a), "Yk"(some));
 }
 #endif
 /* n keys, and `rest` above them. */

@@ -1,7 +1,7 @@
 /* pa_sort_passes_gpu.h: radix sort of long rows on a grid, one pass over memory per digit. A tile's offsets come from a
    chained scan with decoupled look-back over the tiles' counts: each tile publishes its aggregate first, then its
    inclusive prefix, in one word with a flag, so that no fence is needed. Tiles are numbered as they begin, so those
-   before are sure to be running. A digit that is the same in a whole row is skipped, which the device alone decides. */
+   before are running or done. A digit that is the same in a whole row is skipped, which the device alone decides. */
 #ifndef PA_SORT_PASSES_GPU_H
 #define PA_SORT_PASSES_GPU_H
 
@@ -14,10 +14,10 @@ PA_FN void pa_sort_clear(const pa_sort_grid *g)
 /* The digits of all passes are counted in one read. */
 PA_FN void pa_sort_count(const pa_sort_grid *g)
 {
-    __shared__ unsigned counts[PA_S_PASSES * 256 * PA_S_PARTS];
+    __shared__ unsigned counts[PA_S_PASSES * 256 * PA_S_COPIES];
     const int tid = (int)threadIdx.x, chunk = PA_S_THREADS * PA_S_IN_FLIGHT;
     const int64_t row = blockIdx.x / g->parts;
-    for (int k = tid; k < PA_S_PASSES * 256 * PA_S_PARTS; k += PA_S_THREADS) counts[k] = 0;
+    for (int k = tid; k < PA_S_PASSES * 256 * PA_S_COPIES; k += PA_S_THREADS) counts[k] = 0;
     __syncthreads();
     for (int64_t first = blockIdx.x % g->parts * chunk + tid; first < g->n; first += g->parts * chunk) {
         PA_S_KEY v[PA_S_IN_FLIGHT];
@@ -30,29 +30,29 @@ PA_FN void pa_sort_count(const pa_sort_grid *g)
             const PA_S_KEY key = pa_sort_key(v[k]);
 #pragma unroll
             for (int p = 0; p < PA_S_PASSES; ++p)
-                atomicAdd(&counts[(p * 256 + pa_sort_digit(key, p)) * PA_S_PARTS + tid % PA_S_PARTS], 1u);
+                atomicAdd(&counts[(p * 256 + pa_sort_digit(key, p)) * PA_S_COPIES + tid % PA_S_COPIES], 1u);
         }
     }
     __syncthreads();
     for (int p = 0; p < PA_S_PASSES; ++p) {
         pa_sort_word sum = 0;
-        for (int k = 0; k < PA_S_PARTS; ++k) sum += counts[(p * 256 + tid) * PA_S_PARTS + k];
+        for (int k = 0; k < PA_S_COPIES; ++k) sum += counts[(p * 256 + tid) * PA_S_COPIES + k];
         if (sum) atomicAdd(&g->work.at(g->digit(row, p, tid)), sum);
     }
 }
 
-/* A block per row: counts become places, and it is said what each pass does: 0, nothing; else 1, from where (x, the
-   first or the second array of keys) in the next two bits, and whether it is the last one. */
+/* A block per row: counts become offsets, and it is decided what each pass does: 0, nothing; else 1, the source (x, the
+   first or the second buffer of keys) in the next two bits, and whether it is the last one. */
 PA_FN void pa_sort_plan(const pa_sort_grid *g)
 {
     __shared__ pa_sort_word sums[PA_S_WARPS];
     const int64_t row = blockIdx.x;
     int moves = 0, from = 0;
     for (int p = 0; p < PA_S_PASSES; ++p) {
-        pa_sort_word *place = &g->work.at(g->digit(row, p, (int)threadIdx.x));
-        const pa_sort_word count = *place;
+        pa_sort_word *bin = &g->work.at(g->digit(row, p, (int)threadIdx.x));
+        const pa_sort_word count = *bin;
         if (!__syncthreads_or(count == (pa_sort_word)g->n)) moves |= 1 << p;
-        *place = pa_sort_exclusive_scan(count, sums);
+        *bin = pa_sort_exclusive_scan(count, sums);
     }
     if (threadIdx.x != 0) return;
     for (int p = 0, left = moves ? moves : 1; left; ++p, left >>= 1) {
@@ -62,7 +62,7 @@ PA_FN void pa_sort_plan(const pa_sort_grid *g)
     }
 }
 
-/* How many of this digit are in the tiles before; says what it learns. */
+/* How many keys of the tiles before have this thread's digit; publishes the inclusive prefix. */
 PA_FN pa_sort_word pa_sort_look_back(const pa_sort_grid *g, int pass, int64_t tile, int64_t first, unsigned total)
 {
     const int d = (int)threadIdx.x;
@@ -91,7 +91,7 @@ PA_FN void pa_sort_pass(const pa_sort_grid *g)
 {
     __shared__ pa_sort_shared s;
     const int tid = (int)threadIdx.x;
-    if (tid == 0) { /* one thread divides for all */
+    if (tid == 0) { /* divisions by one thread */
         const int64_t number = (int64_t)atomicAdd(&g->work.at(0), (pa_sort_word)1), tiles = g->rows * g->tiles;
         s.pass = (int)(number / tiles);
         s.tile = number - s.pass * tiles;
@@ -125,7 +125,7 @@ PA_FN void pa_sort_pass(const pa_sort_grid *g)
     const auto digit = [&](int i) { return pa_sort_digit(key[i], pass); };
     const unsigned total = pa_sort_histogram(&s, digit);
     pa_sort_word before;
-    if (tile != first) { /* the first one has counts of all to begin with */
+    if (tile != first) { /* the first tile starts from the digit's offset in the row */
         *(volatile pa_sort_word *)&g->work.at(g->state(pass, tile, tid)) = (pa_sort_word)total << 2 | PA_S_AGGREGATE;
     } else {
         before = g->work.at(g->digit(row, pass, tid));
@@ -153,15 +153,16 @@ PA_FN void pa_sort_pass(const pa_sort_grid *g)
     for (int i = 0; i < PA_S_ITEMS; ++i) {
         const int t = pa_sort_item_index(i);
         if (t < count)
-            s.places[at[i]] = (pa_sort_place)(from == 0 ? (pa_sort_word)(begin + t) : g->places.at(source + t));
+            s.positions[at[i]] =
+                (pa_sort_position)(from == 0 ? (pa_sort_word)(begin + t) : g->positions.at(source + t));
     }
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < PA_S_ITEMS; ++i) {
         const int j = i * PA_S_THREADS + tid;
         if (j >= count) continue;
-        if (last) g->out.at(base + (int64_t)to[i]) = (int64_t)s.places[j];
-        else g->places.at(target + (int64_t)to[i]) = s.places[j];
+        if (last) g->out.at(base + (int64_t)to[i]) = (int64_t)s.positions[j];
+        else g->positions.at(target + (int64_t)to[i]) = s.positions[j];
     }
 #endif
 }

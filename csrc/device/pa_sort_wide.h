@@ -6,14 +6,14 @@
 #ifndef PA_S_PIECE
 #define PA_S_PIECE (1 << 14)
 #endif
-#define PA_S_SAMPLE 32 /* elements that are looked at for each run */
+#define PA_S_SAMPLE 32 /* sampled elements for each run */
 #define PA_S_SAMPLES (PA_S_RUNS * PA_S_SAMPLE)
 
 typedef struct pa_sort_wide {
     pa_sort_row *row;
-    int64_t piece;                      /* elements */
-    int64_t at[PA_S_PIECES][PA_S_RUNS]; /* how many of a piece belong to each run, then where they go */
-    int64_t first[PA_S_RUNS + 1];       /* of each run */
+    int64_t piece;                           /* elements */
+    int64_t offsets[PA_S_PIECES][PA_S_RUNS]; /* of a piece's keys in each run; before the scan, how many there are */
+    int64_t first[PA_S_RUNS + 1];            /* of each run */
     pa_key splitters[PA_S_RUNS];             /* the least key that a run may have */
     int runs;
     int64_t zeros[PA_S_PIECES];
@@ -31,7 +31,7 @@ PA_S_NOINLINE void pa_sort_count(void *context, int64_t begin, int64_t end)
         int64_t i, before = 0;
         int run, lane;
         __builtin_memset(below, 0, sizeof below);
-        /* what is beyond the end belongs to the last run */
+        /* lanes beyond the end count in the last run */
         for (i = 0; i < n; i += PA_S_LANES) {
             const pa_keys v = pa_sort_keys(job, pa_keys_get(from + i, n - i, pa_sort_value(job, PA_S_KEY_MAX)), &zeros);
             for (run = 1; run < w->runs; run++) below[run] -= v < w->splitters[run];
@@ -39,10 +39,10 @@ PA_S_NOINLINE void pa_sort_count(void *context, int64_t begin, int64_t end)
         for (run = 1; run < w->runs; run++) {
             int64_t count = 0;
             for (lane = 0; lane < PA_S_LANES; lane++) count += below[run][lane];
-            w->at[begin][run - 1] = count - before;
+            w->offsets[begin][run - 1] = count - before;
             before = count;
         }
-        w->at[begin][w->runs - 1] = n - before;
+        w->offsets[begin][w->runs - 1] = n - before;
         w->zeros[begin] = pa_sort_any(zeros);
     }
 }
@@ -56,8 +56,8 @@ PA_S_INLINE void pa_sort_put_positions(int64_t *to, int64_t first, pa_lanes some
 #if PA_S_BITS == 64
     pa_keys_put(to, packed + first, count);
 #else
-    pa_places_put(to, pa_places_low(packed) + first, count);
-    pa_places_put(to + PA_S_LANES / 2, pa_places_high(packed) + first, count >> PA_S_LANES / 2);
+    pa_positions_put(to, pa_positions_low(packed) + first, count);
+    pa_positions_put(to + PA_S_LANES / 2, pa_positions_high(packed) + first, count >> PA_S_LANES / 2);
 #endif
 }
 #endif
@@ -70,7 +70,7 @@ PA_S_NOINLINE void pa_sort_scatter(void *context, int64_t begin, int64_t end)
     for (; begin < end; begin++) {
         const int64_t first = begin * w->piece, left = w->row->n - first, n = left < w->piece ? left : w->piece;
         const pa_key *from = w->row->x + first;
-        int64_t *at = w->at[begin];
+        int64_t *offsets = w->offsets[begin];
         pa_keys zeros = {0};
         int64_t i;
         int run;
@@ -82,9 +82,9 @@ PA_S_NOINLINE void pa_sort_scatter(void *context, int64_t begin, int64_t end)
                 const pa_lanes less = run + 1 < w->runs ? pa_keys_less(v, pa_keys_of(w->splitters[run + 1]))
                                                         : PA_S_FULL;
                 const pa_lanes here = less & rest;
-                if (w->row->places) pa_sort_put_positions(w->row->places + at[run], first + i, here);
-                else pa_keys_put(w->row->out + at[run], pa_keys_compress(v, here), pa_lanes_of(here));
-                at[run] += __builtin_popcount(here);
+                if (w->row->positions) pa_sort_put_positions(w->row->positions + offsets[run], first + i, here);
+                else pa_keys_put(w->row->out + offsets[run], pa_keys_compress(v, here), pa_lanes_of(here));
+                offsets[run] += __builtin_popcount(here);
                 rest &= (pa_lanes)~less;
             }
 #else
@@ -92,8 +92,8 @@ PA_S_NOINLINE void pa_sort_scatter(void *context, int64_t begin, int64_t end)
             int64_t t;
             for (run = 1; run < w->runs; run++) in -= v >= w->splitters[run];
             for (t = 0; t < PA_S_LANES && t < n - i; t++)
-                if (w->row->places) w->row->places[at[in[t]]++] = first + i + t;
-                else w->row->out[at[in[t]]++] = v[t];
+                if (w->row->positions) w->row->positions[offsets[in[t]]++] = first + i + t;
+                else w->row->out[offsets[in[t]]++] = v[t];
 #endif
         }
     }
@@ -109,7 +109,7 @@ PA_S_NOINLINE void pa_sort_runs(void *context, int64_t begin, int64_t end)
     }
 }
 
-/* Writes the row's keys (or positions) to row->out (or places) in the order of the runs. */
+/* Writes the row's keys to row->out (or positions to row->positions) in the order of the runs. */
 PA_S_NOINLINE void pa_sort_scatter_runs(pa_sort_wide *w, int threads)
 {
     const pa_sort *job = w->row->job;
@@ -124,8 +124,8 @@ PA_S_NOINLINE void pa_sort_scatter_runs(pa_sort_wide *w, int threads)
     for (run = 0; run < w->runs; run++) {
         w->first[run] = before;
         for (piece = 0; piece < count; piece++) {
-            const int64_t here = w->at[piece][run];
-            w->at[piece][run] = before;
+            const int64_t here = w->offsets[piece][run];
+            w->offsets[piece][run] = before;
             before += here;
         }
     }
@@ -135,7 +135,7 @@ PA_S_NOINLINE void pa_sort_scatter_runs(pa_sort_wide *w, int threads)
     else pa_sort_scatter(w, 0, count);
 }
 
-/* Some keys: one of each of `count` equal parts of n elements. */
+/* A stratified sample: a key of each of `count` equal parts of n elements. */
 PA_S_INLINE void pa_sort_sample(const pa_sort *job, const pa_key *from, int values, int64_t n, pa_key *sample,
                                 int count)
 {

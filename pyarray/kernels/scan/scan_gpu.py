@@ -1,5 +1,6 @@
-"""Scans, compaction and histograms on grids: launches csrc/device/pa_scan_gpu.h and pa_compact_gpu.h, whose
-threads share results in a block. Each line is cut into segments of whole tiles, one per block."""
+"""Scans, stream compaction and histograms on GPUs: launches csrc/device/pa_scan_gpu.h and pa_compact_gpu.h.
+
+A line is an array's last axis. Long lines are cut into segments of whole tiles, each of which a block scans."""
 
 from __future__ import annotations
 
@@ -19,11 +20,11 @@ from ..reduce.reduce import SUM, ReduceOp
 from ..workspace import unchecked_empty
 
 THREADS = 256  # of a block
-SEGMENTS = 1 << 12  # of all lines together, at most
-WHOLE = 1 << 14  # elements of a line that is not cut, at most
-NARROW = 1 << 10  # elements of a line that one warp scans, at most
-TRUTHS = 1 << 12  # elements of a tile of a compaction
-COUNTERS = (1 << 12, 3 << 12)  # numbers of counters that a block may have in shared memory
+MAX_SEGMENTS = 1 << 12  # of all lines together
+MAX_WHOLE = 1 << 14  # elements of a line that is not cut into segments
+MAX_WARP = 1 << 10  # elements of a line that one warp scans
+COMPACT_TILE = 1 << 12  # elements: PA_TILE of pa_compact_gpu.h
+SHARED_COUNTERS = (1 << 12, 3 << 12)  # a histogram's counters that fit in a block's shared memory
 
 _BINNINGS = {"value": 0, "even": 1, "edges": 2}
 _HALVES = {"float16": "f16", "bfloat16": "bf16"}
@@ -47,12 +48,12 @@ def scan(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> None:
     ]  # fmt: skip
     if x._dtype is bool_:
         views[1] = views[1]._view(0, views[1]._shape, views[1]._strides, dtype=uint8)
-    lines, team = math.prod(lead), 32 if n <= NARROW else THREADS
+    lines, team = math.prod(lead), 32 if n <= MAX_WARP else THREADS
     key = views[1]._dtype.name, kind.name, op.name, len(lead), team
-    if n <= WHOLE or lines >= SEGMENTS:
+    if n <= MAX_WHOLE or lines >= MAX_SEGMENTS:
         _launch("scan", (*key, "whole"), views, (lines * team, 1, n))
         return
-    segments, length = _segments(n, team * 16, max(SEGMENTS // lines, 1))
+    segments, length = _segments(n, team * 16, max(MAX_SEGMENTS // lines, 1))
     carry = unchecked_empty((lines * segments,), accumulator, x.device)
     work = lines * segments * team, segments, length
     _launch("scan", (*key, "totals"), [views[1], carry], work)
@@ -70,7 +71,7 @@ def _segments(n: int, tile: int, most: int) -> tuple[int, int]:
 def count(flat: ndarray, test: str = "true") -> ndarray:
     """For each segment of a contiguous 1-D array, the number of elements up to its end that pass a test of
     `_test_macro`."""
-    segments, length = _segments(flat._size, TRUTHS, SEGMENTS)
+    segments, length = _segments(flat._size, COMPACT_TILE, MAX_SEGMENTS)
     counts = unchecked_empty((segments,), int64, flat.device)
     _launch("count", (flat._dtype.name, test), [flat, counts], (segments * THREADS, length))
     scan(SUM, counts, counts, int64)
@@ -79,14 +80,14 @@ def count(flat: ndarray, test: str = "true") -> ndarray:
 
 def positions_into(out: ndarray, flat: ndarray, counts: ndarray, sizes: Sequence[int], test: str = "true") -> None:
     """The positions of the elements that pass the test: a row of `out` per axis of an array of `sizes`."""
-    segments, length = _segments(flat._size, TRUTHS, SEGMENTS)
+    segments, length = _segments(flat._size, COMPACT_TILE, MAX_SEGMENTS)
     key = flat._dtype.name, test, None, len(sizes)
     _launch("compact", key, [flat, counts, out], (segments * THREADS, length, *sizes[1:]))
 
 
 def compact_into(out: ndarray, x: ndarray, flat: ndarray, counts: ndarray, test: str = "true") -> None:
     """The elements of `x`, 1-D and contiguous as `flat`, where `flat` passes the test."""
-    segments, length = _segments(flat._size, TRUTHS, SEGMENTS)
+    segments, length = _segments(flat._size, COMPACT_TILE, MAX_SEGMENTS)
     key = flat._dtype.name, test, x._dtype.name, 0
     _launch("compact", key, [flat, counts, out, x], (segments * THREADS, length))
 
@@ -100,7 +101,7 @@ def count_bins(out: ndarray, x: ndarray, binning: str, edges: ndarray, scale: fl
     """As `histogram.count_into`, without weights."""
     out[...] = 0
     kind = x._dtype if binning == "value" else edges._dtype
-    counters = next((c for c in COUNTERS if out._size <= c), 0)
+    counters = next((c for c in SHARED_COUNTERS if out._size <= c), 0)
     key = x._dtype.name, kind.name, binning, counters
     _launch("bins", key, [x, edges, out], (scale,))
 

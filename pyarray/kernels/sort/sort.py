@@ -21,7 +21,7 @@ from ..workspace import unchecked_empty
 from . import sort_cpu, sort_gpu
 from .sort_keys import KeyTransform, key_transform
 from .sort_text import (
-    INSERTED,
+    MAX_INSERTION,
     keys_kernel,
     neighbours_kernel,
     pack_kernel,
@@ -33,16 +33,16 @@ from .sort_text import (
     unpack_rows_kernel,
 )
 
-DIGIT = 9  # bits: a cache line for each of a digit's values, to which a pass writes, fits in L1
-BLOCK = 1 << 14  # elements of a block, at least
-BLOCKS = 64  # at most
-SPARE = 10  # bits of keys that are sorted beyond log2 of the elements' number: few keys agree in all of them
-LONG = 1 << 13  # elements of a row that is cut into blocks, at least, unless there are MANY rows
-MANY = 32
-PACKED = 1 << 17  # elements of a row of 4 bytes each, at most, whose positions are packed with keys
-PACKED_NARROW = {1: 256, 2: 2048}  # the same of many short rows of other sizes
-PACKED_WIDE = range(8, 513)  # the same of 8 bytes, whose keys lose their last bits to the positions
-WORKERS = 64  # rows that are sorted at a time, each with its own workspace
+DIGIT_BITS = 9  # a pass writes to a cache line for each value of a digit: these fit in L1
+MIN_BLOCK = 1 << 14  # elements
+MAX_BLOCKS = 64
+SPARE_BITS = 10  # sorted bits of a key beyond log2 of the number of elements: few keys agree in all sorted bits
+MIN_CUT = 1 << 13  # elements of a row from which on it is cut into blocks, unless there are MANY_ROWS
+MANY_ROWS = 32
+MAX_PACKED = 1 << 17  # elements of a row of 4-byte keys up to which keys and positions are packed into words
+MAX_PACKED_NARROW = {1: 256, 2: 2048}  # the same by the bytes of a key, for many short rows
+PACKED_WIDE_SIZES = range(8, 513)  # row sizes for 8-byte keys, which lose their last bits to the positions
+MAX_WORKERS = 64  # rows that are sorted at a time, each with its own workspace
 
 
 def sort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
@@ -54,7 +54,7 @@ def sort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
     if on_grid(x):
         sort_gpu.sort_rows(target, source, order, False)
         return
-    if x.itemsize in sort_cpu.WORDS or (x.itemsize == 2 and x._shape[1] <= sort_cpu.NARROW):
+    if x.itemsize in sort_cpu.KEY_TYPES or (x.itemsize == 2 and x._shape[1] <= sort_cpu.MAX_NARROW):
         sort_cpu.sort_rows(target, source, order)
         return
     if _packs(x):
@@ -73,7 +73,7 @@ def can_select(x: ndarray, kth: tuple[int, ...]) -> bool:
     """Whether `select_rows` and `argselect_rows` support `x` and these positions; else it is sorted."""
     if x._dtype.kind == "c" or on_grid(x):
         return False
-    return x.itemsize in sort_cpu.WORDS and 0 < len(kth) <= sort_cpu.MOST
+    return x.itemsize in sort_cpu.KEY_TYPES and 0 < len(kth) <= sort_cpu.MAX_SELECTED
 
 
 def select_rows(out: ndarray, x: ndarray, kth: tuple[int, ...]) -> None:
@@ -93,7 +93,7 @@ def argsort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
     if on_grid(x):
         sort_gpu.sort_rows(out, source, order, True)
         return
-    if x.itemsize == 8 and x._shape[1] in PACKED_WIDE:
+    if x.itemsize == 8 and x._shape[1] in PACKED_WIDE_SIZES:
         _sort_packed_wide(out, source, order)
         return
     if _packs(x):
@@ -107,21 +107,21 @@ def argsort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
 
 
 def gather_rows(out: ndarray, x: ndarray, positions: ndarray) -> None:
-    """`out[r, t] = x[r, places[r, t]]`, of contiguous 2-D arrays."""
+    """`out[r, t] = x[r, positions[r, t]]`, of contiguous 2-D arrays."""
     if out._size:
         sort_gather()(unsigned_view(out), unsigned_view(x), positions)
 
 
 def _by_rows(x: ndarray) -> bool:
-    return x._shape[1] < LONG or x._shape[0] >= MANY
+    return x._shape[1] < MIN_CUT or x._shape[0] >= MANY_ROWS
 
 
 def _packs(x: ndarray) -> bool:
     """Whether an argsort is faster with keys and positions packed into one word."""
     rows, n = x._shape
     if x.itemsize == 4:
-        return n <= PACKED or (rows >= MANY and n < 1 << 32)
-    return n <= PACKED_NARROW.get(x.itemsize, 0) and x._size >= BLOCK
+        return n <= MAX_PACKED or (rows >= MANY_ROWS and n < 1 << 32)
+    return n <= MAX_PACKED_NARROW.get(x.itemsize, 0) and x._size >= MIN_BLOCK
 
 
 def _sort_packed(out: ndarray, x: ndarray, order: KeyTransform, positions: bool) -> None:
@@ -146,10 +146,10 @@ def _sort_packed_wide(out: ndarray, x: ndarray, order: KeyTransform) -> None:
 
 def _launch_rows(out: ndarray, x: ndarray, order: KeyTransform, positions: bool) -> None:
     rows, n = x._shape
-    workers = min(rows, WORKERS)
+    workers = min(rows, MAX_WORKERS)
     number = int32 if n < 1 << 31 else int64
     keys = unchecked_empty((workers, 2, n), x._dtype, x.device)
-    counts = unchecked_empty((workers, 256 if n > INSERTED else 0), number, x.device)
+    counts = unchecked_empty((workers, 256 if n > MAX_INSERTION else 0), number, x.device)
     more = (unchecked_empty((workers, 2, n), number, x.device),) if positions else ()
     rows_kernel(x._dtype, positions)(out, x, keys, counts, -(-rows // workers), *order[:5], *more)
 
@@ -157,7 +157,7 @@ def _launch_rows(out: ndarray, x: ndarray, order: KeyTransform, positions: bool)
 def _keys(x: ndarray, order: KeyTransform, equal_zeros: bool) -> tuple[ndarray, int, int, bool]:
     """The keys, their minimum and maximum, and whether there is a -0.0. Waits for the device."""
     keys = unchecked_empty(x._shape, x._dtype, x.device)
-    block = max(BLOCK, -(-x._size // BLOCKS))
+    block = max(MIN_BLOCK, -(-x._size // MAX_BLOCKS))
     extremes = unchecked_empty((3, -(-x._size // block)), x._dtype, x.device)
     blank = 0 if equal_zeros else order.zero
     flat = (a._view(0, (a._size,), (a._dtype.itemsize,)) for a in (keys, x))
@@ -172,18 +172,18 @@ def _passes(keys: ndarray, low: int, high: int, out: ndarray, order: KeyTransfor
     An argsort of wide keys sorts by the upper digits only, in which nearly all keys differ, and then sorts
     runs of equal digits by insertion. If a run is too long for that, all digits are sorted by.
     """
-    width, enough = max((high - low).bit_length(), 1), keys._shape[1].bit_length() + SPARE
+    width, enough = max((high - low).bit_length(), 1), keys._shape[1].bit_length() + SPARE_BITS
     start = None
-    if positions and width > enough + DIGIT:
-        passes = -(-enough // DIGIT)
-        keys, indices = _sort_digits(keys, None, order, low, width - passes * DIGIT, passes, positions)
-        wrong = unchecked_empty((keys._shape[0], -(-keys._shape[1] // BLOCK)), int32, keys.device)
-        tail = (out, keys, wrong, low, width - passes * DIGIT, BLOCK)
+    if positions and width > enough + DIGIT_BITS:
+        passes = -(-enough // DIGIT_BITS)
+        keys, indices = _sort_digits(keys, None, order, low, width - passes * DIGIT_BITS, passes, positions)
+        wrong = unchecked_empty((keys._shape[0], -(-keys._shape[1] // MIN_BLOCK)), int32, keys.device)
+        tail = (out, keys, wrong, low, width - passes * DIGIT_BITS, MIN_BLOCK)
         neighbours_kernel(keys._dtype)(*tail, indices)
         if not array_host.host(wrong).any():
             return
         start = indices
-    _sort_digits(keys, start, order, low, 0, -(-width // DIGIT), positions, width, out)
+    _sort_digits(keys, start, order, low, 0, -(-width // DIGIT_BITS), positions, width, out)
 
 
 def _sort_digits(
@@ -199,9 +199,9 @@ def _sort_digits(
 ) -> tuple[ndarray, ndarray | None]:
     """Keys and their positions (None: unpermuted) sorted by `passes` digits from bit `shift` on; the last pass
     writes into `out` if given. `keys` and `indices` are overwritten."""
-    digit = -(-width // passes) if width else DIGIT
+    digit = -(-width // passes) if width else DIGIT_BITS
     rows, n = keys._shape
-    block = max(BLOCK, -(-n * rows // BLOCKS))
+    block = max(MIN_BLOCK, -(-n * rows // MAX_BLOCKS))
     number = int32 if n < 1 << 31 else int64
     counts = unchecked_empty((rows, -(-n // block), 1 << digit), number, keys.device)
     totals = unchecked_empty((rows, 1 << digit), number, keys.device)

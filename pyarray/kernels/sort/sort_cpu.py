@@ -15,19 +15,19 @@ from ..argument_slots import slot_fields
 from ..workspace import unchecked_empty
 from .sort_keys import KeyTransform
 
-WORDS: dict[int, DType] = {4: uint32, 8: uint64}
-TASKS = 64  # rows that are sorted at a time, each with its own workspace
-SHORT = 16  # elements that are sorted without a workspace, for vectors of any width
-MOST = 8  # positions that are selected, at most
-NARROW = 1 << 19  # elements of a row of 2 bytes each, at most, that is sorted as one of 4
+KEY_TYPES: dict[int, DType] = {4: uint32, 8: uint64}
+MAX_TASKS = 64  # rows that are sorted at a time, each with its own workspace
+MAX_NETWORK = 16  # elements of a row that a sorting network sorts in registers, whatever their width: no workspace
+MAX_SELECTED = 8  # positions of a partition
+MAX_NARROW = 1 << 19  # elements of a row of 2-byte elements that are sorted as upper halves of 4-byte keys
 
 _SIZES = ("rows", "n", "tasks", "sign_flip", "flip", "limit", "nan", "zero", "kths")
-_KTH = tuple(f"k{k}" for k in range(MOST))
-_ARRAYS = ("out", "x", "tmp", "places")
+_KTH = tuple(f"k{k}" for k in range(MAX_SELECTED))
+_ARRAYS = ("out", "x", "tmp", "positions")
 
 
 def sort_rows(out: ndarray, x: ndarray, order: KeyTransform, kth: tuple[int, ...] = ()) -> None:
-    """`out[r] = sorted(x[r])`, or with `kth`, up to MOST distinct ascending positions, a partition at these.
+    """`out[r] = sorted(x[r])`, or with `kth`, up to MAX_SELECTED distinct ascending positions, a partition at these.
 
     Both are 2-D, contiguous, and don't alias; their elements are unsigned integers of 4 or 8 bytes (of 2 in
     sorts), which `order` transforms to keys.
@@ -42,12 +42,12 @@ def select_positions(out: ndarray, x: ndarray, order: KeyTransform, kth: tuple[i
 
 def _launch(out: ndarray, x: ndarray, positions: ndarray, order: KeyTransform, kth: tuple[int, ...]) -> None:
     rows, n = x._shape
-    tasks = min(rows, TASKS)
-    size = tasks * n if n > SHORT else 0
+    tasks = min(rows, MAX_TASKS)
+    size = tasks * n if n > MAX_NETWORK else 0
     if x.itemsize == 2:
         size += 2 * x._size
     tmp = unchecked_empty((size,), _array_types(x.itemsize)["tmp"], x.device)
-    padded_kth = kth + (0,) * (MOST - len(kth))
+    padded_kth = kth + (0,) * (MAX_SELECTED - len(kth))
     flat = (_flat(a) for a in (out, x, tmp, positions))
     _KERNEL.launch(
         x.itemsize,
@@ -74,7 +74,7 @@ def _array_types(itemsize: int) -> dict[str, DType]:
     """The types of the arrays of elements."""
     if itemsize == 2:
         return {"out": uint16, "x": uint16, "tmp": uint32}
-    return dict.fromkeys(_ARRAYS[:3], WORDS[itemsize])
+    return dict.fromkeys(_ARRAYS[:3], KEY_TYPES[itemsize])
 
 
 def _flat(x: ndarray) -> ndarray:
@@ -83,13 +83,13 @@ def _flat(x: ndarray) -> ndarray:
 
 
 def _program(itemsize: int, target: str, debug: bool) -> lang.pipeline.Program:
-    kinds = _array_types(itemsize) | {"places": int64}
+    kinds = _array_types(itemsize) | {"positions": int64}
     params: list[tuple[str, Any]] = [(name, lang.ir.ScalarType(int64)) for name in _SIZES + _KTH]
     params += [(name, lang.ir.ArrayType(kind, 1, strided=False)) for name, kind in kinds.items()]
     loc = lang.ir.Loc(os.path.join("pyarray", "kernels", "sort_cpu.py"), 1, 1, 0)
     sites = [lang.bounds_checks.Site("index", loc, "sort", (name,), 0, 1) for name in _ARRAYS]
     sites += [lang.bounds_checks.Site("index", loc, "sort", ("x",), axis, 2) for axis in range(2)]
-    directions = {"out": "OUT", "x": "IN", "tmp": "INOUT", "places": "OUT"}
+    directions = {"out": "OUT", "x": "IN", "tmp": "INOUT", "positions": "OUT"}
     text = _text(itemsize, params, debug)
     return lang.pipeline.Program("sort", text, (KernelStep("kernel_sort"),), tuple(params), directions, tuple(sites))
 
@@ -102,9 +102,9 @@ def _text(itemsize: int, params: Any, debug: bool) -> str:
     if narrow:
         sort = "pa_sort_all_narrow(&job, (const uint16_t *)s->x_data, (uint16_t *)s->out_data)"
     if debug:
-        needed = {"out": "rows * job.n", "x": "rows * job.n", "tmp": f"tasks * (job.n > {SHORT} ? job.n : 0)"}
+        needed = {"out": "rows * job.n", "x": "rows * job.n", "tmp": f"tasks * (job.n > {MAX_NETWORK} ? job.n : 0)"}
         needed["tmp"] += " + 2 * job.rows * job.n" if narrow else ""
-        needed["places"] = "rows * (job.places ? job.n : 0)"
+        needed["positions"] = "rows * (job.positions ? job.n : 0)"
         checks = "".join(
             f"    if (!pa_sort_check_size(rt, {site}, job.{needed[name]}, s->{name}_n0)) return;\n"
             for site, name in enumerate(_ARRAYS)
@@ -125,7 +125,7 @@ __attribute__((visibility("default"))) void kernel_sort(const void *memory, pa_r
     pa_sort job = {{0}};
 {fields}    job.kth = kth, job.rt = rt;
     job.out = (pa_key *)s->out_data, job.x = (const pa_key *)s->x_data, job.tmp = (pa_key *)s->tmp_data;
-    job.places = s->places_n0 ? (int64_t *)s->places_data : 0;
+    job.positions = s->positions_n0 ? (int64_t *)s->positions_data : 0;
 {checks}    {sort};
 }}
 """

@@ -18,23 +18,22 @@ from ..argument_slots import slot_fields
 from ..workspace import unchecked_empty
 from .sort_keys import KeyTransform
 
-THREADS = 256  # of a block, and values of a digit
-SHARED = 1 << 15  # bytes of elements in a block's shared memory, at most
-HELD = 32  # elements of a thread, at most
-TOGETHER = 1 << 11  # elements of short rows that a block sorts together, at least
-COUNTED = 1 << 14  # elements of a block that counts digits, at least
-COUNTING = 1 << 11  # such blocks, at most, while there are fewer rows
-WIDE = 1 << 30  # elements from which on counts with their flags need 64 bits
-AT_ONCE = 1 << 28  # elements of the rows of one launch
+THREADS = 256  # of a block: one for each value of a digit
+MAX_SHARED_BYTES = 1 << 15  # of a block's elements
+MAX_ITEMS = 32  # elements of a thread
+MIN_BLOCK_ELEMENTS = 1 << 11  # of short rows that a block sorts together
+MIN_HISTOGRAM_ELEMENTS = 1 << 14  # of a block that counts digits
+MAX_HISTOGRAM_BLOCKS = 1 << 11  # if there are fewer rows
+MIN_WIDE = 1 << 30  # elements from which on a count and its flags need 64 bits
+MAX_LAUNCH_ELEMENTS = 1 << 28  # of all rows of a launch
 
 _WORDS = {1: uint8, 2: uint16, 4: uint32, 8: uint64}
-# the work counts of the launches come first: their slots are constants
-_SIZES = ("moving", "counting", "planning", "rows", "n", "tiles", "parts")
+# the threads of the launches come first, since their slots are constants
+_SIZES = ("pass_threads", "count_threads", "plan_threads", "rows", "n", "tiles", "parts")
 
 
 class _Config(NamedTuple):
-    """The constants of a text. `rows`: rows are sorted by one block; `carry`: elements' positions are carried
-    along."""
+    """The constants of a text. `rows`: a block sorts whole rows; `carry`: positions are sorted with the elements."""
 
     word: int  # bytes of a key
     order: KeyTransform
@@ -49,19 +48,19 @@ def sort_rows(out: ndarray, x: ndarray, order: KeyTransform, positions: bool) ->
     """`out[r] = sorted(x[r])`, or the positions (int64) that sort it. All are 2-D and contiguous; elements are
     unsigned integers, which `order` transforms to keys."""
     rows, n = x._shape
-    largest = min(HELD, SHARED // x.itemsize // THREADS)
+    largest = min(MAX_ITEMS, MAX_SHARED_BYTES // x.itemsize // THREADS)
     if n <= largest * THREADS:
         _launch(out, x, _block_config(rows, n, x.itemsize, order, positions))
         return
     items = 16 if positions or x.itemsize == 8 else 28
-    config = _Config(x.itemsize, order, items, positions, False, False, n >= WIDE)
-    some = max(AT_ONCE // n, 1)
-    for row in range(0, rows, some):
-        _launch(_some_rows(out, row, some), _some_rows(x, row, some), config)
+    config = _Config(x.itemsize, order, items, positions, False, False, n >= MIN_WIDE)
+    rows_per_launch = max(MAX_LAUNCH_ELEMENTS // n, 1)
+    for row in range(0, rows, rows_per_launch):
+        _launch(_some_rows(out, row, rows_per_launch), _some_rows(x, row, rows_per_launch), config)
 
 
 def _block_config(rows: int, n: int, word: int, order: KeyTransform, positions: bool) -> _Config:
-    elements = max(n, min(rows * n, TOGETHER))
+    elements = max(n, min(rows * n, MIN_BLOCK_ELEMENTS))
     items = 1 << (-(-elements // THREADS) - 1).bit_length()
     carry = positions or (rows > 1 and 2 * n <= items * THREADS)
     return _Config(word, order, items, positions, True, carry, False)
@@ -78,12 +77,12 @@ def _launch(out: ndarray, x: ndarray, config: _Config) -> None:
     tile = config.items * THREADS
     number = uint64 if config.wide else uint32
     if config.rows:
-        together = min(tile // n, THREADS - 1) if config.carry else 1
-        sizes = (-(-rows // together) * THREADS, 0, 0, rows, n, together, 0)
+        rows_per_block = min(tile // n, THREADS - 1) if config.carry else 1
+        sizes = (-(-rows // rows_per_block) * THREADS, 0, 0, rows, n, rows_per_block, 0)
         _KERNEL.launch(config, x.device, *sizes, _flat(out), _flat(x))
         return
     tiles = -(-n // tile)
-    parts = min(-(-n // COUNTED), max(COUNTING // rows, 1))
+    parts = min(-(-n // MIN_HISTOGRAM_ELEMENTS), max(MAX_HISTOGRAM_BLOCKS // rows, 1))
     work = 256 + -(-rows * config.word // 256) * 256 + config.word * rows * 256 * (1 + tiles)
     keys = unchecked_empty((2 * rows * n,), x._dtype, x.device)
     index_buffer = unchecked_empty((2 * rows * n if config.positions else 0,), number, x.device)
@@ -113,7 +112,7 @@ def _program(config: _Config, target: str, debug: bool) -> lang.pipeline.Program
     number = uint64 if config.wide else uint32
     kinds: dict[str, DType] = {"out": int64 if config.positions else word, "x": word}
     if not config.rows:
-        kinds |= {"keys": word, "places": number, "work": number}
+        kinds |= {"keys": word, "positions": number, "work": number}
     params: list[tuple[str, Any]] = [(name, lang.ir.ScalarType(int64)) for name in _SIZES]
     params += [(name, lang.ir.ArrayType(kind, 1, strided=False)) for name, kind in kinds.items()]
     loc = lang.ir.Loc(os.path.join("pyarray", "kernels", "sort_gpu.py"), 1, 1, 0)
@@ -136,7 +135,7 @@ def _text(config: _Config, params: Any, arrays: tuple[str, ...], debug: bool) ->
     grids = {"rows": 0} if config.rows else {"clear": size, "count": 1, "plan": 2, "pass": 0}  # slots of sizes
     body = "".join(f"    g.{name} = s->{name};\n" for name in ("rows", "n", "tiles", "parts"))
     for site, name in enumerate(arrays):
-        cast = f"(decltype(g.{name}.data))" if name in ("out", "places", "work") else ""
+        cast = f"(decltype(g.{name}.data))" if name in ("out", "positions", "work") else ""
         body += f"    g.{name}.data = {cast}s->{name}_data, g.{name}.size = s->{name}_n0;\n"
         if debug:
             body += f"    g.{name}.rt = run, g.{name}.site = {site}, g.{name}.offset = s->{name}_offset;\n"
@@ -166,8 +165,8 @@ PA_FN pa_sort_grid sort_grid(const sort_slots *s{", pa_runtime *run" if debug el
 }}
 {kernels}"""
     names = ["rows"] if config.rows else ["clear", "count", "plan", *["pass"] * config.word]
-    share = {"clear": 8}
-    steps = (KernelStep(f"kernel_sort_{name}", (grids[name],), share.get(name, 1)) for name in names)
+    per_thread = {"clear": 8}
+    steps = (KernelStep(f"kernel_sort_{name}", (grids[name],), per_thread.get(name, 1)) for name in names)
     return text, tuple(steps)
 
 

@@ -1,4 +1,4 @@
-"""Kernel text of `sort.py`, per type of keys."""
+"""Kernel text of the radix and insertion sorts of `sort.py`, per type of keys."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from ...dtypes import DType, int64
 from ...lang.markers import ndrange
 from ..library_kernel import library_kernel
 
-INSERTED = 32  # elements of a row that insertion sort is faster for than radix sort, at most
-ALIKE = 64  # elements of an unsorted run of equal digits that insertion sorts, at most
+MAX_INSERTION = 32  # elements of a row up to which insertion sort is faster than radix sort
+MAX_TIED = 64  # elements of a run of equal digits up to which insertion sort sorts it
 
 
 def _scope(word: DType) -> dict[str, Any]:
     return {"word": word, "ndrange": ndrange, "int64": int64}
 
 
-# Loops over a block are nested, so that the cost model sees a launch worth several threads.
-_STRIP = 2048
+# Loops over a block are nested: the cost model takes a launch with an inner loop for one worth several threads.
+_CHUNK = 2048
 _KEY = "v ^ (((word(0) - (v >> {top})) & sign_flip) ^ flip)"
 _VALUE = "v ^ (((word(0) - ((v ^ flip) >> {top})) & sign_flip) ^ flip)"  # of the key v
 _ORDER = "sign_flip: word, flip: word, limit: word, nan: word, zero: word"
 
 
 def _compare_key(key: str, positions: bool) -> str:
-    """The key to sort by: that of 0.0 for -0.0. In an argsort, keys are so already."""
+    """The key to compare: that of 0.0 for -0.0. An argsort has replaced -0.0 before."""
     return key if positions else f"(zero_key if {key} == neg_zero_key else {key})"
 
 
-# The text is made of the type of the keys, and what is said beside it; limits are arguments.
+# The text depends on these arguments alone; sizes and limits are arguments of the kernel.
 @functools.cache
 def keys_kernel(word: DType) -> jit.kernel.Kernel:
-    """Keys, and per block of `found` the smallest key, the largest one, and whether there is a -0.0."""
+    """Computes keys, and `found[:, 0]`: the smallest key, the largest one, and whether there is a -0.0."""
     top = 8 * word.itemsize - 1
     text = f"""def sort_keys(keys, x, found, block: int, {_ORDER}, blank: word):
     for b in range(found.shape[1]):
@@ -42,8 +42,8 @@ def keys_kernel(word: DType) -> jit.kernel.Kernel:
         low = ~low
         high = word(0)
         neg_zero = word(0)
-        for strip in range(b * block, stop, {_STRIP}):
-            for t in range(strip, min(strip + {_STRIP}, stop)):
+        for chunk in range(b * block, stop, {_CHUNK}):
+            for t in range(chunk, min(chunk + {_CHUNK}, stop)):
                 v = x[t]
                 neg_zero = neg_zero | word(v == zero)
                 v = blank if v == zero else v
@@ -64,30 +64,31 @@ def keys_kernel(word: DType) -> jit.kernel.Kernel:
     return jit.kernel.from_text("sort_keys", text, _scope(word))
 
 
-# The text is made of the type of the keys, and what is said beside it; limits are arguments.
+# The text depends on these arguments alone; sizes and limits are arguments of the kernel.
 @functools.cache
 def pass_kernel(word: DType, positions: bool, last: bool) -> jit.kernel.Kernel:
     """A pass of the radix sort: scatters keys (and their positions) by a digit. The last pass writes only the
     result; in the first one, positions are indices."""
     top = 8 * word.itemsize - 1
-    more, moved = "", ["out[r, at] = v"]
+    parameters, stores = "", ["out[r, at] = v"]
     if positions:
-        more = ", places, moved: bool" + ("" if last else ", to")
-        place = "places[r, t] if moved else places.dtype(t)"
-        moved = [f"out[r, at] = {place}"] if last else ["out[r, at] = v", f"to[r, at] = {place}"]
+        parameters = ", positions, has_positions: bool" + ("" if last else ", to")
+        position = "positions[r, t] if has_positions else positions.dtype(t)"
+        stores = [f"out[r, at] = {position}"] if last else ["out[r, at] = v", f"to[r, at] = {position}"]
     else:
-        more = ", neg_zero_key: word, zero_key: word"
+        parameters = ", neg_zero_key: word, zero_key: word"
         if last:
-            more, moved = f"{more}, sign_flip: word, flip: word", [f"out[r, at] = {_VALUE.format(top=top)}"]
+            parameters += ", sign_flip: word, flip: word"
+            stores = [f"out[r, at] = {_VALUE.format(top=top)}"]
     digit = f"int64(({_compare_key('v', positions)} - low) >> shift) & mask"
-    walk = f"""for strip in range(b * block, stop, {_STRIP}):
-            for t in range(strip, min(strip + {_STRIP}, stop)):"""
-    text = f"""def sort_pass(out, keys, counts, totals, low: word, shift: word, mask: int, block: int{more}):
+    loops = f"""for chunk in range(b * block, stop, {_CHUNK}):
+            for t in range(chunk, min(chunk + {_CHUNK}, stop)):"""
+    text = f"""def sort_pass(out, keys, counts, totals, low: word, shift: word, mask: int, block: int{parameters}):
     for r, b in ndrange(counts.shape[0], counts.shape[1]):
         stop = min(b * block + block, keys.shape[1])
         for d in range(counts.shape[2]):
             counts[r, b, d] = 0
-        {walk}
+        {loops}
                 v = keys[r, t]
                 counts[r, b, {digit}] += 1
     for r, d in ndrange(counts.shape[0], counts.shape[2]):
@@ -107,57 +108,57 @@ def pass_kernel(word: DType, positions: bool, last: bool) -> jit.kernel.Kernel:
         stop = min(b * block + block, keys.shape[1])
         for d in range(counts.shape[2]):
             counts[r, b, d] += totals[r, d]
-        {walk}
+        {loops}
                 v = keys[r, t]
                 d = {digit}
                 at = counts[r, b, d]
                 counts[r, b, d] = at + 1
 """
-    text += "".join(f"                {line}\n" for line in moved)
+    text += "".join(f"                {line}\n" for line in stores)
     return jit.kernel.from_text("sort_pass", text, _scope(word))
 
 
-# The text is made of the type of the keys, and what is said beside it; limits are arguments.
+# The text depends on these arguments alone; sizes and limits are arguments of the kernel.
 @functools.cache
 def neighbours_kernel(word: DType) -> jit.kernel.Kernel:
     """Sorts runs of keys that are equal from bit `shift` on by insertion, each by the block in which it begins,
     and writes their positions; sets `wrong` where runs are too long for that."""
 
-    def alike(one: str, other: str) -> str:
+    def tied(one: str, other: str) -> str:
         return f"(keys[r, {one}] - low) >> shift == (keys[r, {other}] - low) >> shift"
 
-    text = f"""def sort_neighbours(out, keys, wrong, low: word, shift: word, block: int, places):
+    text = f"""def sort_neighbours(out, keys, wrong, low: word, shift: word, block: int, positions):
     for r, b in ndrange(wrong.shape[0], wrong.shape[1]):
         n = keys.shape[1]
         bad = False
         s = b * block
         stop = min(s + block, n)
-        while s < n and s > 0 and {alike("s", "s - 1")}:
+        while s < n and s > 0 and {tied("s", "s - 1")}:
             s += 1
-        for strip in range(0, stop - s, {_STRIP}):
-            for each in range(min({_STRIP}, stop - s)):
+        for chunk in range(0, stop - s, {_CHUNK}):
+            for each in range(min({_CHUNK}, stop - s)):
                 if s >= stop:
                     break
                 first = s
                 e = s + 1
                 rising = True
-                while e < n and {alike("e", "first")}:
+                while e < n and {tied("e", "first")}:
                     rising = rising and keys[r, e - 1] <= keys[r, e]
                     e += 1
                 after = e
-                bad = bad or (not rising and after - first > {ALIKE})
+                bad = bad or (not rising and after - first > {MAX_TIED})
                 for e in range(first + 1, first if rising or bad else after):
                     key = keys[r, e]
-                    place = places[r, e]
+                    position = positions[r, e]
                     s = e
                     while s > first and keys[r, s - 1] > key:
                         keys[r, s] = keys[r, s - 1]
-                        places[r, s] = places[r, s - 1]
+                        positions[r, s] = positions[r, s - 1]
                         s -= 1
                     keys[r, s] = key
-                    places[r, s] = place
+                    positions[r, s] = position
                 for e in range(first, after):
-                    out[r, e] = places[r, e]
+                    out[r, e] = positions[r, e]
                 s = after
         wrong[r, b] = bad
 """
@@ -166,7 +167,7 @@ def neighbours_kernel(word: DType) -> jit.kernel.Kernel:
 
 def _digits_text(word: DType, positions: bool) -> str:
     """A radix sort of a row, which skips digits that all its keys have in common."""
-    move = "places[w, 1 - side, at] = places[w, side, t]" if positions else ""
+    move = "positions[w, 1 - side, at] = positions[w, side, t]" if positions else ""
     return f"""                for p in range({word.itemsize}):
                     shift = word(8 * p)
                     for d in range(256):
@@ -191,13 +192,13 @@ def _digits_text(word: DType, positions: bool) -> str:
 
 
 def _rows_text(word: DType, positions: bool) -> str:
-    """A row at a time by each worker: `keys[w, side]` are the keys, `places[w, side]` their positions."""
+    """A row at a time by each worker: `keys[w, side]` are the keys, `positions[w, side]` their positions."""
     top = 8 * word.itemsize - 1
 
     def pairs(text: str) -> str:  # and the same for positions
-        return f"{text}; {text.replace('keys', 'places').replace('key', 'place')}" if positions else text
+        return f"{text}; {text.replace('keys', 'positions').replace('key', 'position')}" if positions else text
 
-    lines = f"""def sort_rows(out, x, keys, counts, per: int, {_ORDER}{", places" if positions else ""}):
+    lines = f"""def sort_rows(out, x, keys, counts, per: int, {_ORDER}{", positions" if positions else ""}):
     for w in range(keys.shape[0]):
         n = x.shape[1]
         for turn in range(per):
@@ -211,9 +212,9 @@ def _rows_text(word: DType, positions: bool) -> str:
                 v = word(0) if v == zero else v
                 v = nan if (v & sign_flip) > limit else v
                 keys[w, 0, t] = {_KEY.format(top=top)}
-                {"places[w, 0, t] = t" if positions else ""}
+                {"positions[w, 0, t] = t" if positions else ""}
             side = 0
-            if n <= {INSERTED}:
+            if n <= {MAX_INSERTION}:
                 for t in range(1, n):
                     {pairs("key = keys[w, 0, t]")}
                     s = t
@@ -227,7 +228,7 @@ def _rows_text(word: DType, positions: bool) -> str:
         return (
             lines
             + """            for t in range(n):
-                out[r, t] = places[w, side, t]
+                out[r, t] = positions[w, side, t]
 """
         )
     # If there is a -0.0, the zeros are written again with their signs, in the order of the input.
@@ -248,13 +249,13 @@ def _rows_text(word: DType, positions: bool) -> str:
     )
 
 
-# The text is made of the type of the keys, and what is said beside it; limits are arguments.
+# The text depends on these arguments alone; sizes and limits are arguments of the kernel.
 @functools.cache
 def rows_kernel(word: DType, positions: bool) -> jit.kernel.Kernel:
     return jit.kernel.from_text("sort_rows", _rows_text(word, positions), _scope(word))
 
 
-# The text is made of the type of the keys, and what is said beside it; limits are arguments.
+# The text depends on these arguments alone; sizes and limits are arguments of the kernel.
 @functools.cache
 def pack_kernel(word: DType, wide: DType) -> jit.kernel.Kernel:
     """Words of type `wide` with the elements' keys in the upper half and their positions in the lower."""
@@ -269,19 +270,19 @@ def pack_kernel(word: DType, wide: DType) -> jit.kernel.Kernel:
     return jit.kernel.from_text("sort_pack", text, _scope(word) | {"wide": wide})
 
 
-# The text is made of the type of the keys, and what is said beside it; limits are arguments.
+# The text depends on these arguments alone; sizes and limits are arguments of the kernel.
 @functools.cache
 def unpack_kernel(wide: DType, positions: bool) -> jit.kernel.Kernel:
     """The positions in such words, or the elements at them."""
-    place = f"int64(keys[r, t] & wide({(1 << 4 * wide.itemsize) - 1}))"
+    position = f"int64(keys[r, t] & wide({(1 << 4 * wide.itemsize) - 1}))"
     text = f"""def sort_unpack(out, keys{"" if positions else ", x"}):
     for r, t in ndrange(keys.shape[0], keys.shape[1]):
-        out[r, t] = {place if positions else f"x[r, {place}]"}
+        out[r, t] = {position if positions else f"x[r, {position}]"}
 """
     return jit.kernel.from_text("sort_unpack", text, {"ndrange": ndrange, "int64": int64, "wide": wide})
 
 
-# One text, made of constants only; dtypes are in the keys of the kernel's variants.
+# The text depends on the type of the keys alone.
 @functools.cache
 def pack_rows_kernel(word: DType) -> jit.kernel.Kernel:
     """As `pack_kernel` for elements as wide as a word: the lowest `below` bits are the position; above are the
@@ -322,14 +323,14 @@ def pack_rows_kernel(word: DType) -> jit.kernel.Kernel:
     return jit.kernel.from_text("sort_pack_rows", text, _scope(word))
 
 
-# The text is made of the type of the keys, and what is said beside it; limits are arguments.
+# The text depends on these arguments alone; sizes and limits are arguments of the kernel.
 @functools.cache
 def unpack_rows_kernel(word: DType) -> jit.kernel.Kernel:
     """The positions in such words. Where bits were lost, ties are sorted by whole keys."""
     key = _KEY.format(top=8 * word.itemsize - 1)
 
-    def key_at(name: str, place: str) -> str:
-        lines = [f"v = x[r, {place}]", "v = word(0) if v == zero else v"]
+    def key_at(name: str, index: str) -> str:
+        lines = [f"v = x[r, {index}]", "v = word(0) if v == zero else v"]
         return "; ".join([*lines, "v = nan if (v & sign_flip) > limit else v", f"{name} = {key}"])
 
     text = f"""def sort_unpack_rows(out, keys, lost, x, below: word, {_ORDER}):
@@ -339,8 +340,8 @@ def unpack_rows_kernel(word: DType) -> jit.kernel.Kernel:
             out[r, t] = int64(keys[r, t] & mask)
         for t in range(1, keys.shape[1] if lost[r] != word(0) else 1):
             if keys[r, t] >> below == keys[r, t - 1] >> below:
-                place = out[r, t]
-                {key_at("mine", "place")}
+                position = out[r, t]
+                {key_at("mine", "position")}
                 s = t
                 while s > 0 and keys[r, s - 1] >> below == keys[r, t] >> below:
                     {key_at("other", "out[r, s - 1]")}
@@ -348,12 +349,12 @@ def unpack_rows_kernel(word: DType) -> jit.kernel.Kernel:
                         break
                     out[r, s] = out[r, s - 1]
                     s -= 1
-                out[r, s] = place
+                out[r, s] = position
 """
     return jit.kernel.from_text("sort_unpack_rows", text, _scope(word))
 
 
 @library_kernel
-def sort_gather(out: Any, x: Any, places: Any) -> None:
+def sort_gather(out: Any, x: Any, positions: Any) -> None:
     for r, t in ndrange(x.shape[0], x.shape[1]):
-        out[r, t] = x[r, places[r, t]]
+        out[r, t] = x[r, positions[r, t]]
