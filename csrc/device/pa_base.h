@@ -43,8 +43,8 @@ typedef unsigned long uint64_t;
 #if PA_GPU
 #define PA_FN __device__ static inline
 #define PA_COLD __device__ static __noinline__
-/* The same failure record as on the CPU, in memory of the host. The gate before it is in the device's, where 100 000
-   threads that all fail cost microseconds: the lowest (loop, tid) that failed so far, and a lock. */
+/* The same failure record as on the CPU, in memory of the host. The gate is in memory of the device, so that many
+   failures are cheap: the lowest (loop, tid) that failed so far, and a lock. */
 typedef struct pa_frame { const struct pa_frame *up; int32_t site; } pa_frame;
 typedef struct pa_failure {
     int32_t set, kind, loop, site;
@@ -63,7 +63,7 @@ typedef struct pa_runtime { pa_failure *failure; pa_gate *gate; } pa_runtime;
 #endif
 
 #ifndef PA_NO_ALIAS
-#define PA_NO_ALIAS 0 /* 1: who launches knows that what is written shares no memory with the rest */
+#define PA_NO_ALIAS 0 /* 1: the launch guarantees that written arrays share no memory with others */
 #endif
 
 /* Storage of the dtypes that C lacks; their functions are in headers of their own. */
@@ -87,7 +87,7 @@ PA_FN uint64_t pa_bits_f64(double x) { union { double f; uint64_t u; } v; v.f = 
 PA_FN float pa_f32_bits(uint32_t x) { union { float f; uint32_t u; } v; v.u = x; return v.f; }
 PA_FN double pa_f64_bits(uint64_t x) { union { double f; uint64_t u; } v; v.u = x; return v.f; }
 
-/* Of the bits on a CPU: what gcc reads as bool it negates one by one. */
+/* Of the bits on a CPU: gcc doesn't vectorise the negation of a _Bool. */
 #if PA_GPU
 PA_FN bool pa_not(bool a) { return !a; }
 #else

@@ -6,13 +6,13 @@
 #include "pa_base.h"
 
 #define PA_FAIL_INDEX 1   /* index, extent; offset and size of the view for the report */
-#define PA_FAIL_SUBVIEW 2 /* index: offset asked for, size: size asked for, extent: of the parent */
+#define PA_FAIL_SUBVIEW 2 /* index: requested offset, size: requested size, extent: of the parent */
 #define PA_FAIL_VIEW 3    /* as PA_FAIL_SUBVIEW, for BufferView(array, offset, size) */
 #define PA_FAIL_STEP0 4   /* slice or range with step 0 */
-#define PA_FAIL_SHAPE 5   /* index: elements of the shape asked for, -1 of one that no array has; extent: of the view */
+#define PA_FAIL_SHAPE 5   /* index: elements of the requested shape, -1 if no array can have it; extent: of the view */
 
-/* Where a failed access lands. On a GPU that is memory of the device: a choice between a thread's own memory and the
-   device's would make each access an undecided one, and slower. */
+/* The target of a failed access. On a GPU it is global memory: an address that may be local or global would make each
+   access a generic one, which is slower. */
 #if PA_GPU
 __device__ static pa_c128 pa_scrap;
 #define PA_SCRAP(at) (&pa_scrap)
@@ -29,7 +29,7 @@ PA_FN bool pa_in_view(int64_t offset, int64_t size, int64_t extent)
     return (offset >= 0) & (size >= 0) & (offset <= extent) & (size <= (int64_t)((uint64_t)extent - (uint64_t)offset));
 }
 
-/* Hands one candidate to the runtime. Cold, and out of line, so that a check costs its caller a compare and a jump. */
+/* Reports one failure to the runtime. Cold, and out of line, so that a check costs its caller a compare and a jump. */
 PA_COLD void pa_fail(pa_runtime *rt, const pa_frame *up, int32_t kind, int32_t site, int32_t loop, int64_t tid,
                      int64_t index, int64_t extent, int64_t offset, int64_t size)
 {
@@ -37,13 +37,13 @@ PA_COLD void pa_fail(pa_runtime *rt, const pa_frame *up, int32_t kind, int32_t s
     int32_t depth = 0;
 #if PA_GPU
     pa_gate *gate = rt->gate;
-    /* what stands before a loop has the tid -1 */
+    /* statements before a loop have tid -1 */
     const unsigned long long key = ((unsigned long long)(uint32_t)loop << 48) |
                                    ((unsigned long long)(tid + 1) & 0xffffffffffffull);
-    /* of one thread's failures the first stays */
+    /* of one thread's failures the first is recorded */
     int busy = gate != 0 && atomicMin(&gate->lowest, key) > key;
     /* The lock is released inside the branch that took it, which is what lets a warp without independent thread
-       scheduling make progress. Who is no longer the lowest leaves the record alone. */
+       scheduling make progress. A thread that is no longer the lowest leaves the record alone. */
     while (busy) {
         if (atomicCAS(&gate->locked, 0, 1) == 0) {
             __threadfence();
@@ -92,7 +92,7 @@ PA_COLD void pa_fail_index(pa_runtime *rt, const pa_frame *up, int32_t site, int
     pa_fail(rt, up, PA_FAIL_INDEX, site, loop, tid, index, extent, offset, size);
 }
 
-/* The checks answer whether all is well; the emitter writes `*(pa_check_index(...) ? address : &scrap)`. */
+/* The checks return true if the access is in range; the emitter writes `*(pa_check_index(...) ? address : &scrap)`. */
 PA_FN bool pa_check_index(pa_runtime *rt, const pa_frame *up, int32_t site, int32_t loop, int64_t tid, int64_t index,
                           int64_t extent, int64_t offset, int64_t size)
 {
@@ -118,7 +118,7 @@ PA_FN bool pa_check_step(pa_runtime *rt, const pa_frame *up, int32_t site, int32
 }
 
 /* slice(i, ...).indices(n) for n >= 0 and any i (CPython: PySlice_AdjustIndices). i + n cannot overflow, since i < 0 <=
-   n there. With a negative step the walk starts at n - 1 at most and may stop before 0, at -1. */
+   n there. With a negative step a slice starts at n - 1 at most and may stop before 0, at -1. */
 PA_FN int64_t pa_slice_clamp(int64_t i, int64_t n, int64_t step)
 {
     int64_t low = step < 0 ? -1 : 0, high = step < 0 ? n - 1 : n;
@@ -136,8 +136,8 @@ PA_FN int64_t pa_slice_stop_none(int64_t n, int64_t step) { return step < 0 ? -1
 /* elements of a clamped slice; step 0 gives 0 */
 PA_FN int64_t pa_slice_len(int64_t start, int64_t stop, int64_t step) { return pa_range_len(start, stop, step); }
 
-/* Bounds of what a block of iterations computes, taken before it. Where one overflows, the iterations themselves may
-   wrap, and nothing is known: `fits` is cleared. */
+/* Interval arithmetic for the values of a block of iterations, before it runs. If a bound overflows, the iterations
+   may wrap, so nothing is known: `fits` is cleared. */
 PA_FN int64_t pa_bound_add(int64_t a, int64_t b, bool *fits)
 {
     int64_t r = (int64_t)((uint64_t)a + (uint64_t)b);
@@ -158,7 +158,7 @@ PA_FN int64_t pa_bound_mul(int64_t a, int64_t b, bool *fits)
     if (!small && a != 0 && (a == -1 ? b == r : r / a != b)) *fits = false;
     return r;
 }
-/* of divisors that are not positive nothing is said */
+/* unknown for divisors that are not positive */
 PA_FN int64_t pa_bound_floordiv(int64_t a, int64_t d, bool *fits)
 {
     if (d <= 0) {
@@ -167,7 +167,7 @@ PA_FN int64_t pa_bound_floordiv(int64_t a, int64_t d, bool *fits)
     }
     return a / d - (a % d < 0);
 }
-/* the largest remainder, of any number */
+/* the largest remainder of any number */
 PA_FN int64_t pa_bound_mod(int64_t any, int64_t d, bool *fits)
 {
     (void)any;
@@ -176,8 +176,8 @@ PA_FN int64_t pa_bound_mod(int64_t any, int64_t d, bool *fits)
 }
 PA_FN int64_t pa_bound_min(int64_t a, int64_t b) { return b < a ? b : a; }
 PA_FN int64_t pa_bound_max(int64_t a, int64_t b) { return b > a ? b : a; }
-/* the end of an interval that hasn't `at` in it, `by` being the way inwards */
-PA_FN int64_t pa_bound_past(int64_t end, int64_t at, int64_t by)
+/* the end of an interval without the value `at`; `by` is 1 or -1, inwards */
+PA_FN int64_t pa_bound_exclude(int64_t end, int64_t at, int64_t by)
 {
     return end == at ? (int64_t)((uint64_t)end + (uint64_t)by) : end;
 }

@@ -4,8 +4,7 @@
      PA_COUNT    PA_NONZERO(x), or PA_DIFFER(x, y) of neighbours: the first element is taken, too
      PA_COMPACT  the same, PA_RANK (positions in an array of so many axes; 0: elements), PA_U (results)
      PA_BINS     PA_KIND (edges), PA_LOAD(x), PA_BINNING, PA_COUNTERS (in shared memory, 0: none)
-   Elements are cut into segments of whole tiles, a block for each; the number of selected elements before each was
-   scanned before. */
+   Elements are cut into segments of whole tiles, a block for each; a scan of the segments' counts ran before. */
 #ifndef PA_COMPACT_GPU_H
 #define PA_COMPACT_GPU_H
 #include "pa_half.h"
@@ -20,7 +19,7 @@
 #ifndef PA_RANK
 #define PA_RANK 0
 #endif
-enum { PA_PART = 16, PA_TILE = PA_BLOCK * PA_PART };
+enum { PA_ITEMS = 16, PA_TILE = PA_BLOCK * PA_ITEMS };
 typedef struct pa_compact {
     pa_operand x, counts, values, out; /* counts: of each segment; for PA_COMPACT, up to its end */
     int64_t n, length, total, sizes[PA_RANK + 1];
@@ -29,9 +28,9 @@ typedef struct pa_compact {
 /* A bit for each of this thread's elements: whether it is selected. */
 PA_FN unsigned pa_selected(const pa_compact *s, pa_runtime *rt, int64_t tile, int64_t first, int64_t end)
 {
-    const int64_t first_of_thread = first + (int64_t)threadIdx.x * PA_PART;
-    const pa_row<PA_T, PA_PART> x = pa_load_row<PA_T, PA_PART>(&s->x, rt, tile, first_of_thread, end - first_of_thread,
-                                                               sizeof(PA_T));
+    const int64_t first_of_thread = first + (int64_t)threadIdx.x * PA_ITEMS;
+    const pa_row<PA_T, PA_ITEMS> x =
+        pa_load_row<PA_T, PA_ITEMS>(&s->x, rt, tile, first_of_thread, end - first_of_thread, sizeof(PA_T));
     unsigned bits = 0;
 #ifdef PA_DIFFER
     if (first_of_thread >= end) return 0;
@@ -39,11 +38,11 @@ PA_FN unsigned pa_selected(const pa_compact *s, pa_runtime *rt, int64_t tile, in
     if (first_of_thread == 0) bits = 1;
     else if (PA_INSIDE(s->x, before, sizeof(PA_T))) bits = (unsigned)(PA_DIFFER(*(const PA_T *)before, x.v[0]));
 #pragma unroll
-    for (int j = 1; j < PA_PART; ++j)
+    for (int j = 1; j < PA_ITEMS; ++j)
         bits |= (unsigned)(PA_DIFFER(x.v[j - 1], x.v[j]) && j < end - first_of_thread) << j;
 #else
 #pragma unroll
-    for (int j = 0; j < PA_PART; ++j) bits |= (unsigned)(PA_NONZERO(x.v[j])) << j;
+    for (int j = 0; j < PA_ITEMS; ++j) bits |= (unsigned)(PA_NONZERO(x.v[j])) << j;
 #endif
     return bits;
 }
@@ -65,43 +64,43 @@ PA_FN void pa_count_all(const pa_count *s, pa_runtime *rt)
 #if PA_COMPACT
 #if PA_RANK
 /* Writes a position: the linear index i, delinearized; the first axis' length is not needed. */
-PA_FN void pa_write_selected(const pa_compact *s, pa_runtime *rt, int64_t tile, int64_t place, int64_t i)
+PA_FN void pa_write_selected(const pa_compact *s, pa_runtime *rt, int64_t tile, int64_t offset, int64_t i)
 {
 #pragma unroll
     for (int k = PA_RANK - 1; k > 0; --k) {
         const bool small = s->n <= 0x7fffffff;
         const int64_t rest = small ? (int64_t)((uint32_t)i / (uint32_t)s->sizes[k]) : i / s->sizes[k];
-        pa_store_element<int64_t>(&s->out, rt, tile, k * s->total + place, i - rest * s->sizes[k]);
+        pa_store_element<int64_t>(&s->out, rt, tile, k * s->total + offset, i - rest * s->sizes[k]);
         i = rest;
     }
-    pa_store_element<int64_t>(&s->out, rt, tile, place, i);
+    pa_store_element<int64_t>(&s->out, rt, tile, offset, i);
 }
 #else
-PA_FN void pa_write_selected(const pa_compact *s, pa_runtime *rt, int64_t tile, int64_t place, int64_t i)
+PA_FN void pa_write_selected(const pa_compact *s, pa_runtime *rt, int64_t tile, int64_t offset, int64_t i)
 {
     const char *at = s->values.at + i * (int64_t)sizeof(PA_U);
-    if (PA_INSIDE(s->values, at, sizeof(PA_U))) pa_store_element<PA_U>(&s->out, rt, tile, place, *(const PA_U *)at);
+    if (PA_INSIDE(s->values, at, sizeof(PA_U))) pa_store_element<PA_U>(&s->out, rt, tile, offset, *(const PA_U *)at);
 }
 #endif
 PA_FN void pa_compact_all(const pa_compact *s, pa_runtime *rt)
 {
-    __shared__ uint16_t chosen[PA_TILE];
+    __shared__ uint16_t selected[PA_TILE];
     for (int64_t tile = blockIdx.x; tile * s->length < s->n; tile += gridDim.x) {
         const int64_t first = tile * s->length, end = first + s->length < s->n ? first + s->length : s->n;
-        int64_t place = 0;
+        int64_t offset = 0;
         if (tile && PA_INSIDE(s->counts, s->counts.at + (tile - 1) * 8, 8))
-            place = ((const int64_t *)s->counts.at)[tile - 1];
+            offset = ((const int64_t *)s->counts.at)[tile - 1];
         for (int64_t t = first; t < end; t += PA_TILE) {
             const unsigned bits = pa_selected(s, rt, tile, t, end);
-            int all, count, spot = pa_warp_exclusive_scan(__popc(bits), &all);
-            spot += pa_team_exclusive_scan(all, &count); /* behind its barriers, `chosen` is free */
+            int all, count, rank = pa_warp_exclusive_scan(__popc(bits), &all);
+            rank += pa_team_exclusive_scan(all, &count); /* behind its barriers, `selected` is free */
 #pragma unroll
-            for (int j = 0; j < PA_PART; ++j)
-                if (bits >> j & 1) chosen[spot++] = (uint16_t)(threadIdx.x * PA_PART + j);
+            for (int j = 0; j < PA_ITEMS; ++j)
+                if (bits >> j & 1) selected[rank++] = (uint16_t)(threadIdx.x * PA_ITEMS + j);
             __syncthreads();
             for (int k = (int)threadIdx.x; k < count; k += PA_BLOCK)
-                pa_write_selected(s, rt, tile, place + k, t + chosen[k]);
-            place += count;
+                pa_write_selected(s, rt, tile, offset + k, t + selected[k]);
+            offset += count;
         }
     }
 }
@@ -115,7 +114,7 @@ typedef struct pa_bins {
     double scale;
 } pa_bins;
 
-/* Which bin v belongs to; none if it isn't one of `bins`. */
+/* The bin of v; not one of `bins` if v is out of range. */
 PA_FN int64_t pa_bin(const pa_bins *s, const PA_KIND *edges, PA_KIND low, PA_KIND high, PA_KIND v)
 {
     const int64_t bins = s->bins;
@@ -124,18 +123,18 @@ PA_FN int64_t pa_bin(const pa_bins *s, const PA_KIND *edges, PA_KIND low, PA_KIN
 #else
     if (!(v >= low && v <= high)) return -1;
 #if PA_BINNING == 1 /* the division may round to a neighbour of the bin whose edges say that it is the one */
-    int64_t place = (int64_t)((double)(v - low) * s->scale);
-    place = place < 0 ? 0 : place > bins - 1 ? bins - 1 : place;
-    if (v < edges[place]) return place - 1;
-    return v >= edges[place + 1] && place < bins - 1 ? place + 1 : place;
+    int64_t bin = (int64_t)((double)(v - low) * s->scale);
+    bin = bin < 0 ? 0 : bin > bins - 1 ? bins - 1 : bin;
+    if (v < edges[bin]) return bin - 1;
+    return v >= edges[bin + 1] && bin < bins - 1 ? bin + 1 : bin;
 #else
-    int64_t place = 0;
+    int64_t bin = 0;
     for (int64_t left = bins - 1; left > 0;) {
         const int64_t half = (left + 1) >> 1;
-        if (edges[place + half] <= v) place += half;
+        if (edges[bin + half] <= v) bin += half;
         left -= half;
     }
-    return place;
+    return bin;
 #endif
 #endif
 }
@@ -153,7 +152,7 @@ PA_FN void pa_bins_all(const pa_bins *s, pa_runtime *rt)
     const int copies = PA_COUNTERS / (int)bins < PA_BLOCK_WARPS ? PA_COUNTERS / (int)bins : PA_BLOCK_WARPS;
     for (int k = (int)threadIdx.x; k < copies * (int)bins; k += PA_BLOCK) counters[k] = 0;
     __syncthreads();
-    unsigned *own = counters + threadIdx.x / 32 % copies * bins;
+    unsigned *private_counters = counters + threadIdx.x / 32 % copies * bins;
 #endif
     for (int64_t t = tile * PA_BLOCK * PA_IN_FLIGHT; t < s->n; t += threads * PA_IN_FLIGHT) {
         PA_T x[PA_IN_FLIGHT];
@@ -166,12 +165,12 @@ PA_FN void pa_bins_all(const pa_bins *s, pa_runtime *rt)
         }
 #pragma unroll
         for (int j = 0; j < PA_IN_FLIGHT; ++j) {
-            const int64_t place = pa_bin(s, edges, low, high, (PA_KIND)PA_LOAD(x[j]));
-            if (t + j * PA_BLOCK + threadIdx.x < s->n && (uint64_t)place < (uint64_t)bins) {
+            const int64_t bin = pa_bin(s, edges, low, high, (PA_KIND)PA_LOAD(x[j]));
+            if (t + j * PA_BLOCK + threadIdx.x < s->n && (uint64_t)bin < (uint64_t)bins) {
 #if PA_COUNTERS
-                atomicAdd(own + place, 1u);
+                atomicAdd(private_counters + bin, 1u);
 #else
-                atomicAdd(out + place, 1ull);
+                atomicAdd(out + bin, 1ull);
 #endif
             }
         }

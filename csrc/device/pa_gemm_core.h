@@ -135,7 +135,7 @@ PA_GEMM_INLINE void PA_G(odd_depth)(const char *a, int64_t sai, const char *b, P
 }
 #endif
 
-/* A memcpy of n elements; of a whole row of a panel without a call. */
+/* A memcpy of n elements, without a call for a whole row of a panel. */
 PA_GEMM_INLINE void PA_G(copy_row)(void *to, const void *from, int64_t n, int64_t size)
 {
     if (n == PA_G_NR) __builtin_memcpy(to, from, (size_t)(PA_G_NR * size));
@@ -295,15 +295,15 @@ PA_GEMM_INLINE void PA_G(accumulate_partial)(const pa_gemm_job *job, PA_G(accumu
                                              int first, const int height, const int across)
 {
     int64_t panel = (i0 - job->i0) / PA_G_MR * pa_gemm_ceil(job->nb, PA_G_NR) + (j0 - job->j0) / PA_G_NR;
-    PA_G(accumulators) *kept = (PA_G(accumulators) *)job->acc + panel;
+    PA_G(accumulators) *partial = (PA_G(accumulators) *)job->acc + panel;
     const int64_t at = across == PA_G_NRV ? 0 : (j0 - job->j0) % PA_G_NR / PA_G_L;
     int r, q;
     PA_GEMM_UNROLL for (r = 0; r < height; r++) PA_GEMM_UNROLL for (q = 0; q < across; q++) {
-        if (!first) s->re[r][q] = PA_G_ADD(kept->re[r][at + q], s->re[r][q]);
-        kept->re[r][at + q] = s->re[r][q];
+        if (!first) s->re[r][q] = PA_G_ADD(partial->re[r][at + q], s->re[r][q]);
+        partial->re[r][at + q] = s->re[r][q];
 #if PA_KIND == PA_GEMM_COMPLEX
-        if (!first) s->im[r][q] = PA_G_ADD(kept->im[r][at + q], s->im[r][q]);
-        kept->im[r][at + q] = s->im[r][q];
+        if (!first) s->im[r][q] = PA_G_ADD(partial->im[r][at + q], s->im[r][q]);
+        partial->im[r][at + q] = s->im[r][q];
 #endif
     }
 }

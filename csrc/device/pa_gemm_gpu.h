@@ -54,13 +54,12 @@ PA_FN double pa_fma(double a, double b, double c) { return __fma_rn(a, b, c); }
 #endif
 #endif
 
-/* PA_G_SMALL: tiles of 64 x 64, for matrices of which there would be too few to go round. Others are 256 x 128, with
-   PA_G_WIDE 128 x 256; 128 x 128 for types of 8 bytes. The rectangle of a thread: PA_G_TM x PA_G_TN. 32 threads in
-   PA_G_LANES rows make a warp's; PA_G_DOWN of these below each other and as many side by side as there are threads make
-   the tile. */
+/* PA_G_SMALL: tiles of 64 x 64, for matrices that have too few larger ones for all multiprocessors. Others are
+   256 x 128, with PA_G_WIDE 128 x 256; 128 x 128 for types of 8 bytes. A thread computes PA_G_TM x PA_G_TN elements, a
+   warp has its 32 threads in PA_G_LANES rows, a tile its warps in PA_G_DOWN rows. */
 enum {
     PA_G_SIZE = sizeof(PA_G_ELEMENT),
-    PA_G_PART = PA_G_SIZE > 8 ? 1 : PA_G_SIZE > 4 ? 2 : 4, /* neighbours that a thread has */
+    PA_G_PART = PA_G_SIZE > 8 ? 1 : PA_G_SIZE > 4 ? 2 : 4, /* adjacent elements of a thread */
 #ifndef PA_G_SHAPE
     PA_G_THREADS = 256,
     PA_G_TM = PA_G_SIZE > 8 || PA_G_SMALL ? 4 : 8,
@@ -69,14 +68,14 @@ enum {
     PA_G_DOWN = 4,
     PA_G_DEPTH = PA_G_SMALL && PA_G_SIZE <= 8 ? 16 : 8, /* of a slice */
     PA_G_STAGES = PA_G_ASYNC ? 3 : 2,
-    PA_G_BLOCKS = PA_G_SMALL && PA_G_SIZE <= 4 ? 2 : 1, /* of a processor at the same time */
+    PA_G_BLOCKS = PA_G_SMALL && PA_G_SIZE <= 4 ? 2 : 1, /* of a multiprocessor at the same time */
 #else
     PA_G_SHAPE,
 #endif
     PA_G_ROWS = PA_G_DOWN * PA_G_LANES * PA_G_TM, /* of a tile */
     PA_G_COLUMNS = PA_G_THREADS / 32 / PA_G_DOWN * (32 / PA_G_LANES) * PA_G_TN,
     PA_G_PAD = PA_G_SIZE > 8 ? 1 : 16 / PA_G_SIZE,
-    PA_G_VECTOR = PA_G_SIZE > 8 ? 1 : 4 /* elements fetched at once */
+    PA_G_VECTOR = PA_G_SIZE > 8 ? 1 : 4 /* elements of a load */
 };
 
 struct alignas(PA_G_SIZE * PA_G_PART < 16 ? PA_G_SIZE * PA_G_PART : 16) pa_gemm_fragment {
@@ -101,7 +100,7 @@ PA_FN bool pa_gemm_inside(const pa_gemm_grid *g, pa_runtime *rt, int which, cons
     return false;
 }
 #define PA_G_INSIDE(which, p) pa_gemm_inside(g, rt, which, p, tile)
-/* Whether an operand's tile is inside its buffer as a whole, so that no element needs to ask. */
+/* Whether an operand's tile is inside its buffer as a whole, so that no element needs a check. */
 PA_FN bool pa_gemm_all_inside(const pa_gemm_grid *g, int which, const char *first, int64_t rows, int64_t rs,
                               int64_t depths, int64_t cs)
 {
@@ -117,7 +116,7 @@ PA_FN bool pa_gemm_all_inside(const pa_gemm_grid *g, int which, const char *firs
 #endif
 
 #if PA_G_ASYNC
-/* Copies that nothing waits for; `go` is a predicate, so that no branch cuts the arithmetic around it into pieces. */
+/* Asynchronous copies; `go` is a predicate, so that no branch splits the arithmetic around it. */
 template <int N> PA_FN void pa_cp_async(unsigned to, const char *from, bool go)
 {
     if (N == 16)
@@ -137,9 +136,9 @@ template <int N> PA_FN void pa_cp_async_or_zero(unsigned to, const char *from, b
    vectors if `vectorized`. `k_major`: contiguous along the depth. */
 template <int ROWS> struct pa_gemm_loader {
     enum { ELEMENTS = PA_G_DEPTH * ROWS / PA_G_THREADS, LINE = ROWS + PA_G_PAD };
-    const char *at;    /* element 0 in the next slice */
-    int64_t next, far; /* bytes to the next slice, and to the next element or vector */
-    int shared_index, apart;   /* elements in shared memory: of element 0, and to the next element or vector */
+    const char *at; /* element 0 in the next slice */
+    int64_t slice_stride, stride; /* bytes to the next slice, and to the next element or vector */
+    int shared_index, shared_stride; /* elements in shared memory: of element 0, and to the next element or vector */
     bool vectorized, k_major, whole;
 
     __device__ inline void start(const char *base, int64_t rows, int64_t rs, int64_t cs, bool along)
@@ -151,13 +150,12 @@ template <int ROWS> struct pa_gemm_loader {
         whole = rows >= ROWS;
         const int step = vectorized ? PA_G_VECTOR : 1, row = row_of(0), depth = depth_of(0);
         shared_index = depth * LINE + row;
-        apart = (depth_of(step) - depth) * LINE + row_of(step) - row;
-        far = (depth_of(step) - depth) * cs + (row_of(step) - row) * rs;
-        next = PA_G_DEPTH * cs;
+        shared_stride = (depth_of(step) - depth) * LINE + row_of(step) - row;
+        stride = (depth_of(step) - depth) * cs + (row_of(step) - row) * rs;
+        slice_stride = PA_G_DEPTH * cs;
         at = base + row * rs + depth * cs;
     }
-    /* Places of element e in the slice along the axis of neighbours and along the other one. The numbers are powers of
-       two. */
+    /* Indices of element e in the slice along the contiguous axis and along the other one. Sizes are powers of two. */
     __device__ inline int group() const
     {
         return (k_major ? (int)PA_G_DEPTH : ROWS) / (vectorized ? (int)PA_G_VECTOR : 1);
@@ -187,75 +185,75 @@ template <int ROWS> PA_FN void pa_gemm_load_edge(const pa_gemm_grid *g, pa_runti
         const char *p = w->at + (row - w->row_of(0)) * rs + (depth - w->depth_of(0)) * cs;
         bool inside = false;
         if (row < rows && depth < depths) inside = PA_G_INSIDE(which, p);
-        PA_G_ELEMENT *place = to + depth * pa_gemm_loader<ROWS>::LINE + row;
+        PA_G_ELEMENT *element = to + depth * pa_gemm_loader<ROWS>::LINE + row;
 #if PA_G_ASYNC
-        pa_cp_async_or_zero<PA_G_SIZE>((unsigned)__cvta_generic_to_shared(place), p, inside);
+        pa_cp_async_or_zero<PA_G_SIZE>((unsigned)__cvta_generic_to_shared(element), p, inside);
 #else
-        if (inside) *place = PA_LOAD(*(const PA_T *)p);
-        else PA_G_ZERO(*place);
+        if (inside) *element = PA_LOAD(*(const PA_T *)p);
+        else PA_G_ZERO(*element);
 #endif
     }
 }
 
 #if PA_G_ASYNC
-/* What is sent of the next slice, `go` if all of it is inside, beside step `d` of the arithmetic; `to` as cp.async
-   names it. */
+/* The copies of the next slice that are issued in step `d` of the arithmetic, if `go`: all of the slice is inside. `to`
+   is an address of cp.async. */
 template <int ROWS> PA_FN void pa_gemm_load_async(const pa_gemm_loader<ROWS> *w, int d, bool go, unsigned to)
 {
-    typedef pa_gemm_loader<ROWS> walk;
+    typedef pa_gemm_loader<ROWS> loader;
 #pragma unroll
-    for (int e = 0; e < walk::ELEMENTS; ++e)
-        if (e * (PA_G_DEPTH - 1) / walk::ELEMENTS == d) {
-            pa_cp_async<PA_G_SIZE>(to + (w->shared_index + e * w->apart) * PA_G_SIZE, w->at + e * w->far,
+    for (int e = 0; e < loader::ELEMENTS; ++e)
+        if (e * (PA_G_DEPTH - 1) / loader::ELEMENTS == d) {
+            pa_cp_async<PA_G_SIZE>(to + (w->shared_index + e * w->shared_stride) * PA_G_SIZE, w->at + e * w->stride,
                                    go && !w->vectorized);
             if (e % PA_G_VECTOR == 0)
-                pa_cp_async<16>(to + (w->shared_index + e / PA_G_VECTOR * w->apart) * PA_G_SIZE,
-                                w->at + e / PA_G_VECTOR * w->far, go && w->vectorized);
+                pa_cp_async<16>(to + (w->shared_index + e / PA_G_VECTOR * w->shared_stride) * PA_G_SIZE,
+                                w->at + e / PA_G_VECTOR * w->stride, go && w->vectorized);
         }
 }
 #else
-/* The next slice into registers: all of it is inside. */
+/* Loads the next slice into registers: all of it is inside. */
 template <int ROWS> PA_FN void pa_gemm_load(const pa_gemm_loader<ROWS> *w, PA_G_ELEMENT *to)
 {
-    typedef pa_gemm_loader<ROWS> walk;
+    typedef pa_gemm_loader<ROWS> loader;
     if (w->vectorized) {
 #pragma unroll
-        for (int e = 0; e < walk::ELEMENTS; e += PA_G_VECTOR) {
-            const pa_gemm_vector x = *(const pa_gemm_vector *)(w->at + e / PA_G_VECTOR * w->far);
+        for (int e = 0; e < loader::ELEMENTS; e += PA_G_VECTOR) {
+            const pa_gemm_vector x = *(const pa_gemm_vector *)(w->at + e / PA_G_VECTOR * w->stride);
 #pragma unroll
             for (int j = 0; j < PA_G_VECTOR; ++j) to[e + j] = PA_LOAD(x.v[j]);
         }
     } else {
 #pragma unroll
-        for (int e = 0; e < walk::ELEMENTS; ++e) to[e] = PA_LOAD(*(const PA_T *)(w->at + e * w->far));
+        for (int e = 0; e < loader::ELEMENTS; ++e) to[e] = PA_LOAD(*(const PA_T *)(w->at + e * w->stride));
     }
 }
 
-/* What was fetched, into shared memory. */
+/* Stores the loaded elements to shared memory. */
 template <int ROWS>
 PA_FN void pa_gemm_store_shared(const pa_gemm_loader<ROWS> *w, const PA_G_ELEMENT *from, PA_G_ELEMENT *to)
 {
-    typedef pa_gemm_loader<ROWS> walk;
+    typedef pa_gemm_loader<ROWS> loader;
     to += w->shared_index;
     if (w->vectorized && !w->k_major) {
 #pragma unroll
-        for (int e = 0; e < walk::ELEMENTS; e += PA_G_PART)
-            *(pa_gemm_fragment *)(to + e / PA_G_VECTOR * w->apart +
+        for (int e = 0; e < loader::ELEMENTS; e += PA_G_PART)
+            *(pa_gemm_fragment *)(to + e / PA_G_VECTOR * w->shared_stride +
                                   e % PA_G_VECTOR) = *(const pa_gemm_fragment *)(from + e);
     } else if (w->vectorized) {
 #pragma unroll
-        for (int e = 0; e < walk::ELEMENTS; ++e)
-            to[e / PA_G_VECTOR * w->apart + e % PA_G_VECTOR * walk::LINE] = from[e];
+        for (int e = 0; e < loader::ELEMENTS; ++e)
+            to[e / PA_G_VECTOR * w->shared_stride + e % PA_G_VECTOR * loader::LINE] = from[e];
     } else {
 #pragma unroll
-        for (int e = 0; e < walk::ELEMENTS; ++e) to[e * w->apart] = from[e];
+        for (int e = 0; e < loader::ELEMENTS; ++e) to[e * w->shared_stride] = from[e];
     }
 }
 #endif
 
 struct pa_gemm_accumulators { PA_G_ELEMENT v[PA_G_TM][PA_G_TN]; };
 
-/* What a step of the depth needs of a slice; `a` and `b` are this thread's first elements. */
+/* This thread's elements of a slice for one step of the depth; its first ones are at `a` and `b`. */
 struct pa_gemm_fragments {
     pa_gemm_fragment x[PA_G_TM / PA_G_PART], y[PA_G_TN / PA_G_PART];
 
@@ -279,7 +277,7 @@ struct pa_gemm_fragments {
     }
 };
 
-/* The sums to C; (row, col) is this thread's first element. */
+/* Stores the sums to C; (row, col) is this thread's first element. */
 PA_FN void pa_gemm_store(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile, char *c, int64_t row, int64_t col,
                          bool all_inside, const pa_gemm_accumulators *sum)
 {
@@ -319,8 +317,7 @@ PA_FN void pa_gemm_tile(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile)
     const char *a = at.a, *b = at.b;
     char *c = at.c;
     int64_t row0 = at.row, col0 = at.col;
-    /* the last ones move inwards and compute some elements once more, which is faster than to ask where the matrix
-       ends */
+    /* the last tiles move inwards and compute some elements twice, which is faster than checks for the matrix' end */
     if (g->m >= PA_G_ROWS && row0 > g->m - PA_G_ROWS) row0 = g->m - PA_G_ROWS;
     if (g->n >= PA_G_COLUMNS && col0 > g->n - PA_G_COLUMNS) col0 = g->n - PA_G_COLUMNS;
     pa_gemm_loader<PA_G_ROWS> wa;
@@ -339,7 +336,7 @@ PA_FN void pa_gemm_tile(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile)
     for (int i = 0; i < PA_G_TM; ++i)
 #pragma unroll
         for (int j = 0; j < PA_G_TN; ++j) PA_G_ZERO(sum.v[i][j]);
-    int64_t ahead = g->k; /* depths that are not on their way yet */
+    int64_t ahead = g->k; /* the depth that isn't loaded yet */
     int stage = 0, fill_stage = 0;
     pa_gemm_fragments parts[2];
 #if PA_G_ASYNC
@@ -357,7 +354,7 @@ PA_FN void pa_gemm_tile(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile)
             pa_gemm_load_async(&wb, d, go, to_b + fill_stage * sizeof(sb[0]));
         }
         pa_cp_async_commit();
-        wa.at += wa.next, wb.at += wb.next, ahead -= PA_G_DEPTH;
+        wa.at += wa.slice_stride, wb.at += wb.slice_stride, ahead -= PA_G_DEPTH;
     }
     pa_cp_async_wait<PA_G_STAGES - 2>();
     __syncthreads();
@@ -386,7 +383,7 @@ PA_FN void pa_gemm_tile(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile)
             pa_gemm_load_async(&wb, d, go, slice_b);
             parts[d % 2].multiply(&sum);
         }
-        wa.at += wa.next, wb.at += wb.next, ahead -= PA_G_DEPTH;
+        wa.at += wa.slice_stride, wb.at += wb.slice_stride, ahead -= PA_G_DEPTH;
     }
 #else
     PA_G_ELEMENT next_a[pa_gemm_loader<PA_G_ROWS>::ELEMENTS], next_b[pa_gemm_loader<PA_G_COLUMNS>::ELEMENTS];
@@ -414,7 +411,7 @@ PA_FN void pa_gemm_tile(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile)
         __syncthreads();
         parts[0].read(sa[stage] + first_row, sb[stage] + first_col, 0);
         if (left <= g->k) parts[1].multiply(&sum);
-        wa.at += wa.next, wb.at += wb.next, ahead -= PA_G_DEPTH, fill_stage ^= 1;
+        wa.at += wa.slice_stride, wb.at += wb.slice_stride, ahead -= PA_G_DEPTH, fill_stage ^= 1;
     }
 #endif
     pa_gemm_store(g, rt, tile, c, row0 + first_row, col0 + first_col, all_inside, &sum);

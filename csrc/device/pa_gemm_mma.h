@@ -48,7 +48,7 @@ struct pa_mma_fragment { uint32_t v[4]; };
 struct pa_mma_fragment { double v[4]; };
 #endif
 
-/* 16 bytes to shared memory, of which those past `inside` are zeros. */
+/* Copies 16 bytes to shared memory; those past `inside` are zeros. */
 PA_FN void pa_mma_copy(unsigned to, const char *from, int inside)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(inside));
@@ -59,13 +59,13 @@ template <int ROWS, bool K_MAJOR> struct pa_mma_operand {
     enum {
         LINE = K_MAJOR ? PA_M_DEPTH * PA_M_SIZE : 128,
         ALONG = (K_MAJOR ? PA_M_DEPTH : ROWS) / PA_M_CHUNK, /* chunks along neighbours in memory */
-        APART = PA_M_THREADS / ALONG,                    /* lines between a thread's chunks */
-        SHARE = ROWS * PA_M_DEPTH / PA_M_CHUNK / PA_M_THREADS
+        LINE_STEP = PA_M_THREADS / ALONG,                   /* lines between a thread's chunks */
+        CHUNKS_OF_THREAD = ROWS * PA_M_DEPTH / PA_M_CHUNK / PA_M_THREADS
     };
     const char *at;          /* the thread's first chunk of the next slice */
-    int64_t far, next, step; /* bytes to the next chunk, the next slice, the next element of a chunk */
-    int line, chunk, rows;   /* place of the first chunk, and how many rows are inside */
-    unsigned offset, first;    /* bytes in a slice: of the first chunk, and of what this lane reads first */
+    int64_t chunk_stride, slice_stride, element_stride; /* bytes to the next chunk, slice, element of a chunk */
+    int line, chunk, rows;   /* indices of the first chunk, and how many rows are inside */
+    unsigned offset, first;  /* bytes in a slice: of the first chunk, and of this lane's first fragment */
     bool aligned;
 
     __device__ static inline unsigned swizzle(int line)
@@ -76,7 +76,7 @@ template <int ROWS, bool K_MAJOR> struct pa_mma_operand {
         return (line & 3) << 1;
 #endif
     }
-    __device__ static inline unsigned place(int line, int chunk)
+    __device__ static inline unsigned offset_of(int line, int chunk)
     {
         const unsigned panel = K_MAJOR ? 0 : chunk / 8 * PA_M_PANEL;
         return panel + line * LINE + (((K_MAJOR ? chunk : chunk % 8) ^ swizzle(line)) << 4);
@@ -86,48 +86,49 @@ template <int ROWS, bool K_MAJOR> struct pa_mma_operand {
         const int lane = (int)threadIdx.x % 32;
         line = (int)threadIdx.x / ALONG, chunk = (int)threadIdx.x % ALONG;
         rows = left < ROWS ? (int)left : ROWS;
-        offset = place(line, chunk);
-        step = K_MAJOR ? cs : rs, far = APART * (K_MAJOR ? rs : cs), next = PA_M_DEPTH * cs;
-        at = base + line * (K_MAJOR ? rs : cs) + chunk * PA_M_CHUNK * step;
-        aligned = step == PA_M_SIZE && (((uint64_t)base | (uint64_t)(K_MAJOR ? rs : cs)) & 15) == 0;
+        offset = offset_of(line, chunk);
+        element_stride = K_MAJOR ? cs : rs, slice_stride = PA_M_DEPTH * cs;
+        chunk_stride = LINE_STEP * (K_MAJOR ? rs : cs);
+        at = base + line * (K_MAJOR ? rs : cs) + chunk * PA_M_CHUNK * element_stride;
+        aligned = element_stride == PA_M_SIZE && (((uint64_t)base | (uint64_t)(K_MAJOR ? rs : cs)) & 15) == 0;
 #if PA_BYTES == 2 /* each lane names the line of 16 bytes that ldmatrix is to read */
-        if (K_MAJOR) first = place(warp + lane % 16, lane / 16);
-        else first = place(lane % 8 + lane / 16 * 8, warp / 8 + lane / 8 % 2);
+        if (K_MAJOR) first = offset_of(warp + lane % 16, lane / 16);
+        else first = offset_of(lane % 8 + lane / 16 * 8, warp / 8 + lane / 8 % 2);
 #else
-        if (K_MAJOR) first = place(warp + lane / 4, lane % 4 / 2) + lane % 2 * 8;
-        else first = place(lane % 4, (warp + lane / 4) / 2) + lane / 4 % 2 * 8;
+        if (K_MAJOR) first = offset_of(warp + lane / 4, lane % 4 / 2) + lane % 2 * 8;
+        else first = offset_of(lane % 4, (warp + lane / 4) / 2) + lane / 4 % 2 * 8;
 #endif
     }
     /* Elements that a chunk along the depth has inside, or whether a line across it is. */
     __device__ inline int inside(int i, int depths) const
     {
         const int n = (K_MAJOR ? depths : rows) - chunk * PA_M_CHUNK;
-        return line + i * APART < (K_MAJOR ? rows : depths) && n > 0 ? n < PA_M_CHUNK ? n : PA_M_CHUNK : 0;
+        return line + i * LINE_STEP < (K_MAJOR ? rows : depths) && n > 0 ? n < PA_M_CHUNK ? n : PA_M_CHUNK : 0;
     }
-    /* The next slice, of which `ahead` depths are inside, on its way. */
+    /* Starts to load the next slice, of which `ahead` depths are inside. */
     __device__ inline void load_async(unsigned to, unsigned char *memory, int64_t ahead)
     {
         const int depths = ahead < PA_M_DEPTH ? (int)ahead : PA_M_DEPTH;
         if (aligned) {
 #pragma unroll
-            for (int i = 0; i < SHARE; ++i)
-                pa_mma_copy(to + offset + i * APART * LINE, at + i * far, inside(i, depths) * PA_M_SIZE);
+            for (int i = 0; i < CHUNKS_OF_THREAD; ++i)
+                pa_mma_copy(to + offset + i * LINE_STEP * LINE, at + i * chunk_stride, inside(i, depths) * PA_M_SIZE);
         } else {
 #pragma unroll 1
-            for (int i = 0; i < SHARE; ++i) {
-                const char *from = at + i * far;
+            for (int i = 0; i < CHUNKS_OF_THREAD; ++i) {
+                const char *from = at + i * chunk_stride;
                 const int n = inside(i, depths);
                 union { uint4 all; PA_T v[PA_M_CHUNK]; } x;
                 x.all = make_uint4(0, 0, 0, 0);
 #pragma unroll
                 for (int e = 0; e < PA_M_CHUNK; ++e)
-                    if (e < n) x.v[e] = *(const PA_T *)(from + e * step);
-                *(uint4 *)(memory + offset + i * APART * LINE) = x.all;
+                    if (e < n) x.v[e] = *(const PA_T *)(from + e * element_stride);
+                *(uint4 *)(memory + offset + i * LINE_STEP * LINE) = x.all;
             }
         }
-        at += next;
+        at += slice_stride;
     }
-    /* Part i of what the warp needs for step d of the depth. */
+    /* The warp's fragment i for step d of the depth. */
     __device__ inline pa_mma_fragment read(unsigned slice, const unsigned char *memory, int d, int i) const
     {
         pa_mma_fragment x;
@@ -175,8 +176,8 @@ PA_FN void pa_mma(PA_ACC *c, const pa_mma_fragment &a, const pa_mma_fragment &b,
 struct pa_mma_accumulators { PA_ACC v[PA_M_WARP_ROWS / 16][PA_M_WARP_COLUMNS / 8][4]; };
 
 #if PA_BYTES == 2
-/* The warp's sums to C by way of shared memory, so that neighbours are stored together; `c` is where the rectangle
-   begins, of which rows x columns are inside C. */
+/* Stores the warp's sums to C by way of shared memory, so that stores are coalesced. The warp's part of C begins at
+   `c`; rows x columns of it are inside. */
 PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const pa_mma_accumulators &sum,
                          unsigned char *memory)
 {
@@ -242,13 +243,13 @@ PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t co
 }
 #endif
 
-/* What the sums need of both operands: the rectangle that begins at `row` and `col` of the tile. */
+/* Both operands of a warp's part of the tile, which begins at `row` and `col`. */
 template <bool K_MAJOR_A, bool K_MAJOR_B> struct pa_mma_operands {
     pa_mma_operand<PA_M_ROWS, K_MAJOR_A> a;
     pa_mma_operand<PA_M_COLUMNS, K_MAJOR_B> b;
     unsigned char *memory;
-    unsigned base; /* the same as cp.async names it */
-    int64_t ahead; /* depths that are not on their way yet */
+    unsigned base; /* the same as an address of cp.async */
+    int64_t ahead; /* the depth that isn't loaded yet */
 
     __device__ inline pa_mma_operands(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, unsigned char *shared,
                                       int row, int col)
@@ -264,11 +265,11 @@ template <bool K_MAJOR_A, bool K_MAJOR_B> struct pa_mma_operands {
         pa_cp_async_commit();
         ahead -= PA_M_DEPTH;
     }
-    __device__ inline pa_mma_fragment left(unsigned slice, int d, int i) const
+    __device__ inline pa_mma_fragment read_a(unsigned slice, int d, int i) const
     {
         return a.read(base + slice, memory + slice, d, i);
     }
-    __device__ inline void right(unsigned slice, int d, pa_mma_fragment *y) const
+    __device__ inline void read_b(unsigned slice, int d, pa_mma_fragment *y) const
     {
 #pragma unroll
         for (int j = 0; j < PA_M_WARP_COLUMNS / 16; ++j)
@@ -364,7 +365,7 @@ PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, 
     __syncthreads();
     enum { PARTS = PA_M_WARP_ROWS / 16 };
     pa_mma_fragment x[2], y[2][PA_M_WARP_COLUMNS / 16]; /* in use, and those that are needed next */
-    x[0] = o.left(0, 0, 0), o.right(0, 0, y[0]);
+    x[0] = o.read_a(0, 0, 0), o.read_b(0, 0, y[0]);
 #pragma unroll 1
     for (int64_t left = g->k; left > 0; left -= PA_M_DEPTH) {
 #pragma unroll
@@ -377,8 +378,8 @@ PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, 
                     pa_cp_async_wait<PA_M_STAGES - 2>();
                     __syncthreads();
                 }
-                if (i == PARTS - 1) o.right(stage, next, y[(d + 1) % 2]);
-                x[(d * PARTS + i + 1) % 2] = o.left(stage, next, (i + 1) % PARTS);
+                if (i == PARTS - 1) o.read_b(stage, next, y[(d + 1) % 2]);
+                x[(d * PARTS + i + 1) % 2] = o.read_a(stage, next, (i + 1) % PARTS);
                 if (i == 0 && d == 0) {
                     o.load_async(fill_stage);
                     fill_stage = pa_mma_next_stage(fill_stage);

@@ -18,29 +18,28 @@ PA_GEMM_INLINE PA_G_V PA_G(mul_int32)(PA_G_V x, PA_G_V y)
 }
 
 /* Whether every element of these `rows` rows is at least -2^31 and less than 2^31. False where neither rows nor columns
-   are runs, for looking would take too long. */
+   are contiguous: the check would take too long. */
 PA_GEMM_HOT int PA_G(fits_int32)(const char *x, int64_t rows, int64_t cols, int64_t rs, int64_t cs)
 {
     const PA_ACC bias = (PA_ACC)1 << 31;
     const PA_G_V biases = bias - (PA_G_V){0};
-    PA_G_V seen = {0};
+    PA_G_V bits = {0};
     PA_ACC all = 0;
     int64_t i, j, across = cols, down = rows, apart = rs;
     if (cs != PA_G_ES) across = rows, down = cols, apart = cs, cs = rs;
     if (cs != PA_G_ES) return 0;
     for (i = 0; i < down; i++, x += apart) {
         const PA_ACC *row = (const PA_ACC *)x;
-        for (j = 0; j + PA_G_L <= across; j += PA_G_L) seen |= *(const PA_G_VU *)(row + j) + biases;
+        for (j = 0; j + PA_G_L <= across; j += PA_G_L) bits |= *(const PA_G_VU *)(row + j) + biases;
         for (; j < across; j++) { PA_GEMM_SCALAR(); all |= row[j] + bias; }
         if (i % 8 && i + 1 < down) continue;
-        for (j = 0; j < PA_G_L; j++) { PA_GEMM_SCALAR(); all |= seen[j]; }
+        for (j = 0; j < PA_G_L; j++) { PA_GEMM_SCALAR(); all |= bits[j]; }
         if (all >> 32) return 0;
     }
     return 1;
 }
 
-/* Each task looks at a part of the rows of A or of the columns of B, until one has found an element that doesn't
-   fit. */
+/* Each task checks a part of the rows of A or of B, until one has found an element that doesn't fit. */
 #define PA_G_INT32_TASKS 8
 PA_GEMM_PLAN void PA_G(check_int32)(void *context, int64_t begin, int64_t end)
 {

@@ -32,7 +32,7 @@ struct pa_gemm_tile_origin {
 template <int ROWS, int COLUMNS> PA_FN pa_gemm_tile_origin pa_gemm_origin_of(const pa_gemm_grid *g, int64_t tile)
 {
     const int64_t across = (g->n + COLUMNS - 1) / COLUMNS, down = (g->m + ROWS - 1) / ROWS;
-    int64_t rest = tile / (across * down), place = tile % (across * down);
+    int64_t rest = tile / (across * down), in_batch = tile % (across * down);
     pa_gemm_tile_origin at = {g->a, g->b, g->c, 0, 0};
 #pragma unroll
     for (int d = PA_GEMM_BATCHES - 1; d >= 0; --d) {
@@ -41,8 +41,8 @@ template <int ROWS, int COLUMNS> PA_FN pa_gemm_tile_origin pa_gemm_origin_of(con
         at.a += i * g->batch_a[d], at.b += i * g->batch_b[d], at.c += i * g->batch_c[d];
     }
     /* tiles in strips of 8 rows: those that run at the same time share their operands in the cache */
-    const int64_t strip = place / (8 * across), high = down - 8 * strip < 8 ? down - 8 * strip : 8;
-    const int64_t in_strip = place % (8 * across);
+    const int64_t strip = in_batch / (8 * across), high = down - 8 * strip < 8 ? down - 8 * strip : 8;
+    const int64_t in_strip = in_batch % (8 * across);
     at.row = (8 * strip + in_strip % high) * ROWS, at.col = in_strip / high * COLUMNS;
     return at;
 }

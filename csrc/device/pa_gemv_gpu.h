@@ -1,10 +1,10 @@
 /* pa_gemv_gpu.h: y = M x on a grid, for any strides, batches and tails: a product with a matrix of one row or one
-   column. Included once per type, with the macros of pa_gemm_gpu.h. M is read once, which is all the time that it
-   takes, so the layout of the matrix decides the schedule:
-     along   neighbours in memory are along the depth: a warp for each row of M, whose sum its lanes share
-     across  neighbours are in different rows: a thread for PA_V_N rows, the warps of a block share the depth
-   Elements come in vectors of 16 bytes where M lies so, else neighbours in memory to neighbouring threads. The depth is
-   cut into parts where rows are too few for all processors; pa_gemv_total adds up their sums, in order. */
+   column. Included once per type, with the macros of pa_gemm_gpu.h. Memory bandwidth is the limit, so the layout of the
+   matrix decides the schedule:
+     along   contiguous along the depth: a warp for each row of M, whose sum its lanes share
+     across  contiguous across the rows: a thread for PA_V_N rows, the warps of a block share the depth
+   Loads are vectors of 16 bytes if M is aligned and contiguous, else coalesced elements. The depth is cut into parts if
+   rows are too few for all multiprocessors; pa_gemv_total adds up their sums, in order. */
 #ifndef PA_GEMV_GPU_H
 #define PA_GEMV_GPU_H
 #include "pa_gemm_gpu.h"
@@ -22,16 +22,16 @@ enum {
     PA_V_WARPS = PA_V_THREADS / 32,
     PA_V_N = sizeof(PA_T) < 16 ? 16 / (int)sizeof(PA_T) : 1,
     PA_V_ROWS = 32 * PA_V_N, /* of a block, across */
-    PA_V_IN_FLIGHT = 4,           /* vectors on their way to a thread, along */
+    PA_V_IN_FLIGHT = 4,      /* vectors that a thread loads at once, along */
     PA_V_IN_FLIGHT_ACROSS = PA_V_N > 8 ? 4 : 8 /* and across */
 };
 struct alignas(16) pa_gemv_vector { PA_T v[PA_V_N]; };
 
 typedef struct pa_gemv_grid {
-    int64_t rows, depth, parts, share, across; /* `share` of the depth is a part's */
+    int64_t rows, depth, parts, part_depth, across;
     const char *m, *x;
     char *y;
-    PA_G_ELEMENT *part;
+    PA_G_ELEMENT *part; /* sums of the parts, if there are several */
     int64_t rs, cs, xs, ys; /* bytes between rows and columns of M, elements of x and of y */
     int64_t batch[PA_GEMM_BATCHES], batch_m[PA_GEMM_BATCHES], batch_x[PA_GEMM_BATCHES], batch_y[PA_GEMM_BATCHES];
 } pa_gemv_grid;
@@ -180,21 +180,21 @@ PA_FN void pa_gemv_store(const pa_gemv_grid *g, int64_t number, int64_t part, in
 }
 
 /* A block for each part of each group of rows of each matrix. */
-PA_FN void pa_gemv(const pa_gemv_grid *given)
+PA_FN void pa_gemv(const pa_gemv_grid *args)
 {
     __shared__ PA_G_ELEMENT shared[PA_V_WARPS * PA_V_ROWS];
-    pa_gemv_grid g = *given;
+    pa_gemv_grid g = *args;
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     const int64_t group = g.across ? PA_V_ROWS : PA_V_WARPS, groups = (g.rows + group - 1) / group;
     const int64_t part = blockIdx.x / groups % g.parts, number = blockIdx.x / groups / g.parts,
                   row = blockIdx.x % groups * group;
-    const int64_t first = part * g.share, end = first + g.share < g.depth ? first + g.share : g.depth;
+    const int64_t first = part * g.part_depth, end = first + g.part_depth < g.depth ? first + g.part_depth : g.depth;
     pa_gemv_select_matrix(&g, number);
     const bool unit = (g.across ? g.rs : g.cs) == (int64_t)sizeof(PA_T);
-    const bool even = (((uint64_t)g.m | (uint64_t)(g.across ? g.cs : g.rs)) & 15) == 0;
+    const bool aligned = (((uint64_t)g.m | (uint64_t)(g.across ? g.cs : g.rs)) & 15) == 0;
     if (g.across) {
         PA_G_ELEMENT sum[PA_V_N];
-        const bool wide = unit && even && g.rows % PA_V_N == 0;
+        const bool wide = unit && aligned && g.rows % PA_V_N == 0;
         if (wide) pa_gemv_across<true>(&g, row, first, end, sum);
         else pa_gemv_across<false>(&g, row, first, end, sum);
 #pragma unroll
@@ -210,7 +210,7 @@ PA_FN void pa_gemv(const pa_gemv_grid *given)
     }
     PA_G_ELEMENT sum;
     PA_G_ZERO(sum);
-    const bool wide = unit && even && g.xs == (int64_t)sizeof(PA_T) && ((uint64_t)g.x & 15) == 0;
+    const bool wide = unit && aligned && g.xs == (int64_t)sizeof(PA_T) && ((uint64_t)g.x & 15) == 0;
     if (row + warp < g.rows)
         sum = wide ? pa_gemv_along<true>(&g, row + warp, first, end) : pa_gemv_along<false>(&g, row + warp, first, end);
     shared[threadIdx.x] = sum;
@@ -223,12 +223,12 @@ PA_FN void pa_gemv(const pa_gemv_grid *given)
 }
 
 /* A thread for each result, where there are several parts. */
-PA_FN void pa_gemv_total(const pa_gemv_grid *given)
+PA_FN void pa_gemv_total(const pa_gemv_grid *args)
 {
-    pa_gemv_grid g = *given;
-    const int64_t place = (int64_t)blockIdx.x * PA_V_THREADS + threadIdx.x, number = place / g.rows,
-                  row = place % g.rows;
-    if (place >= g.rows * pa_gemv_batches(&g)) return;
+    pa_gemv_grid g = *args;
+    const int64_t index = (int64_t)blockIdx.x * PA_V_THREADS + threadIdx.x, number = index / g.rows,
+                  row = index % g.rows;
+    if (index >= g.rows * pa_gemv_batches(&g)) return;
     const PA_G_ELEMENT *part = g.part + number * g.parts * g.rows + row;
     PA_G_ELEMENT sum = *part;
 #pragma unroll 8

@@ -1,5 +1,5 @@
 /* pa_grid_cpu.h: CUDA and HIP C++ kernels on a CPU. Included before everything else, it makes the kernel's text plain
-   C++17 without system headers; behind the text stands one line per kernel that is to be called:
+   C++17 without system headers; after the text comes one line per kernel that is to be called:
 
        #include "pa_grid_cpu.h"
        extern "C" __global__ void scale(float *v, float f, int n) { ... }
@@ -13,10 +13,10 @@
 
    It runs blocks [first, first + count) of the launch on the calling thread; several threads may run ranges of one
    launch at the same time, each with a pa_grid_launch of its own. A block's threads run one after another on one stack;
-   a thread that comes to a barrier or a shuffle stays on its stack, and the rest go on on further ones. A barrier that
-   some threads never reach, that threads wait at in two places, or lanes missing from a mask end the launch with an
-   error. Lanes of a warp meet by source line, as if in lockstep. Not there: textures, cooperative groups, inline PTX,
-   half types, dynamic parallelism. */
+   a thread that waits at a barrier or a shuffle keeps its stack, and the others run on further ones. The launch ends
+   with an error if some threads never reach a barrier, if threads wait at different barriers, or if lanes of a mask are
+   missing. Lanes of a warp wait for each other by source line, as if in lockstep. Not supported: textures, cooperative
+   groups, inline PTX, half types, dynamic parallelism. */
 #ifndef PA_GRID_CPU_H
 #define PA_GRID_CPU_H
 #define PA_GRID_CPU 1
@@ -49,7 +49,7 @@ typedef __UINTPTR_TYPE__ uintptr_t;
 #define PA_GRID_STACK 65536
 #define PA_GRID_GUARD 65536 /* below each stack: the largest page that Linux has */
 
-/* or the loader would take the C library's for a kernel that is called read */
+/* otherwise a kernel named read would resolve to the C library's function */
 #define __global__ __attribute__((visibility("hidden")))
 #define __device__
 #define __host__
@@ -61,7 +61,7 @@ typedef __UINTPTR_TYPE__ uintptr_t;
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
 #define __align__(n) __attribute__((aligned(n)))
-/* in a function it means static, too, and unlike static it goes with extern */
+/* implies static in a function, and unlike static can be combined with extern */
 #define __shared__ thread_local
 
 #define PA_GRID_VECTORS(T, N)                                                                                          \
@@ -93,23 +93,23 @@ void *memset(void *, int, size_t) noexcept;
 enum { PA_GRID_RUNS, PA_GRID_BARRIER, PA_GRID_WARP, PA_GRID_ENDED };
 struct pa_grid_thread {
     void *sp;
-    uint64_t mask, value; /* what it brings to the others; a mask of 0 is for whoever comes */
+    uint64_t mask, value; /* of a shuffle or vote; mask 0: the lanes that arrive */
     int line, state;
 };
-/* What `stacks` points to; the stacks themselves follow it. */
+/* At `stacks`; the stacks follow it. */
 struct pa_grid_space {
     void *scheduler;
-    int made; /* stacks with a guard page */
+    int guarded; /* stacks that have their guard page */
     pa_grid_thread threads[PA_GRID_THREADS];
-    uint64_t seen[PA_GRID_THREADS]; /* values of the lanes that met last */
-    uint64_t met[PA_GRID_THREADS];  /* and, by warp, which they were */
+    uint64_t lane_values[PA_GRID_THREADS]; /* by thread: what the lanes of the last group exchange */
+    uint64_t groups[PA_GRID_THREADS];      /* by warp: the lanes of the last group */
 };
-struct pa_grid_now {
+struct pa_grid_state {
     uint3 thread, block, block_dim, grid_dim;
     int warp, current, next, count, ended, votes;
     bool backwards;
     pa_grid_space *space;
-    void (*each)(void (*)(), void **);
+    void (*call)(void (*)(), void **);
     void (*kernel)();
     void **params;
     const char *error;
@@ -124,10 +124,9 @@ struct pa_grid_now {
 #define warpSize pa_grid.warp
 #endif
 
-/* The scheduler stands in the kernel's own text, or once in a library of the caller's, which then runs one block at a
-   time. */
+/* The scheduler is compiled with the kernel, or once in a library of the caller, which then runs a block at a time. */
 #ifdef PA_GRID_RUNTIME
-extern "C" pa_grid_now pa_grid;
+extern "C" pa_grid_state pa_grid;
 extern "C" void pa_grid_wait(int state, int line, uint64_t mask, uint64_t value);
 extern "C" void pa_grid_fail(const char *error);
 extern "C" int pa_grid_blocks(pa_grid_launch *launch);
@@ -135,10 +134,10 @@ extern "C" int pa_grid_blocks(pa_grid_launch *launch);
 #include "pa_grid_cpu_block.h"
 #endif
 
-/* One call with the arguments from their addresses; braces evaluate them in order. */
+/* Calls the kernel with the arguments at their addresses; braces evaluate them in order. */
 template <typename... A> struct pa_grid_call {
     __forceinline__ pa_grid_call(void (*kernel)(A...), A... a) { kernel(a...); }
-    static void each(void (*kernel)(), void **p)
+    static void call(void (*kernel)(), void **p)
     {
         pa_grid_call<A...>{(void (*)(A...))kernel, *(A *)*p++...};
     }
@@ -146,16 +145,16 @@ template <typename... A> struct pa_grid_call {
 template <typename... A> static int pa_grid_start(pa_grid_launch *launch, void (*kernel)(A...))
 {
     const size_t sizes[] = {sizeof(A)..., 0}, aligned[] = {alignof(A)..., 1};
-    void *places[sizeof...(A) + 1];
+    void *addresses[sizeof...(A) + 1];
     size_t end = 0;
     for (size_t k = 0; k < sizeof...(A); ++k) {
         end = (end + aligned[k] - 1) / aligned[k] * aligned[k];
-        places[k] = (char *)launch->buffer + end;
+        addresses[k] = (char *)launch->buffer + end;
         end += sizes[k];
     }
     pa_grid.error = !launch->params && launch->size < end ? "too few bytes of arguments for the kernel" : 0;
-    pa_grid.each = pa_grid_call<A...>::each, pa_grid.kernel = (void (*)())kernel;
-    pa_grid.params = launch->params ? launch->params : places;
+    pa_grid.call = pa_grid_call<A...>::call, pa_grid.kernel = (void (*)())kernel;
+    pa_grid.params = launch->params ? launch->params : addresses;
     return pa_grid_blocks(launch);
 }
 #define PA_GRID_ENTRY(symbol, ...)                                                                                     \
@@ -163,7 +162,7 @@ template <typename... A> static int pa_grid_start(pa_grid_launch *launch, void (
     {                                                                                                                  \
         return pa_grid_start(launch, __VA_ARGS__);                                                                     \
     }
-/* A definition for any type, which the text alone knows. */
+/* A definition without a type, which only the kernel's text has. */
 #define PA_GRID_DYNAMIC(name)                                                                                          \
     asm(".pushsection .tbss,\"awT\",%nobits\n.p2align 6\n.globl " #name "\n.hidden " #name "\n.type " #name            \
         ",%object\n.size " #name ",65536\n" #name ":\n.zero 65536\n.popsection\n");
@@ -184,30 +183,30 @@ static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
-/* Returns the lanes that met; their values are in `seen` until this thread waits again. */
+/* Waits for a group of lanes and returns it; their values are in `lane_values` until this thread waits again. */
 static inline uint64_t pa_grid_gather(int line, uint64_t mask, uint64_t value)
 {
     pa_grid_wait(PA_GRID_WARP, line, mask, value);
-    return pa_grid.space->met[pa_grid.current / pa_grid.warp];
+    return pa_grid.space->groups[pa_grid.current / pa_grid.warp];
 }
 static inline int pa_grid_lane() { return pa_grid.current % pa_grid.warp; }
 #define PA_GRID_ALL (~(uint64_t)0)
-struct pa_grid_place {
+struct pa_grid_site {
     int line;
     void syncwarp(uint64_t mask = PA_GRID_ALL) const { pa_grid_gather(line, mask, 0); }
 };
-#define __syncwarp(...) (pa_grid_place{__LINE__}.syncwarp(__VA_ARGS__))
+#define __syncwarp(...) (pa_grid_site{__LINE__}.syncwarp(__VA_ARGS__))
 #define __builtin_amdgcn_wave_barrier() ((void)pa_grid_gather(__LINE__, 0, 0))
 #define __activemask() pa_grid_gather(__LINE__, 0, 0)
 
-/* The value of lane `from`; of a lane that isn't there, what no program expects. */
+/* The value of lane `from`; of a lane outside the group, an arbitrary pattern. */
 template <typename T> static inline T pa_grid_shuffle(int line, uint64_t mask, T x, int from)
 {
     static_assert(sizeof(T) <= 8, "shuffles move 8 bytes at most");
     uint64_t bits = 0;
     memcpy(&bits, &x, sizeof x);
-    const uint64_t met = pa_grid_gather(line, mask, bits);
-    bits = met >> from & 1 ? pa_grid.space->seen[pa_grid.current - pa_grid_lane() + from] : 0xa5a5a5a5a5a5a5a5;
+    const uint64_t group = pa_grid_gather(line, mask, bits);
+    bits = group >> from & 1 ? pa_grid.space->lane_values[pa_grid.current - pa_grid_lane() + from] : 0xa5a5a5a5a5a5a5a5;
     memcpy(&x, &bits, sizeof x);
     return x;
 }
@@ -232,11 +231,12 @@ PA_GRID_SHUFFLE(shfl_xor, int, (lane ^ other) >= low + width ? lane : lane ^ oth
 #define __shfl_xor_sync(mask, ...) pa_grid_shfl_xor(__LINE__, mask, __VA_ARGS__)
 static inline uint64_t pa_grid_ballot(int line, uint64_t mask, bool x, bool all = false)
 {
-    const uint64_t met = pa_grid_gather(line, mask, x), *seen = pa_grid.space->seen + pa_grid.current - pa_grid_lane();
+    const uint64_t group = pa_grid_gather(line, mask, x),
+                   *values = pa_grid.space->lane_values + pa_grid.current - pa_grid_lane();
     uint64_t votes = 0;
     for (int k = 0; k < pa_grid.warp; ++k)
-        if (met >> k & 1 && seen[k]) votes |= 1ull << k;
-    return all ? votes == met : votes;
+        if (group >> k & 1 && values[k]) votes |= 1ull << k;
+    return all ? votes == group : votes;
 }
 #define __ballot(x) pa_grid_ballot(__LINE__, 0, (x) != 0)
 #define __any(x) ((int)(pa_grid_ballot(__LINE__, 0, (x) != 0) != 0))
@@ -244,21 +244,21 @@ static inline uint64_t pa_grid_ballot(int line, uint64_t mask, bool x, bool all 
 #define __ballot_sync(mask, x) pa_grid_ballot(__LINE__, mask, (x) != 0)
 #define __any_sync(mask, x) ((int)(pa_grid_ballot(__LINE__, mask, (x) != 0) != 0))
 #define __all_sync(mask, x) ((int)pa_grid_ballot(__LINE__, mask, (x) != 0, true))
-template <typename T, typename F> static inline T pa_grid_reduce(int line, uint64_t mask, T x, F join)
+template <typename T, typename F> static inline T pa_grid_reduce(int line, uint64_t mask, T x, F combine)
 {
-    const uint64_t met = pa_grid_gather(line, mask, (uint64_t)x),
-                   *seen = pa_grid.space->seen + pa_grid.current - pa_grid_lane();
+    const uint64_t group = pa_grid_gather(line, mask, (uint64_t)x),
+                   *values = pa_grid.space->lane_values + pa_grid.current - pa_grid_lane();
     for (int k = 0; k < pa_grid.warp; ++k)
-        if (met >> k & 1 && k != pa_grid_lane()) x = join(x, (T)seen[k]);
+        if (group >> k & 1 && k != pa_grid_lane()) x = combine(x, (T)values[k]);
     return x;
 }
-#define PA_GRID_JOIN(expression) [](auto a, auto b) { return (decltype(a))(expression); }
-#define __reduce_add_sync(mask, x) pa_grid_reduce(__LINE__, mask, x, PA_GRID_JOIN(a + b))
-#define __reduce_min_sync(mask, x) pa_grid_reduce(__LINE__, mask, x, PA_GRID_JOIN(b < a ? b : a))
-#define __reduce_max_sync(mask, x) pa_grid_reduce(__LINE__, mask, x, PA_GRID_JOIN(b > a ? b : a))
-#define __reduce_and_sync(mask, x) pa_grid_reduce(__LINE__, mask, x, PA_GRID_JOIN(a & b))
-#define __reduce_or_sync(mask, x) pa_grid_reduce(__LINE__, mask, x, PA_GRID_JOIN(a | b))
-#define __reduce_xor_sync(mask, x) pa_grid_reduce(__LINE__, mask, x, PA_GRID_JOIN(a ^ b))
+#define PA_GRID_COMBINE(expression) [](auto a, auto b) { return (decltype(a))(expression); }
+#define __reduce_add_sync(mask, x) pa_grid_reduce(__LINE__, mask, x, PA_GRID_COMBINE(a + b))
+#define __reduce_min_sync(mask, x) pa_grid_reduce(__LINE__, mask, x, PA_GRID_COMBINE(b < a ? b : a))
+#define __reduce_max_sync(mask, x) pa_grid_reduce(__LINE__, mask, x, PA_GRID_COMBINE(b > a ? b : a))
+#define __reduce_and_sync(mask, x) pa_grid_reduce(__LINE__, mask, x, PA_GRID_COMBINE(a & b))
+#define __reduce_or_sync(mask, x) pa_grid_reduce(__LINE__, mask, x, PA_GRID_COMBINE(a | b))
+#define __reduce_xor_sync(mask, x) pa_grid_reduce(__LINE__, mask, x, PA_GRID_COMBINE(a ^ b))
 
 static inline void __trap() { pa_grid_fail("the kernel trapped"); }
 #define assert(x) ((x) ? (void)0 : pa_grid_fail("an assertion of the kernel failed: " #x))

@@ -12,16 +12,16 @@ void *mmap(void *, size_t, int, int, int, long) noexcept;
 int munmap(void *, size_t) noexcept;
 int mprotect(void *, size_t, int) noexcept;
 }
-PA_GRID_STATE pa_grid_now pa_grid;
+PA_GRID_STATE pa_grid_state pa_grid;
 
-/* Saves the registers that a call keeps and the stack pointer in *from, and goes on where `to` was saved. */
+/* A context switch: pushes the callee-saved registers, saves the stack pointer in *from and continues at `to`. */
 extern "C" __attribute__((visibility("hidden"))) void pa_grid_switch(void **from, void *to);
 #if defined(__x86_64__)
 asm(".pushsection .text\n.p2align 4\n.type pa_grid_switch,%function\npa_grid_switch:\n"
     "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\nmovq %rsp,(%rdi)\nmovq %rsi,%rsp\n"
     "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n"
     ".size pa_grid_switch,.-pa_grid_switch\n.popsection\n");
-static void *pa_grid_fresh(char *top, void (*start)())
+static void *pa_grid_new_stack(char *top, void (*start)())
 {
     void **sp = (void **)top - 8;
     sp[6] = (void *)start, sp[7] = 0;
@@ -36,7 +36,7 @@ asm(".pushsection .text\n.p2align 4\n.type pa_grid_switch,%function\npa_grid_swi
     "ldp x19,x20,[sp]\nldp x21,x22,[sp,#16]\nldp x23,x24,[sp,#32]\nldp x25,x26,[sp,#48]\nldp x27,x28,[sp,#64]\n"
     "ldp x29,x30,[sp,#80]\nldp d8,d9,[sp,#96]\nldp d10,d11,[sp,#112]\nldp d12,d13,[sp,#128]\nldp d14,d15,[sp,#144]\n"
     "add sp,sp,#160\nret\n.size pa_grid_switch,.-pa_grid_switch\n.popsection\n");
-static void *pa_grid_fresh(char *top, void (*start)())
+static void *pa_grid_new_stack(char *top, void (*start)())
 {
     void **sp = (void **)top - 20;
     sp[10] = 0, sp[11] = (void *)start;
@@ -44,22 +44,22 @@ static void *pa_grid_fresh(char *top, void (*start)())
 }
 #else
 #include <ucontext.h>
-/* A saved place is the context at the stack's own end, or the scheduler's. */
+/* What is saved is the context at the end of the stack, or the scheduler's. */
 extern "C" void pa_grid_switch(void **from, void *to)
 {
     ucontext_t here;
     *from = &here;
     swapcontext(&here, (ucontext_t *)to);
 }
-static void *pa_grid_fresh(char *top, void (*start)())
+static void *pa_grid_new_stack(char *top, void (*start)())
 {
-    ucontext_t *fresh = (ucontext_t *)(((uintptr_t)top - sizeof(ucontext_t)) & ~(uintptr_t)63);
-    getcontext(fresh);
-    fresh->uc_stack.ss_sp = top - PA_GRID_STACK;
-    fresh->uc_stack.ss_size = (size_t)((char *)fresh - (top - PA_GRID_STACK));
-    fresh->uc_link = 0;
-    makecontext(fresh, start, 0);
-    return fresh;
+    ucontext_t *context = (ucontext_t *)(((uintptr_t)top - sizeof(ucontext_t)) & ~(uintptr_t)63);
+    getcontext(context);
+    context->uc_stack.ss_sp = top - PA_GRID_STACK;
+    context->uc_stack.ss_size = (size_t)((char *)context - (top - PA_GRID_STACK));
+    context->uc_link = 0;
+    makecontext(context, start, 0);
+    return context;
 }
 #endif
 
@@ -79,14 +79,14 @@ static void pa_grid_enter(int t)
     pa_grid.thread = {t % d.x, t / d.x % d.y, t / (d.x * d.y)};
     pa_grid.space->threads[t].state = PA_GRID_RUNS;
 }
-/* What runs on a stack: threads that haven't begun, one after another. */
+/* Runs on each stack: the threads that haven't begun, one after another. */
 static void pa_grid_worker()
 {
     void *unused;
     while (pa_grid.next < pa_grid.count) {
         const int k = pa_grid.next++;
         pa_grid_enter(pa_grid.backwards ? pa_grid.count - 1 - k : k);
-        pa_grid.each(pa_grid.kernel, pa_grid.params);
+        pa_grid.call(pa_grid.kernel, pa_grid.params);
         pa_grid.space->threads[pa_grid.current].state = PA_GRID_ENDED;
         ++pa_grid.ended;
     }
@@ -109,7 +109,7 @@ PA_GRID_FN __noinline__ void pa_grid_fail(const char *error)
     pa_grid_wait(PA_GRID_ENDED, 0, 0, 0);
 }
 
-/* The lanes of the warp from thread `low` on that wait at `line`, if none is missing from their mask. */
+/* The lanes that wait at `line`, of the warp from thread `low` on; 0 if a lane of their masks is missing. */
 static uint64_t pa_grid_group(int low, int lanes, int line)
 {
     const pa_grid_thread *threads = pa_grid.space->threads + low;
@@ -123,9 +123,9 @@ static uint64_t pa_grid_group(int low, int lanes, int line)
     }
     return wanted & live & ~group ? 0 : group;
 }
-/* Lets lanes of a warp go that have met; nothing in it runs. Of several groups the one that stands first in the text
-   goes first: those behind a loop wait for those that are still in it. */
-static bool pa_grid_meet(int low, int lanes)
+/* Resumes a complete group of a warp whose lanes all wait. Of several groups the one with the lowest line is first:
+   lanes behind a loop wait for those that are still in it. */
+static bool pa_grid_resume_group(int low, int lanes)
 {
     pa_grid_space *space = pa_grid.space;
     pa_grid_thread *threads = space->threads + low;
@@ -139,8 +139,8 @@ static bool pa_grid_meet(int low, int lanes)
             return false;
         }
         if (const uint64_t group = pa_grid_group(low, lanes, line)) {
-            space->met[low / pa_grid.warp] = group;
-            for (int k = 0; k < lanes; ++k) space->seen[low + k] = threads[k].value;
+            space->groups[low / pa_grid.warp] = group;
+            for (int k = 0; k < lanes; ++k) space->lane_values[low + k] = threads[k].value;
             for (int k = 0; k < lanes && !pa_grid.error; ++k)
                 if (group >> k & 1) pa_grid_resume(low + k);
             return true;
@@ -166,22 +166,23 @@ static void pa_grid_block()
     pa_grid.next = pa_grid.ended = 0;
     for (int used = 0; pa_grid.next < pa_grid.count && !pa_grid.error; ++used) {
         char *low = (char *)space + PA_GRID_SPACE + (size_t)used * (PA_GRID_GUARD + PA_GRID_STACK);
-        if (used == space->made) {
+        if (used == space->guarded) {
             mprotect(low, PA_GRID_GUARD, 0);
-            ++space->made;
+            ++space->guarded;
         }
-        pa_grid_switch(&space->scheduler, pa_grid_fresh(low + PA_GRID_GUARD + PA_GRID_STACK, pa_grid_worker));
+        pa_grid_switch(&space->scheduler, pa_grid_new_stack(low + PA_GRID_GUARD + PA_GRID_STACK, pa_grid_worker));
     }
     while (pa_grid.ended < pa_grid.count && !pa_grid.error) {
-        bool moved = false;
+        bool resumed = false;
         for (int low = 0; low < pa_grid.count && !pa_grid.error; low += pa_grid.warp)
-            moved |= pa_grid_meet(low, pa_grid.count - low < pa_grid.warp ? pa_grid.count - low : pa_grid.warp);
-        if (!moved && !pa_grid.error) pa_grid_barrier();
+            resumed |=
+                pa_grid_resume_group(low, pa_grid.count - low < pa_grid.warp ? pa_grid.count - low : pa_grid.warp);
+        if (!resumed && !pa_grid.error) pa_grid_barrier();
     }
 }
 PA_GRID_FN int pa_grid_blocks(pa_grid_launch *launch)
 {
-    void *own = 0, **stacks = launch->stacks ? launch->stacks : &own;
+    void *temporary = 0, **stacks = launch->stacks ? launch->stacks : &temporary;
     const uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
     const uint32_t *g = launch->grid, *b = launch->block;
     if (launch->warp != 32 && launch->warp != 64) pa_grid.error = "a warp has 32 or 64 lanes";
@@ -195,7 +196,7 @@ PA_GRID_FN int pa_grid_blocks(pa_grid_launch *launch)
         pa_grid.block = {(unsigned)(k % g[0]), (unsigned)(k / g[0] % g[1]), (unsigned)(k / ((int64_t)g[0] * g[1]))};
         pa_grid_block();
     }
-    if (own) munmap(own, PA_GRID_BYTES);
+    if (temporary) munmap(temporary, PA_GRID_BYTES);
     launch->error = pa_grid.error;
     return pa_grid.error != 0;
 }

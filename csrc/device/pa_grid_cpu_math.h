@@ -1,4 +1,4 @@
-/* pa_grid_cpu_math.h: the atomics, numeric functions and bit tricks that CUDA and HIP kernels find without an include,
+/* pa_grid_cpu_math.h: the atomics, numeric functions and intrinsics that CUDA and HIP kernels have without an include,
    on a CPU. Functions named as in C are those of pa_math.h; fast-math versions are the plain ones. */
 #ifndef PA_GRID_CPU_MATH_H
 #define PA_GRID_CPU_MATH_H

@@ -6,10 +6,10 @@
 #include <stdint.h>
 #endif
 
-/* What a caller passes. Arguments: `params`, an address per argument, or NULL and `buffer` with `size` bytes, each
-   argument at its natural alignment. `stacks`: a word that belongs to the calling thread, NULL at first, where stacks
-   are kept for its next launch, of any module; a NULL pointer: they are made and freed here. Those of a caller that
-   jumps out of a launch stay usable. */
+/* A launch. Arguments: `params`, an address per argument, or NULL and `buffer` with `size` bytes, each argument at its
+   natural alignment. `stacks`: a variable of the calling thread, NULL at first, that keeps the stacks for its next
+   launch, of any module; a NULL pointer: stacks are allocated and freed here. They stay usable after a longjmp out of a
+   launch. */
 typedef struct pa_grid_launch {
     uint32_t grid[3], block[3];
     uint32_t shared;    /* bytes of dynamic shared memory */

@@ -1,7 +1,7 @@
-/* pa_math.h: the functions of math.h on a CPU. Declared here, since a compiler takes 6 ms to read the system's header
-   in C and 100 ms in C++, and the whole of a small kernel 70. In C++ they have their float overloads, and take integers
-   and mixed types as doubles. What a text includes by itself would declare them again: with PA_SYSTEM_MATH the system's
-   header is included instead. */
+/* pa_math.h: the functions of math.h on a CPU. Declared here, since compilers take longer to parse the system's header
+   than to compile a small kernel. In C++ they have their float overloads, and take integers and mixed types as doubles.
+   A text that includes system headers would declare them again: with PA_SYSTEM_MATH the system's header is included
+   instead. */
 #ifndef PA_MATH_H
 #define PA_MATH_H
 

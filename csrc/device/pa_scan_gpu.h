@@ -2,8 +2,9 @@
    kernels/scan/scan_gpu.py writes:
      PA_T, PA_U (elements and results in memory), PA_ACC, PA_LOAD(x), PA_STORE(acc), PA_COMBINE(a, b), PA_IDENTITY,
      PA_TEAM, PA_LEAD (axes of lines), PA_TOTALS (1: reduce the segments only)
-   A line is cut into segments of whole tiles, each scanned by a team; the sums before each segment were computed
-   before. A thread has PA_PART adjacent elements of each of a tile's PA_ROWS rows. Results are deterministic. */
+   A line is cut into segments of whole tiles, each scanned by a team; a first launch (PA_TOTALS) reduced the segments
+   for their carries. A thread has PA_ITEMS adjacent elements of each of a tile's PA_ROWS rows. Results are
+   deterministic. */
 #ifndef PA_SCAN_GPU_H
 #define PA_SCAN_GPU_H
 #include "pa_complex.h"
@@ -36,9 +37,9 @@ PA_FN double pa_scaled_value(pa_scaled x)
 #include "pa_team_gpu.h"
 
 enum {
-    PA_PART = 4,
+    PA_ITEMS = 4,
     PA_ROWS = sizeof(PA_T) > 8 ? 1 : sizeof(PA_T) > 4 ? 2 : 4, /* of a warp in a tile */
-    PA_TILE = PA_TEAM * PA_PART * PA_ROWS
+    PA_TILE = PA_TEAM * PA_ITEMS * PA_ROWS
 };
 typedef struct pa_scan {
     pa_operand out, x, carry; /* carry: inclusive scan of the segments' sums */
@@ -46,68 +47,68 @@ typedef struct pa_scan {
     int64_t lead[PA_LEAD + 1], out_lead[PA_LEAD + 1], x_lead[PA_LEAD + 1];
 } pa_scan;
 
-/* A thread's part of a tile, whose first element in the line is `first`; `end` is that of the segment. */
-struct pa_scan_part {
-    pa_row<PA_T, PA_PART> x[PA_ROWS];
+/* A thread's elements of a tile that begins at element `first` of the line; the segment ends at `end`. */
+struct pa_scan_items {
+    pa_row<PA_T, PA_ITEMS> x[PA_ROWS];
     int64_t first_of_thread;
 
     __device__ inline void read(const pa_scan *s, pa_runtime *rt, int64_t tile, int64_t first, int64_t end)
     {
-        first_of_thread = first + (threadIdx.x % PA_TEAM / 32 * PA_ROWS * 32 + threadIdx.x % 32) * PA_PART;
+        first_of_thread = first + (threadIdx.x % PA_TEAM / 32 * PA_ROWS * 32 + threadIdx.x % 32) * PA_ITEMS;
 #pragma unroll
         for (int r = 0; r < PA_ROWS; ++r) {
-            const int64_t place = first_of_thread + r * 32 * PA_PART;
-            x[r] = pa_load_row<PA_T, PA_PART>(&s->x, rt, tile, place, end - place, s->x_step);
+            const int64_t index = first_of_thread + r * 32 * PA_ITEMS;
+            x[r] = pa_load_row<PA_T, PA_ITEMS>(&s->x, rt, tile, index, end - index, s->x_step);
         }
     }
 };
 #if PA_TOTALS
 PA_FN PA_ACC pa_reduce_tile(const pa_scan *s, pa_runtime *rt, int64_t tile, int64_t first, int64_t end, PA_ACC sum)
 {
-    pa_scan_part p;
+    pa_scan_items p;
     p.read(s, rt, tile, first, end);
 #pragma unroll
     for (int r = 0; r < PA_ROWS; ++r)
 #pragma unroll
-        for (int j = 0; j < PA_PART; ++j)
-            if (p.first_of_thread + r * 32 * PA_PART + j < end) sum = PA_COMBINE(sum, PA_LOAD(p.x[r].v[j]));
+        for (int j = 0; j < PA_ITEMS; ++j)
+            if (p.first_of_thread + r * 32 * PA_ITEMS + j < end) sum = PA_COMBINE(sum, PA_LOAD(p.x[r].v[j]));
     return sum;
 }
 #else
 /* Scans a tile; `*sum` is the carry before it, and then after it. */
 PA_FN void pa_scan_tile(const pa_scan *s, pa_runtime *rt, int64_t tile, int64_t first, int64_t end, PA_ACC *sum)
 {
-    pa_scan_part p;
+    pa_scan_items p;
     PA_ACC before[PA_ROWS], run = PA_IDENTITY, all;
     p.read(s, rt, tile, first, end);
 #pragma unroll
     for (int r = 0; r < PA_ROWS; ++r) {
         PA_ACC own = PA_LOAD(p.x[r].v[0]);
 #pragma unroll
-        for (int j = 1; j < PA_PART; ++j) own = PA_COMBINE(own, PA_LOAD(p.x[r].v[j]));
+        for (int j = 1; j < PA_ITEMS; ++j) own = PA_COMBINE(own, PA_LOAD(p.x[r].v[j]));
         own = pa_warp_exclusive_scan(own, &all);
         before[r] = PA_COMBINE(run, own);
         run = PA_COMBINE(run, all);
     }
-    const PA_ACC ahead = pa_team_exclusive_scan(run, &all), base = PA_COMBINE(*sum, ahead);
+    const PA_ACC before_thread = pa_team_exclusive_scan(run, &all), base = PA_COMBINE(*sum, before_thread);
     *sum = PA_COMBINE(*sum, all);
 #pragma unroll
     for (int r = 0; r < PA_ROWS; ++r) {
         PA_ACC acc = PA_COMBINE(base, before[r]);
-        pa_row<PA_U, PA_PART> y;
+        pa_row<PA_U, PA_ITEMS> y;
 #pragma unroll
-        for (int j = 0; j < PA_PART; ++j) {
+        for (int j = 0; j < PA_ITEMS; ++j) {
             acc = PA_COMBINE(acc, PA_LOAD(p.x[r].v[j]));
             y.v[j] = PA_STORE(acc);
         }
-        const int64_t place = p.first_of_thread + r * 32 * PA_PART;
-        char *to = s->out.at + place * s->out_step;
-        if (s->out_step == (int64_t)sizeof(PA_U) && end - place >= PA_PART && PA_ALIGNED(to, sizeof y)) {
-            *(pa_row<PA_U, PA_PART> *)to = y;
+        const int64_t index = p.first_of_thread + r * 32 * PA_ITEMS;
+        char *to = s->out.at + index * s->out_step;
+        if (s->out_step == (int64_t)sizeof(PA_U) && end - index >= PA_ITEMS && PA_ALIGNED(to, sizeof y)) {
+            *(pa_row<PA_U, PA_ITEMS> *)to = y;
         } else {
 #pragma unroll
-            for (int j = 0; j < PA_PART; ++j)
-                if (place + j < end && PA_INSIDE(s->out, to + j * s->out_step, sizeof(PA_U)))
+            for (int j = 0; j < PA_ITEMS; ++j)
+                if (index + j < end && PA_INSIDE(s->out, to + j * s->out_step, sizeof(PA_U)))
                     *(PA_U *)(to + j * s->out_step) = y.v[j];
         }
     }

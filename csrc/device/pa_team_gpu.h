@@ -53,9 +53,9 @@ template <typename T, int N> PA_FN pa_row<T, N> pa_load_row(const pa_operand *p,
         x.v[j] = j < left && PA_INSIDE(*p, at + j * step, sizeof(T)) ? *(const T *)(at + j * step) : pa_zero<T>();
     return x;
 }
-template <typename T> PA_FN void pa_store_element(const pa_operand *p, pa_runtime *rt, int64_t tile, int64_t place, T x)
+template <typename T> PA_FN void pa_store_element(const pa_operand *p, pa_runtime *rt, int64_t tile, int64_t index, T x)
 {
-    char *at = p->at + place * (int64_t)sizeof(T);
+    char *at = p->at + index * (int64_t)sizeof(T);
     if (PA_INSIDE(*p, at, sizeof(T))) *(T *)at = x;
 }
 
@@ -89,16 +89,16 @@ PA_FN PA_ACC pa_team_exclusive_scan(PA_ACC x, PA_ACC *all)
 {
     PA_ACC before = PA_IDENTITY;
 #if PA_TEAM > 32
-    __shared__ PA_ACC have[PA_BLOCK_WARPS];
+    __shared__ PA_ACC totals[PA_BLOCK_WARPS];
     const int warp = (int)threadIdx.x / 32;
-    __syncthreads(); /* the last call's values have been read */
-    if (threadIdx.x % 32 == 0) have[warp] = x;
+    __syncthreads(); /* the last call's values totals been read */
+    if (threadIdx.x % 32 == 0) totals[warp] = x;
     __syncthreads();
     PA_ACC sum = PA_IDENTITY;
 #pragma unroll
     for (int w = 0; w < PA_BLOCK_WARPS; ++w) {
         if (w == warp) before = sum;
-        sum = PA_COMBINE(sum, have[w]);
+        sum = PA_COMBINE(sum, totals[w]);
     }
     *all = sum;
 #else

@@ -25,7 +25,7 @@ template <int N> struct pa_indexer {
     }
     __device__ void set(int64_t i)
     {
-        if (size_ <= 0x7fffffff) { /* 64-bit division takes five times as long */
+        if (size_ <= 0x7fffffff) { /* 64-bit division is several times slower */
             uint32_t rest = (uint32_t)i;
             for (int k = N - 1; k > 0; --k) {
                 const uint32_t n = (uint32_t)shape_[k], q = rest / n;

@@ -49,8 +49,8 @@ void pa_gpu_leave_context(const pa_gpu_device *device, uintptr_t before)
 /* Rows that a block takes at a time, by the rule of lang/emit_cached_rows.py: a few rows have a block each. */
 static int64_t rows_of(const pa_gpu_step *step, int64_t size, int64_t count)
 {
-    enum { FEW = 512, WARPS = 8 };
-    int64_t rows = count <= FEW ? 1 : WARPS;
+    enum { FEW_ROWS = 512, WARPS = 8 };
+    int64_t rows = count <= FEW_ROWS ? 1 : WARPS;
     while (rows > 1 && size > step->row_elements / rows) rows /= 2;
     return rows;
 }

@@ -7,7 +7,7 @@ typedef int (*grid_entry)(pa_grid_launch *launch);
 typedef struct grid_run {
     grid_entry entry;
     pa_grid_launch launch;
-    const char *error; /* one of the first */
+    const char *error; /* of one of the blocks that failed */
 } grid_run;
 
 static void run_blocks(void *context, int64_t begin, int64_t end)

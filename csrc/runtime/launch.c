@@ -1,4 +1,4 @@
-/* A launch: the table of what a kernel may call, and the first-failure record. */
+/* Launches: the functions that kernels may call, and the record of the first failure. */
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>

@@ -19,7 +19,7 @@
 
 static size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
-/* Mapped rather than taken from malloc, which would remember a large aligned block as a hole of its heap. */
+/* By mmap rather than malloc, whose heap large aligned blocks would fragment. */
 static void *map_huge(size_t nbytes)
 {
     size_t want = round_up(nbytes, HUGE_PAGE), span = want + HUGE_PAGE;
@@ -30,7 +30,7 @@ static void *map_huge(size_t nbytes)
     if (before) munmap(start, before);
     if (after) munmap(start + before + want, after);
 #ifdef MADV_HUGEPAGE
-    madvise(start + before, want, MADV_HUGEPAGE); /* a wish: without it the block is only slower */
+    madvise(start + before, want, MADV_HUGEPAGE); /* a hint: without it the block is only slower */
 #endif
     return start + before;
 }
@@ -56,7 +56,7 @@ void pa_memory_free(void *block, size_t nbytes)
 
 /* ---- copies ---- */
 
-#define COPIED ((size_t)256 << 10) /* bytes that are worth a wake-up */
+#define COPY_BLOCK ((size_t)256 << 10) /* bytes that are worth waking a worker */
 
 typedef struct {
     char *to;
@@ -67,14 +67,14 @@ typedef struct {
 static void copy_blocks(void *context, int64_t begin, int64_t end)
 {
     const copy *c = context;
-    size_t start = (size_t)begin * COPIED, stop = (size_t)end * COPIED;
+    size_t start = (size_t)begin * COPY_BLOCK, stop = (size_t)end * COPY_BLOCK;
     memcpy(c->to + start, c->from + start, (stop < c->nbytes ? stop : c->nbytes) - start);
 }
 
 void pa_memory_copy(pa_pool *pool, void *to, const void *from, size_t nbytes)
 {
     copy c = {to, from, nbytes};
-    pa_parallel_for(pool, copy_blocks, &c, (int64_t)((nbytes + COPIED - 1) / COPIED), 1);
+    pa_parallel_for(pool, copy_blocks, &c, (int64_t)((nbytes + COPY_BLOCK - 1) / COPY_BLOCK), 1);
 }
 
 /* ---- scratch ---- */

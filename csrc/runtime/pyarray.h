@@ -16,7 +16,7 @@ extern "C" {
    caller owns it. NULL when there is no memory. A size of 0 gives a valid block. The contents are indeterminate. */
 void *pa_memory_alloc(size_t nbytes);
 
-/* Gives back a block of pa_memory_alloc. `nbytes` must be the number it was asked for with. A NULL block is ignored. */
+/* Frees a block of pa_memory_alloc. `nbytes` must be the number that it was allocated with. NULL is ignored. */
 void pa_memory_free(void *block, size_t nbytes);
 
 /* ---- threads ----------------------------------------------------------------------------------------------------- */
@@ -34,13 +34,13 @@ pa_pool *pa_pool_create(int threads);
 /* Stops and joins the workers. Nobody may be inside pa_parallel_for on this pool. NULL is ignored. */
 void pa_pool_destroy(pa_pool *pool);
 
-/* A team of threads that somebody else keeps: fn(data) runs once on each, the caller among them, and all have returned
-   when it does. `threads` 0 means as many as the team has, `flags` are 0: GOMP_parallel of an OpenMP runtime. */
+/* A team of threads of another runtime: fn(data) runs once on each, the caller among them; it returns when all have
+   returned. `threads` 0 means as many as the team has, `flags` are 0: GOMP_parallel of an OpenMP runtime. */
 typedef void (*pa_team)(void (*fn)(void *data), void *data, unsigned threads, unsigned flags);
 
-/* Loops of this pool run on the team at that address, on at most as many threads as the pool has, and its own workers
-   sleep; 0: on its own workers. Meant for a program whose other part keeps such a team waiting, which takes the
-   processors from workers. A team doesn't survive fork(): a child goes back to workers of its own. */
+/* Loops of this pool run on the team at that address, on at most as many threads as the pool has, while its workers
+   sleep; 0: on its workers. Meant for programs with an OpenMP runtime, whose waiting threads would occupy the
+   workers' processors. A team doesn't survive fork(): a child uses workers again. */
 void pa_pool_use(pa_pool *pool, uintptr_t team);
 
 /* Workers, the caller included; 1 for NULL. */
@@ -78,8 +78,8 @@ typedef struct pa_failure {
     int32_t loop;    /* number of the top-level loop */
     int32_t site;    /* number of the access in the host's site table */
     int64_t tid;     /* linear iteration of that loop */
-    int64_t index;   /* what was asked for */
-    int64_t extent;  /* what was allowed: 0 <= index < extent */
+    int64_t index;   /* the requested index */
+    int64_t extent;  /* the valid ones are 0 <= index < extent */
     int64_t offset;  /* of the view from its base, in elements */
     int64_t size;    /* second number of a sub-view (its size); unused otherwise */
     int32_t depth;   /* frames that follow, innermost first; beyond PA_MAX_FRAMES they are counted, not kept */
@@ -88,7 +88,7 @@ typedef struct pa_failure {
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
-/* All that a kernel may call. It belongs to one launch and must not be kept. ABI. */
+/* The functions that a kernel may call. It belongs to one launch and is invalid after it. ABI. */
 typedef struct pa_runtime {
     /* pa_parallel_for on this launch's pool */
     void (*parallel_for)(struct pa_runtime *rt, pa_block block, void *context, int64_t count, int64_t grain);
@@ -98,7 +98,7 @@ typedef struct pa_runtime {
     /* Keeps a copy of the candidate if its (loop, tid) is the lowest so far; of equals the first stays. Thread-safe. */
     void (*fail)(struct pa_runtime *rt, const pa_failure *candidate);
     pa_pool *pool;       /* NULL: run here */
-    pa_failure *failure; /* NULL: nobody asked, failures are dropped */
+    pa_failure *failure; /* NULL: failures are dropped */
     int32_t threads;     /* the most that parallel_for uses: for the sizes of tasks, never for what comes out */
 } pa_runtime;
 
@@ -115,8 +115,8 @@ int pa_launch(uintptr_t entry, const char *slots, pa_pool *pool, pa_failure *fai
    paths. 0 on failure, and pa_module_error() says why. */
 uintptr_t pa_module_open(const char *path);
 
-/* Ends what pa_module_open began. Its functions must not run any more: a worker is inside of one only while the launch
-   that gave it a block has not returned. */
+/* Closes a module. Its functions must not run any more: a worker runs one only until the launch that gave it a block
+   returns. */
 void pa_module_close(uintptr_t module);
 
 /* Address of a function of the module. 0 when it has none of that name, and pa_module_error() says so. */

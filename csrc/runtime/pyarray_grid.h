@@ -9,7 +9,7 @@ extern "C" {
 
 /* Runs the kernel whose entry (PA_GRID_ENTRY) is at `entry`: grid[0..2] blocks of block[0..2] threads, with `shared`
    bytes of dynamic shared memory and packed arguments, each at its natural alignment. Blocks are shared out among the
-   pool's workers. NULL, or what went wrong: words that are valid as long as the module. */
+   pool's workers. NULL, or an error message that is valid as long as the module. */
 const char *pa_grid_run(uintptr_t entry, const unsigned *grid, const unsigned *block, unsigned shared, const char *args,
                         size_t nbytes, pa_pool *pool);
 

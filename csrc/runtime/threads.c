@@ -13,12 +13,11 @@
 
 #include "internal.h"
 
-/* A thread that waits looks this often, 20-50 us, then gives its processor to whoever wants it between looks, a few
-   tenths of a millisecond, then sleeps. A sleeper wakes late, 50 us on virtual machines, and often next to the thread
-   that wakes it. */
+/* A thread that waits polls: SPINS times in a loop, then YIELDS times with sched_yield() between, then it sleeps.
+   Waking a sleeper takes long, above all on virtual machines, and it often wakes on its waker's processor. */
 #define SPINS 1000
 #define YIELDS 1000
-#define AT_ONCE 4 /* blocks */
+#define MAX_TAKEN 4 /* blocks that a thread takes at a time */
 #define WORKER_STACK ((size_t)8 << 20)
 #define LINE 64
 #define BUSY (-1)
@@ -28,8 +27,8 @@ typedef struct worker {
     pa_pool *pool;
     pthread_t thread;
 #ifdef __linux__
-    atomic_int cpu; /* where it looks for work, or ASLEEP, or BUSY */
-    int off;        /* the processor that it keeps off, or -1; the caller's, who owns the pool meanwhile */
+    atomic_int cpu; /* the processor where it polls for work, or ASLEEP, or BUSY */
+    int excluded;   /* the processor that it may not run on, or -1; written by the caller that owns the pool */
 #endif
 } worker;
 
@@ -131,7 +130,7 @@ static int64_t run_blocks(job *job)
         /* Several while there are many: the processors pass `remaining` around, which may take longer than a small
            block. */
         int64_t taken = left / (2 * job->threads);
-        taken = taken < 1 ? 1 : taken > AT_ONCE ? AT_ONCE : taken;
+        taken = taken < 1 ? 1 : taken > MAX_TAKEN ? MAX_TAKEN : taken;
         left = atomic_fetch_sub(&job->remaining, taken);
         for (; left > 0 && taken > 0; left--, taken--, ran++) {
             int64_t begin = (job->blocks - left) * job->grain;
@@ -168,27 +167,26 @@ static int spin_until(pa_pool *pool, int (*ready)(pa_pool *))
     return 0;
 }
 
-/* Linux may wake a thread on its waker's processor though another is idle (nine times in ten on a virtual machine that
-   was idle before), and the two share it for milliseconds. So a worker that sleeps, or looks for work where its caller
-   is, gets the caller's choice of processors without that one, which it keeps. Where there are too few processors for
-   all, they had better be shared out as Linux likes. */
+/* Linux may wake a thread on its waker's processor though another is idle, and the two share it for milliseconds. So a
+   worker that sleeps, or polls on its caller's processor, gets the caller's affinity mask without that processor, and
+   keeps it. If there are fewer processors than threads, scheduling is left to Linux. */
 #ifdef __linux__
 static void move_off_caller(pa_pool *pool)
 {
-    int here = sched_getcpu(), asked = 0, enough = 0;
+    int here = sched_getcpu(), checked = 0, enough = 0;
     cpu_set_t others;
     for (int i = 0; i < pool->started; i++) {
         worker *w = &pool->workers[i];
         int cpu = atomic_load_explicit(&w->cpu, memory_order_relaxed);
-        if (w->off == here || (cpu != here && cpu != ASLEEP)) continue;
-        if (!asked) {
-            asked = 1;
+        if (w->excluded == here || (cpu != here && cpu != ASLEEP)) continue;
+        if (!checked) {
+            checked = 1;
             enough = !pthread_getaffinity_np(pthread_self(), sizeof others, &others) &&
                      CPU_COUNT(&others) >= pool->threads;
             if (enough) CPU_CLR(here, &others);
         }
         if (enough) pthread_setaffinity_np(w->thread, sizeof others, &others);
-        w->off = here; /* not tried again before the caller has moved, if it failed */
+        w->excluded = here; /* not tried again before the caller has moved, if it failed */
     }
 }
 
@@ -203,8 +201,8 @@ static void mark_asleep(worker *self) { (void)self; }
 static void mark_busy(worker *self) { (void)self; }
 #endif
 
-/* A worker that is woken too late for a job looks again: among jobs shorter than a wake it would otherwise miss each of
-   them. */
+/* A worker that is woken too late for a job polls again: if jobs are shorter than a wake-up it would miss each of them
+   otherwise. */
 static void wait_for_work(worker *self)
 {
     pa_pool *pool = self->pool;
@@ -261,7 +259,7 @@ static void start_workers(pa_pool *pool, int wanted)
         *next = (worker){.pool = pool};
 #ifdef __linux__
         next->cpu = BUSY;
-        next->off = -1;
+        next->excluded = -1;
 #endif
         if (pthread_create(&next->thread, &attributes, worker_main, next)) break;
         pool->started++;

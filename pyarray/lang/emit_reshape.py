@@ -34,13 +34,13 @@ def reshaper(
     size = views.element_count(kind, "v")
     lines = [
         f"{views.view_name(result)} r;",
-        f"int64_t m[{length}] = {{{', '.join(sizes)}}}, all = {size}, asked;",
-        f"const bool whole = pa_shape_fits(m, {count}, {-1 if missing is None else missing}, all, &asked);",
+        f"int64_t m[{length}] = {{{', '.join(sizes)}}}, all = {size}, requested;",
+        f"const bool whole = pa_shape_fits(m, {count}, {-1 if missing is None else missing}, all, &requested);",
     ]
     if checked:
         lines += [
             "if (!inside && !whole) {",
-            "    pa_fail(at->rt, up, PA_FAIL_SHAPE, site, at->loop, at->tid, asked, all, v.offset, 0);",
+            "    pa_fail(at->rt, up, PA_FAIL_SHAPE, site, at->loop, at->tid, requested, all, v.offset, 0);",
             "    at->failed = true;",
             "}",
         ]

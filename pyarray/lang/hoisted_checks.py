@@ -147,7 +147,8 @@ class CTextDomain:
             a = Interval(self.maximum(a.low, self.add(b.low, int(op == "gt"))), a.high)
         if op == "ne" and b.low == b.high and INT64_MIN not in _bounds(a) and INT64_MAX not in _bounds(a):
             low, high, at = _c_text(a.low), _c_text(a.high), _c_text(b.low)
-            a = Interval(self.name(f"pa_bound_past({low}, {at}, 1)"), self.name(f"pa_bound_past({high}, {at}, -1)"))
+            ends = (f"pa_bound_exclude({end}, {at}, {inwards})" for end, inwards in ((low, 1), (high, -1)))
+            a = Interval(*map(self.name, ends))
         return a
 
     def loop(self, start: Interval, stop: Interval, step: Interval) -> Bounds:

@@ -192,7 +192,7 @@ def _program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
         params += [(n, lang.ir.ScalarType(int64)) for n in BLOCKS]
     if debug:
         params += [(f"{n}_{end}", lang.ir.ScalarType(int64)) for n in names for end in ("low", "high")]
-    loc = lang.ir.Loc(os.path.join("pyarray", "kernels", "gemm.py"), 1, 1, 0)
+    loc = lang.ir.Loc(os.path.join("pyarray", "kernels", "matmul", "gemm.py"), 1, 1, 0)
     sites = tuple(lang.bounds_checks.Site("index", loc, "matmul", (n,), 0, 2) for n in names)
     directions = dict.fromkeys(names, "IN") | {"c": "OUT"}
     if lang.dialect.DIALECTS[target].blocks:

@@ -21,7 +21,7 @@ THREADS = 256  # of a block
 WARPS = THREADS // 32
 
 _SUMS = {"bool": uint8, "int8": uint16, "uint8": uint16, "float16": float32, "bfloat16": float32}
-_NUMBERS = ("work", "more", "parts", "share", "across", "row")
+_NUMBERS = ("work", "total_threads", "parts", "part_depth", "across", "row")
 
 
 def gemv(a: ndarray, b: ndarray, c: ndarray) -> None:
@@ -34,11 +34,13 @@ def gemv(a: ndarray, b: ndarray, c: ndarray) -> None:
     row_step, step = m._strides[-2:][:: -1 if row else 1]
     across = rows > 1 and (depth == 1 or abs(row_step) < abs(step))
     processors = device.driver.properties()["processors"]
-    work, parts, share = _split_depth(rows, depth, c._size // rows, m.itemsize, across, processors)
-    more = c._size if parts > 1 else 0
-    part = unchecked_empty((more * parts,), _SUMS.get(m._dtype.name, m._dtype), device)
+    work, parts, part_depth = _split_depth(rows, depth, c._size // rows, m.itemsize, across, processors)
+    total_threads = c._size if parts > 1 else 0
+    part = unchecked_empty((total_threads * parts,), _SUMS.get(m._dtype.name, m._dtype), device)
     key = m._dtype.name, len(shape) - 2
-    _KERNEL.launch(key, device, work, more, parts, share, int(across), int(row), a, b, c, part, checked=False)
+    _KERNEL.launch(
+        key, device, work, total_threads, parts, part_depth, int(across), int(row), a, b, c, part, checked=False
+    )
 
 
 # A function of sizes and the number of processors; the rest are constants.
@@ -50,9 +52,9 @@ def _split_depth(rows: int, depth: int, count: int, size: int, across: bool, pro
     unit = WARPS if across else 32 * vector
     wanted = min(processors * th.GEMV_BLOCKS // groups, th.GEMV_MAX_PARTS)
     parts = max(min(wanted, depth // ((th.GEMV_MIN_DEPTH if across else th.GEMV_MIN_VECTORS) * unit)), 1)
-    share = -(-depth // (parts * unit)) * unit
-    parts = -(-depth // share)
-    return groups * parts * THREADS, parts, share
+    part_depth = -(-depth // (parts * unit)) * unit
+    parts = -(-depth // part_depth)
+    return groups * parts * THREADS, parts, part_depth
 
 
 def _program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
@@ -67,7 +69,7 @@ def _program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
     body = f"    g.rows = s->row ? s->c_n{c} : s->c_n{r}, g.depth = s->a_n{c};\n"
     body += f"    g.rs = s->row ? s->b_s{c} : s->a_s{r}, g.cs = s->row ? s->b_s{r} : s->a_s{c};\n"
     body += f"    g.xs = s->row ? s->a_s{c} : s->b_s{r}, g.ys = s->row ? s->c_s{c} : s->c_s{r};\n"
-    body += "    g.parts = s->parts, g.share = s->share, g.across = s->across;\n"
+    body += "    g.parts = s->parts, g.part_depth = s->part_depth, g.across = s->across;\n"
     body += "    g.m = (const char *)(s->row ? s->b_data : s->a_data), g.y = (char *)s->c_data;\n"
     body += "    g.x = (const char *)(s->row ? s->a_data : s->b_data);\n"
     body += "    g.part = (PA_G_ELEMENT *)s->part_data;\n"
@@ -95,7 +97,7 @@ extern "C" __global__ void __launch_bounds__({THREADS}, 4) kernel_{call}(const g
 typedef struct {{
 {slot_fields(params, debug)}}} gemv_slots;
 {kernels}"""
-    loc = lang.ir.Loc(os.path.join("pyarray", "kernels", "gemv.py"), 1, 1, 0)
+    loc = lang.ir.Loc(os.path.join("pyarray", "kernels", "matmul", "gemv.py"), 1, 1, 0)
     sites = tuple(lang.bounds_checks.Site("index", loc, "matmul", (n,), 0, 1) for n in "abc")
     directions = {"a": "IN", "b": "IN", "c": "OUT", "part": "INOUT"}
     steps = KernelStep("kernel_gemv", (0,)), KernelStep("kernel_gemv_total", (1,))

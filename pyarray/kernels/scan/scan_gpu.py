@@ -155,7 +155,7 @@ extern "C" __global__ void __launch_bounds__({THREADS}) kernel_{name}(const {nam
 {operands}{body}    pa_{name}_all(&g, &run);
 }}
 """
-    loc = lang.ir.Loc(os.path.join("pyarray", "kernels", "scan_gpu.py"), 1, 1, 0)
+    loc = lang.ir.Loc(os.path.join("pyarray", "kernels", "scan", "scan_gpu.py"), 1, 1, 0)
     sites = tuple(lang.bounds_checks.Site("index", loc, name, (n,), 0, 1) for n, _, _ in arrays)
     directions = {n: "IN" for n, _, _ in arrays}
     directions |= {n: "INOUT" for n in ("out", "carry", "counts") if n in directions}

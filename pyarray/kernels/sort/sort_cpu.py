@@ -86,7 +86,7 @@ def _program(itemsize: int, target: str, debug: bool) -> lang.pipeline.Program:
     kinds = _array_types(itemsize) | {"positions": int64}
     params: list[tuple[str, Any]] = [(name, lang.ir.ScalarType(int64)) for name in _SIZES + _KTH]
     params += [(name, lang.ir.ArrayType(kind, 1, strided=False)) for name, kind in kinds.items()]
-    loc = lang.ir.Loc(os.path.join("pyarray", "kernels", "sort_cpu.py"), 1, 1, 0)
+    loc = lang.ir.Loc(os.path.join("pyarray", "kernels", "sort", "sort_cpu.py"), 1, 1, 0)
     sites = [lang.bounds_checks.Site("index", loc, "sort", (name,), 0, 1) for name in _ARRAYS]
     sites += [lang.bounds_checks.Site("index", loc, "sort", ("x",), axis, 2) for axis in range(2)]
     directions = {"out": "OUT", "x": "IN", "tmp": "INOUT", "positions": "OUT"}

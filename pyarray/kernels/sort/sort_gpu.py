@@ -115,7 +115,7 @@ def _program(config: _Config, target: str, debug: bool) -> lang.pipeline.Program
         kinds |= {"keys": word, "positions": number, "work": number}
     params: list[tuple[str, Any]] = [(name, lang.ir.ScalarType(int64)) for name in _SIZES]
     params += [(name, lang.ir.ArrayType(kind, 1, strided=False)) for name, kind in kinds.items()]
-    loc = lang.ir.Loc(os.path.join("pyarray", "kernels", "sort_gpu.py"), 1, 1, 0)
+    loc = lang.ir.Loc(os.path.join("pyarray", "kernels", "sort", "sort_gpu.py"), 1, 1, 0)
     sites = tuple(lang.bounds_checks.Site("index", loc, "sort", (name,), 0, 1) for name in kinds)
     directions = {"out": "OUT", "x": "IN"} | {name: "INOUT" for name in kinds if name not in ("out", "x")}
     text, steps = _text(config, params, tuple(kinds), debug)
