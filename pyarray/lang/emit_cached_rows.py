@@ -1,9 +1,9 @@
-"""C text that keeps a row in registers, for an iteration in which a team runs over one row several times.
+"""GPU text that caches a row in registers, for an iteration that reads one row in several unordered loops.
 
-What several of its unordered loops load is loaded once, in vectors of 16 bytes. Each thread has the same
-elements of the row in every loop. Rows that are too long for the registers are loaded again in each loop;
-rows that aren't dense or aligned take the general text. What one loop stores and later ones load (the
-exponentials of a softmax) is forwarded in registers, and not stored if a later loop stores there."""
+Elements that several loops load are loaded once, in vectors of 16 bytes: each thread has the same elements
+of the row in every loop. Rows that are too long for the registers are loaded again in each loop; rows that
+aren't contiguous or aligned take the general text. Stores of one loop that later ones load (the exponentials
+of a softmax) are forwarded in registers, and left out if a later loop stores there again."""
 
 from __future__ import annotations
 
@@ -21,20 +21,22 @@ from .emit_vectorized import always_evaluated
 from .loop_dependences import structural_key
 from .printer import Printer, conjunction
 
-MAX_ELEMENTS = 64  # elements of a row that a thread keeps at most
-MIN_BLOCKS = 3  # of a processor at a time: 80 registers for a thread
-_BYTES = 128  # of all that a thread keeps, half of them: a block of 256 has rows of 8192 float32
-_IN_FLIGHT = 4  # vectors of an array in flight at once, of a row that isn't cached
+MAX_ELEMENTS = 64  # elements of a row in a thread's registers
+MIN_BLOCKS = 3  # blocks of a multiprocessor at a time: 80 registers for a thread
+_CACHED_BYTES = 128  # of a thread's registers, about half of them: a block of 256 caches rows of 8192 float32
+_IN_FLIGHT = 4  # vectors that a thread loads at once from a row that isn't cached
 
-Ref = tuple[str, tuple[str, ...]]  # an array and the variables of an index; "" is that of the row's loop
+Ref = tuple[str, tuple[str, ...]]  # an element: its array, and the variables of its index; "": the row's loop variable
 
 
 @dataclass(frozen=True)
 class CachedRow:
-    """`loops` run over the row; `loads` are the elements that each loads unconditionally, `stores` those that it
-    fills. An element in `cached` is first loaded by the loop of that number. One in `registers_of` is stored by
-    that loop instead; its value there says whose registers hold it: its own, or those of an element last used
-    there. Arrays in `reloaded` are read after those in `stored` are written, so they must not alias."""
+    """The loops over the row, with the elements that each loads unconditionally (`loads`) and stores (`stores`).
+
+    `cached`: cached elements, with the number of the loop that first loads them, or that stores them if they are
+    in `registers_of`. `registers_of`: the element whose registers hold a forwarded store: its own, or those of
+    an element that no later loop uses. `reloaded`: arrays that are read after `stored` ones are written, so they
+    must not alias."""
 
     loops: tuple[ir.For, ...]
     cached: dict[Ref, int]
@@ -57,7 +59,7 @@ class CachedRow:
 
 
 def find_cached_row(code: Emitter, loop: ir.For, shared: list[ir.For]) -> CachedRow | None:
-    """The row that an iteration of a parallel loop keeps in registers; None if there is nothing to keep."""
+    """The row that an iteration of a parallel loop caches in registers; None if there is nothing to cache."""
     inner = [s for s in loop.body if isinstance(s, ir.For) and any(s is x for x in shared)]
     loops = [s for s in inner if _is_invariant(s, loop)]
     nodes = list(ir.walk(*loop.body))
@@ -73,46 +75,46 @@ def find_cached_row(code: Emitter, loop: ir.For, shared: list[ir.For]) -> Cached
     kinds, reloaded = dict[Ref, Any](), set[str]()
     loaded, refused = list[set[Ref]](), set[Ref]()
     for s in loops:
-        sure, own = {id(n) for st in s.body for n in always_evaluated(st)}, set[Ref]()
+        unconditional, refs = {id(n) for st in s.body for n in always_evaluated(st)}, set[Ref]()
         for n in _loads(s):
-            ref = _ref(code, n, s, loop, params)
+            ref = _element_ref(code, n, s, loop, params)
             if ref is None:
                 continue
             if id(n) not in before and (not known or ref[0] in written):
                 refused.add(ref)
-            elif id(n) in sure:
-                own.add(ref)
+            elif id(n) in unconditional:
+                refs.add(ref)
                 kinds[ref] = n.array.type
                 reloaded |= set() if id(n) in before else {ref[0]}
-        loaded.append(own)
-    loaded = [own - refused for own in loaded]
+        loaded.append(refs)
+    loaded = [refs - refused for refs in loaded]
     stores = []
-    for s, own in zip(loops, loaded, strict=True):
-        last = _last_stores(code, s, loop, params, own) if known else ()
-        refs = {p: n.array.type for n, p in last}
-        kinds |= refs
-        stores.append(tuple(refs))
-    elsewhere = {id(n) for n in nodes if isinstance(n, (ir.Load, ir.Invoke))} - before
-    for own, s in zip(loaded, loops, strict=True):
-        found = own.union(*stores)
-        elsewhere -= {id(n) for n in _loads(s) if _ref(code, n, s, loop, params) in found}
-    forwarded = {} if elsewhere else _forwarded_stores(code, loop, loops, stores, params)
+    for s, refs in zip(loops, loaded, strict=True):
+        last = _last_stores(code, s, loop, params, refs) if known else ()
+        types = {p: n.array.type for n, p in last}
+        kinds |= types
+        stores.append(tuple(types))
+    other_loads = {id(n) for n in nodes if isinstance(n, (ir.Load, ir.Invoke))} - before
+    for refs, s in zip(loaded, loops, strict=True):
+        found = refs.union(*stores)
+        other_loads -= {id(n) for n in _loads(s) if _element_ref(code, n, s, loop, params) in found}
+    forwarded = {} if other_loads else _forwarded_stores(code, loop, loops, stores, params)
     for ref, k in forwarded.items():
         reloaded.add(ref[0])
-        for own, s in zip(loaded[k + 1 :], loops[k + 1 :], strict=True):
-            own |= {ref} & {_ref(code, n, s, loop, params) for n in _loads(s)}
-    times = Counter(ref for own in loaded for ref in sorted(own))  # in an order that no hash changes
-    again = [ref for ref, n in times.items() if n > 1]
-    cached = {ref: next(k for k, own in enumerate(loaded) if ref in own) for ref in again} | forwarded
+        for refs, s in zip(loaded[k + 1 :], loops[k + 1 :], strict=True):
+            refs |= {ref} & {_element_ref(code, n, s, loop, params) for n in _loads(s)}
+    load_counts = Counter(ref for refs in loaded for ref in sorted(refs))  # in an order that no hash changes
+    reused = [ref for ref, n in load_counts.items() if n > 1]
+    cached = {ref: next(k for k, refs in enumerate(loaded) if ref in refs) for ref in reused} | forwarded
     owners = _register_owners(cached, forwarded, loaded, kinds)
     elements = MAX_ELEMENTS
-    while elements * sum(kinds[p].dtype.itemsize for p in cached if owners.get(p, p) == p) > _BYTES:
+    while elements * sum(kinds[p].dtype.itemsize for p in cached if owners.get(p, p) == p) > _CACHED_BYTES:
         elements //= 2
     if not cached or elements < 8:
         return None
-    loads = tuple(tuple(sorted(own)) for own in loaded)
-    kinds = {p: k for p, k in kinds.items() if p in times or any(p in refs for refs in stores)}
-    reloaded &= {p[0] for p in times}
+    loads = tuple(tuple(sorted(refs)) for refs in loaded)
+    kinds = {p: k for p, k in kinds.items() if p in load_counts or any(p in refs for refs in stores)}
+    reloaded &= {p[0] for p in load_counts}
     stored = tuple(sorted(written)) if reloaded else ()
     late = tuple(sorted(reloaded))
     return CachedRow(tuple(loops), cached, owners, loads, tuple(stores), kinds, stored, late, elements)
@@ -125,8 +127,8 @@ def _loads(s: ir.For) -> Iterator[ir.Load]:
 def _forwarded_stores(
     code: Emitter, loop: ir.For, loops: list[ir.For], stores: list[tuple[Ref, ...]], params: dict[str, Any]
 ) -> dict[Ref, int]:
-    """Elements that one loop stores and later ones load, with the number of the first loop that stores there.
-    The iteration loads and stores the array nowhere else, and the array has no other name."""
+    """Stores that later loops load, with the number of the first loop that stores there: those to arrays that
+    nothing else in the iteration loads or stores, and that have no other name."""
     nodes = [n for n in ir.walk(*loop.body) if isinstance(n, (ir.Load, ir.Store))]
     touched = Counter(n.array.name for n in nodes if isinstance(n.array, ir.Local))
     named = Counter(n.name for n in ir.walk(*code.kernel.body) if isinstance(n, ir.Local))
@@ -135,7 +137,7 @@ def _forwarded_stores(
     forwarded = {}
     for ref in dict.fromkeys(p for refs in stores for p in refs if not named[p[0]]):
         first = next(k for k, refs in enumerate(stores) if ref in refs)
-        loads = [n for s in loops[first + 1 :] for n in _loads(s) if _ref(code, n, s, loop, params) == ref]
+        loads = [n for s in loops[first + 1 :] for n in _loads(s) if _element_ref(code, n, s, loop, params) == ref]
         if loads and touched[ref[0]] == len(loads) + sum(ref in refs for refs in stores):
             forwarded[ref] = first
     return forwarded
@@ -144,8 +146,8 @@ def _forwarded_stores(
 def _register_owners(
     cached: dict[Ref, int], forwarded: dict[Ref, int], loaded: list[set[Ref]], kinds: dict[Ref, Any]
 ) -> dict[Ref, Ref]:
-    """Whose registers hold what a loop stores: those of a cached element that no later loop uses, if there is one."""
-    last = {p: max(k for k, own in enumerate(loaded) if p in own) for p in cached}
+    """The element whose registers hold a forwarded store: a cached one that no later loop uses, or itself."""
+    last = {p: max(k for k, refs in enumerate(loaded) if p in refs) for p in cached}
     owners, used = dict[Ref, Ref](), set[Ref]()
     for ref, first in sorted(forwarded.items(), key=lambda item: item[1]):
         ended = (p for p in cached if p != ref and last[p] == first and p not in used)
@@ -165,8 +167,8 @@ def _is_invariant(s: ir.For, loop: ir.For) -> bool:
 
 
 def _in_order(node: Any, loops: list[ir.For]) -> Iterator[Any]:
-    """Loads, calls and stores in order. What a loop stores comes before what it loads, except in a loop over the
-    row, whose iterations are independent."""
+    """Loads, calls and stores in order of execution. Of other loops than those over the row, whose iterations are
+    independent, stores come first: they may reach the loads of the next iteration."""
     nodes = [n for n in ir.walk(node) if isinstance(n, (ir.For, ir.While)) and not any(n is x for x in loops)]
     if nodes and nodes[0] is node:
         stores = [n for n in ir.walk(node) if isinstance(n, ir.Store)]
@@ -184,8 +186,8 @@ def _in_order(node: Any, loops: list[ir.For]) -> Iterator[Any]:
         yield from _in_order(part, loops)
 
 
-def _ref(code: Emitter, n: ir.Load | ir.Store, s: ir.For, loop: ir.For, params: dict[str, Any]) -> Ref | None:
-    """The element reference of an access to a parameter's row, if it is known to be in range."""
+def _element_ref(code: Emitter, n: ir.Load | ir.Store, s: ir.For, loop: ir.For, params: dict[str, Any]) -> Ref | None:
+    """The element of an access to a row of a parameter, if the access is known to be in range."""
     if not isinstance(n.array, ir.Local) or n.array.name not in params:
         return None
     if n.site is not None and n.site not in code.hoisted:
@@ -199,20 +201,20 @@ def _ref(code: Emitter, n: ir.Load | ir.Store, s: ir.For, loop: ir.For, params: 
 
 
 def _last_stores(
-    code: Emitter, s: ir.For, loop: ir.For, params: dict[str, Any], own: set[Ref]
+    code: Emitter, s: ir.For, loop: ir.For, params: dict[str, Any], refs: set[Ref]
 ) -> Iterator[tuple[ir.Store, Ref]]:
-    """The stores that end a loop's body, each the only one into its array. After them only elements are read
-    that are loaded already."""
+    """The stores at the end of a loop's body, each the only one into its array. They read only elements that are
+    loaded already."""
     stores = Counter(n.array.name for n in ir.walk(*s.body) if isinstance(n, ir.Store))  # type: ignore[union-attr]
     for st in reversed(s.body):
         if not isinstance(st, ir.Store) or st.marks:
             return
-        ref = _ref(code, st, s, loop, params)
+        ref = _element_ref(code, st, s, loop, params)
         if ref is None or stores[ref[0]] > 1:
             return
         yield st, ref
         reads = [n for n in ir.walk(st.value, *st.index) if isinstance(n, (ir.Load, ir.Invoke))]
-        if not all(isinstance(n, ir.Load) and _ref(code, n, s, loop, params) in own for n in reads):
+        if not all(isinstance(n, ir.Load) and _element_ref(code, n, s, loop, params) in refs for n in reads):
             return
 
 
@@ -224,7 +226,7 @@ def index_variables(ref: Ref, variable: str) -> tuple[str, ...]:
 
 
 def row_tests(code: Emitter, row: CachedRow) -> Iterator[str]:
-    """C tests whether all rows can be read in vectors (`wide`) and kept in registers (`fits`)."""
+    """C tests whether all rows can be read in vectors (`wide`) and cached in registers (`fits`)."""
     (range_,) = row.loops[0].ranges
     yield f"const int64_t row_low = {code.start(range_)};"
     yield f"const int64_t row_size = {code.expr(range_.stop)} - row_low;"  # type: ignore[arg-type]
@@ -250,15 +252,15 @@ def row_tests(code: Emitter, row: CachedRow) -> Iterator[str]:
     for a, b in pairs:
         tests.append(f"(high_{cname(a)} <= low_{cname(b)} || high_{cname(b)} <= low_{cname(a)})")
     yield from conjunction("const bool wide = ", tests, ";")
-    yield "int bits = few ? 8 : PA_WARP_BITS; /* 1 << bits threads keep a row */"
+    yield "int bits = few ? 8 : PA_WARP_BITS; /* 1 << bits threads cache a row */"
     yield f"while (bits < 8 && row_size > ({row.elements} << bits)) bits += PA_TEAM_STEP;"
     yield f"const bool fits = wide && row_size <= ({row.elements} << bits);"
 
 
 def cached_row_team(row: CachedRow) -> str:
     """The team of a cached row: no more warps than it needs, so that a block has several rows in flight. Each
-    warp has a contiguous part of the row. A thread's elements in it are constants apart, whatever the number of
-    warps; otherwise their addresses would take registers."""
+    warp has a contiguous part of the row. The strides between a thread's elements are constants, whatever the
+    number of warps; otherwise their addresses would take registers."""
     return f"""\
 const int team = 1 << bits, warps = team >> PA_WARP_BITS, rank = (int)threadIdx.x & (team - 1);
 const int64_t teams = (int64_t)gridDim.x << (8 - bits);
@@ -294,27 +296,27 @@ def _number(row: CachedRow, ref: Ref) -> int:
 
 def _register(row: CachedRow, ref: Ref) -> str:
     """The variable that holds the vectors of a cached element."""
-    return f"keep{_number(row, row.registers_of.get(ref, ref))}"
+    return f"cached{_number(row, row.registers_of.get(ref, ref))}"
 
 
 def loaded_registers(row: CachedRow, s: ir.For, fits: bool) -> dict[Ref, str]:
-    """Elements that the loop's body finds in registers, as C text. `fits`: the row is cached."""
+    """The registers of the elements that the loop's body loads, as C text. `fits`: the row is cached."""
     k, (variable,) = row.number(s), s.variables
     texts = {
-        p: f"{_register(row, p)}[c].v[j]" if fits and p in row.cached else f"take{_number(row, p)}.v[j]"
+        p: f"{_register(row, p)}[c].v[j]" if fits and p in row.cached else f"loaded{_number(row, p)}.v[j]"
         for p in row.loads[k]
     }
     return {(p[0], index_variables(p, variable)): text for p, text in texts.items()}
 
 
 def stored_registers(row: CachedRow, s: ir.For) -> dict[Ref, str]:
-    """The registers that take the elements which the loop fills, as C text."""
+    """The registers of the elements that the loop's body stores, as C text."""
     k, (variable,) = row.number(s), s.variables
-    return {(p[0], index_variables(p, variable)): f"give{_number(row, p)}.v[j]" for p in row.stores[k]}
+    return {(p[0], index_variables(p, variable)): f"stored{_number(row, p)}.v[j]" for p in row.stores[k]}
 
 
 def only_forwards(row: CachedRow, s: ir.For) -> bool:
-    """Whether a loop over the cached row stores registers at most."""
+    """Whether a loop over the cached row stores nothing to memory."""
     k = next((k for k, x in enumerate(row.loops) if x is s), None)
     stores = sum(isinstance(n, ir.Store) for n in ir.walk(*s.body))
     return k is not None and stores == len(row.stores[k]) and not any(_is_stored(row, p, k) for p in row.stores[k])
@@ -328,8 +330,8 @@ def _is_stored(row: CachedRow, ref: Ref, k: int) -> bool:
 def cached_row_loop(
     out: Printer, row: CachedRow, s: ir.For, body: Callable[[], None], streamed: frozenset[Ref] | None
 ) -> None:
-    """The loop over a thread's elements of a cached row; `body` prints what is done with one. `streamed`: a block
-    keeps the row, which is longer than half of what it can keep, and these elements pass by the caches."""
+    """The loop over a thread's elements of a cached row; `body` prints the code of one. `streamed`: the elements
+    that bypass the L1 cache; given if a block caches the row, which has more than half of the block's capacity."""
     k, count = row.number(s), row.elements // row.width
     first, test = f"begin + c * (PA_WARP * {row.width})", "first < end"
     if streamed is not None:
@@ -345,7 +347,7 @@ def cached_row_loop(
 
     for ref in (p for p in row.loads[k] if row.cached.get(p) == k):  # all loads are in flight at once
         load = _load(row, ref, ref in (streamed or ()))
-        each_vector(functools.partial(out.line, f"keep{_number(row, ref)}[c] = {load};"))
+        each_vector(functools.partial(out.line, f"cached{_number(row, ref)}[c] = {load};"))
     others = [p for p in row.loads[k] if p not in row.cached]
     each_vector(lambda: _elements(out, row, k, others, body, True, streamed or frozenset()))
 
@@ -378,17 +380,17 @@ def _elements(
     for ref in used:
         vector, at = _vector(row, ref), f"row{_number(row, ref)} + first"
         load = f"pa_load_past<{vector}>({at})" if ref in row.cached else _load(row, ref, ref in streamed)
-        out.line(f"const {vector} take{_number(row, ref)} = {load};")
-    out.lines(f"{_vector(row, p)} give{_number(row, p)};" for p in row.stores[k])
+        out.line(f"const {vector} loaded{_number(row, ref)} = {load};")
+    out.lines(f"{_vector(row, p)} stored{_number(row, p)};" for p in row.stores[k])
     out.line("#pragma unroll")
     with out.block(f"for (int j = 0; j < {row.width}; ++j)"):
         out.line(f"const int64_t {cname(variable)} = row_low + first + j;")
         body()
     for ref in row.stores[k]:
         n = _number(row, ref)
-        if cached and ref in row.registers_of and any(ref in own for own in row.loads[k + 1 :]):
-            out.line(f"{_register(row, ref)}[c] = give{n};")
+        if cached and ref in row.registers_of and any(ref in refs for refs in row.loads[k + 1 :]):
+            out.line(f"{_register(row, ref)}[c] = stored{n};")
         if not cached or _is_stored(row, ref, k):
             at = f"row{n} + first"
-            plain = f"*({_vector(row, ref)} *)({at}) = give{n};"
-            out.line(f"pa_store_streamed({at}, give{n});" if ref in streamed else plain)
+            plain = f"*({_vector(row, ref)} *)({at}) = stored{n};"
+            out.line(f"pa_store_streamed({at}, stored{n});" if ref in streamed else plain)

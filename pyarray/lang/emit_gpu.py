@@ -1,9 +1,9 @@
 """CUDA and HIP text of a program: one kernel per parallel loop, one iteration per thread.
 
-Statements outside the loops run once. If they only compute with sizes and numbers, each thread computes them
-anew; otherwise a kernel of one thread computes them into the module's frame, which the loops read. An
-iteration with an unordered loop belongs to a team (`emit_team.py`): a block, or a warp where there is little
-to do. Debug mode tests each loop as a whole; if all of its indices are in range it runs as in release."""
+Statements outside the loops run once. If they only compute with sizes and numbers, each thread recomputes
+them; otherwise a kernel of one thread stores their values to a frame in global memory, which the loops read. An
+iteration with an unordered loop is run by a team (`emit_team.py`): a block, or a warp if it has few elements.
+Debug mode checks the indices of each loop before it runs; if all are in range, the loop runs without checks."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from .specializations import Specializations
 
 _FRAME = "frame"
 _THREADS = 256  # of a block
-_BLOCKS_WORTH = 1024  # elements of an iteration that keep a block busy
-_FEW_ITERATIONS = 512  # iterations whose blocks all run at once
-_FEW_WORTH = 64  # elements of one of these that are worth a block
+_BLOCK_ELEMENTS = 1024  # elements of an iteration for which a block is faster than a warp
+_FEW_ITERATIONS = 512  # up to so many blocks run at the same time
+_FEW_ELEMENTS = 64  # the same if there are few iterations
 _TEAM = f"""\
-const bool whole = few || count < most / {_BLOCKS_WORTH};
+const bool whole = few || count < most / {_BLOCK_ELEMENTS};
 const int rank = whole ? (int)threadIdx.x : pa_lane(), team = whole ? PA_BLOCK_SIZE : PA_WARP;
 const int warps = team >> PA_WARP_BITS;
 const int64_t first_team = whole ? blockIdx.x : pa_thread() >> PA_WARP_BITS;
@@ -47,7 +47,7 @@ const int64_t teams = whole ? gridDim.x : pa_threads() >> PA_WARP_BITS;
 def emit_gpu(
     tree: ir.Tree, dialect: Dialect, debug: bool, specs: dict[str, Specializations] | None = None
 ) -> tuple[str, tuple[KernelStep, ...], Remarks]:
-    """(text, the kernels to launch, what became of divided loops)."""
+    """(text, the kernels to launch, remarks on reshaped indices)."""
     code, kernel = GridEmitter(tree.kernel, dialect, debug, specs), tree.kernel
     hoisted_checks = Hoisting(tree) if debug else None
     program = _GridProgram(code, tree, hoisted_checks)
@@ -65,7 +65,7 @@ def emit_gpu(
 
 
 def _is_recomputable(node: Any) -> bool:
-    """Whether computing it twice, by any thread, gives the same and changes nothing."""
+    """Whether a node is pure and reads no memory, so that each thread may recompute it."""
     return not any(isinstance(n, (ir.Load, ir.Store, ir.Atomic, ir.Invoke)) for n in ir.walk(node))
 
 
@@ -99,7 +99,7 @@ class _GridProgram:
         outer.text(str(body))
 
     def frame(self, out: Printer) -> None:
-        """Outer variables and loop bounds, in the module's own memory."""
+        """Declares the frame: outer variables and loop bounds, in global memory."""
         lines = [f"{ctype(kind)} {cname(name)};" for name, kind in self.code.outer]
         lines += [f"int64_t {name};" for s in emit_loop.parallel_loops(self.kernel) for name, _ in _frame_fields(s)]
         out.open("__device__ struct")
@@ -108,8 +108,8 @@ class _GridProgram:
         out.line("")
 
     def kernel_function(self, step: KernelStep, loop: int, blocks: int = 0) -> Printer:
-        """A kernel: the arguments as locals, and in debug mode where we are. Registers are
-        for so many `blocks` of a processor, if given."""
+        """The head of a kernel: its arguments as locals, and in debug mode its location. `blocks`: how many a
+        multiprocessor runs at a time, which limits registers."""
         code, out = self.code, self.code.out
         self.steps.append(step)
         head = code.dialect.entry.format(symbol=step.symbol, slots=f"{code.symbol}_slots")
@@ -129,7 +129,7 @@ class _GridProgram:
         return function
 
     def setup_kernel(self, statements: list[Any], loop: ir.For | None) -> None:
-        """One thread that runs what stands before a loop, and the loop's bounds."""
+        """The kernel of one thread that runs the statements before a loop and computes the loop's bounds."""
         code, out, number = self.code, self.code.out, len(self.steps)
         at = loop.loop if loop is not None and loop.loop is not None else len(emit_loop.parallel_loops(self.kernel))
         with self.kernel_function(KernelStep(f"{code.symbol}_once{number}", single=True), at):
@@ -157,10 +157,10 @@ class _GridProgram:
         code.sites = sites_of(loop.body)
         code.cached_row = None
         digits, code.digit_lines, code.digits = thread_digits(code, loop) or ([], "", {})
-        how: dict[str, Any] = {}
-        versions = code.printed(lambda: how.update(self.write_loop(loop)), depth=0)
+        step_fields: dict[str, Any] = {}
+        versions = code.printed(lambda: step_fields.update(self.write_loop(loop)), depth=0)
         size_slots = None if self.uses_frame else self.size_slots(loop)
-        step = KernelStep(f"{code.symbol}_{number}", size_slots, **how)
+        step = KernelStep(f"{code.symbol}_{number}", size_slots, **step_fields)
         self.block_rows(loop, step, before, digits)
         code.digit_lines, code.digits = "", {}
         with self.kernel_function(step, number, MIN_BLOCKS if code.cached_row else 0):
@@ -182,7 +182,7 @@ class _GridProgram:
         out.line("")
 
     def block_rows(self, loop: ir.For, step: KernelStep, before: list[Any], digits: list[str]) -> None:
-        """The kernel of a loop for rows that a block keeps, if there is one: its step precedes the loop's."""
+        """The kernel of a loop for rows that a block caches, if there is one: its step precedes the loop's."""
         code, out, row, row_slot = self.code, self.code.out, self.code.cached_row, step.row_slot
         if row is None or row_slot is None or step.size_slots is None or code.debug:
             return
@@ -204,7 +204,7 @@ class _GridProgram:
         out.line("")
 
     def write_bounds(self, loop: ir.For, before: list[Any]) -> None:
-        """What comes before the loop, and the number of its iterations."""
+        """Prints the statements before the loop, its bounds and the number of its iterations."""
         code, out = self.code, self.code.out
         if self.uses_frame:
             out.lines(self.load_frame())
@@ -222,7 +222,7 @@ class _GridProgram:
         out.line(f"const int64_t count = {total};")
 
     def write_loop(self, loop: ir.For) -> dict[str, Any]:
-        """Prints the loop; fields of its step: how its grid differs from a thread for each iteration."""
+        """Prints the loop. Returns the fields of its step that differ from a thread for each iteration."""
         code = self.code
         if runs_by_teams(loop, code.pure):
             self.team_loop(loop)
@@ -240,14 +240,14 @@ class _GridProgram:
         return {"per_thread": per_thread(code, store, vector)}
 
     def team_loop(self, loop: ir.For) -> None:
-        """A block for each iteration if there are a thousand elements for each, or some where few iterations
-        leave most of the device idle, else a warp."""
+        """Prints a loop whose iterations are run by teams: blocks, if each iteration has _BLOCK_ELEMENTS, or
+        _FEW_ELEMENTS where there are too few iterations to fill the device; else warps."""
         out = self.code.out
         sizes = (views.element_count(k, cname(n)) for n, k in self.kernel.params if isinstance(k, ir.ArrayType))
         most = functools.reduce(lambda a, b: f"pa_more({a}, {b})", ["0", *sizes])
         before, versions = self.code.team_versions(loop)
         out.line(f"const int64_t most = {most};")
-        out.line(f"const bool few = count <= {_FEW_ITERATIONS} && count < most / {_FEW_WORTH};")
+        out.line(f"const bool few = count <= {_FEW_ITERATIONS} && count < most / {_FEW_ELEMENTS};")
         out.lines(before)
         for k, (test, head, body) in enumerate(versions):
             with out.orelse(test) if k else out.block(test and f"if ({test})"):
@@ -257,14 +257,14 @@ class _GridProgram:
                     out.text(body)
 
     def row(self) -> dict[str, int]:
-        """The slot of a cached row's length and the elements that a block keeps, if the loop has one."""
+        """The slot of a cached row's length and the elements that a block caches, if the loop has such a row."""
         row = self.code.cached_row
         range_ = row.loops[0].ranges[0] if row is not None else None
         slot = self.slot(range_.stop) if range_ is not None and range_.start is None else None
         return {} if row is None or slot is None else {"row_slot": slot, "row_elements": _THREADS * row.elements}
 
     def thread_loop(self, loop: ir.For) -> None:
-        """An iteration for each thread, and more where there are more."""
+        """A grid-stride loop over the iterations."""
         with self.code.out.block("for (int64_t t = pa_thread(); t < count; t += pa_threads())"):
             self.iteration_head(loop)
             self.code.write(loop.body)
@@ -279,13 +279,13 @@ class _GridProgram:
         out.lines(emit_loop.declarations((n, k) for n, k in self.kernel.variables if n in inner))
 
     def trip_count(self, loop: ir.For, prefix: str = "") -> str:
-        """Number of iterations; what `bound_fields` hold is read from `prefix`."""
+        """The number of iterations; names of `bound_fields` get the `prefix`."""
         fields = dict(emit_loop.bound_fields(loop))
         first, step = (prefix + f if f in fields else None for f in (f"from{loop.loop}", f"step{loop.loop}"))
         return emit_loop.trip_count(self.code, loop.ranges[0], first, step)
 
     def loop_variables(self, loop: ir.For) -> list[str]:
-        """The loop's variables from the number of the iteration."""
+        """Declarations of the loop's variables, from the number of the iteration."""
         names, fields = [cname(v) for v in loop.variables], dict(emit_loop.bound_fields(loop))
         if len(names) == 1:
             range_ = loop.ranges[0]
@@ -299,7 +299,7 @@ class _GridProgram:
         return ["int64_t rest = t;", *lines, f"const int64_t {names[0]} = rest;"]
 
     def size_slots(self, loop: ir.For) -> tuple[int, ...] | None:
-        """Slots whose product is the number of iterations, None where it isn't that simple."""
+        """Slots whose product is the number of iterations; None if it isn't such a product."""
         found = []
         for range_ in loop.ranges:  # a start above 0 or a step leave iterations out
             if not all(x is None or (isinstance(x, ir.Const) and x.value >= 0) for x in (range_.start, range_.step)):
@@ -319,7 +319,7 @@ class _GridProgram:
         return found
 
     def slot(self, stop: ir.Expr | None) -> int | None:
-        """The slot that holds a loop's bound, if one does."""
+        """The slot that holds a loop's bound, if there is one."""
         first = self.first_slots()
         while isinstance(stop, ir.Cast) and stop.type.dtype is int64 and stop.a.type.dtype is int64:
             stop = stop.a
@@ -336,7 +336,7 @@ def _count_field(loop: ir.For) -> str:
 
 
 def _frame_fields(loop: ir.For) -> list[tuple[str, Any]]:
-    """What the frame holds of a loop: its bounds and, of a single range, the number of iterations, which
+    """The fields of a loop in the frame: its bounds and, of a single range, the number of iterations, which
     stores of other threads must not change."""
     count = [(_count_field(loop), loop.ranges[0])] if len(loop.ranges) == 1 else []
     return [*emit_loop.bound_fields(loop), *count]

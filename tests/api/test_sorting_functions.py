@@ -65,11 +65,11 @@ def values(dtype, n, seed=0):
 @pytest.fixture
 def blocks(monkeypatch):
     """Short arrays are sorted in the form of long ones."""
-    monkeypatch.setattr(kernels, "LONG", 1)
-    monkeypatch.setattr(kernels, "MANY", 1 << 30)
-    monkeypatch.setattr(kernels, "BLOCK", 64)
-    monkeypatch.setattr(kernels, "PACKED", 0)
-    monkeypatch.setattr(kernels, "PACKED_NARROW", {})
+    monkeypatch.setattr(kernels, "MIN_CUT", 1)
+    monkeypatch.setattr(kernels, "MANY_ROWS", 1 << 30)
+    monkeypatch.setattr(kernels, "MIN_BLOCK", 64)
+    monkeypatch.setattr(kernels, "MAX_PACKED", 0)
+    monkeypatch.setattr(kernels, "MAX_PACKED_NARROW", {})
 
 
 def check(x):
@@ -154,7 +154,7 @@ def test_few_long_rows(blocks):
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "bfloat16", "float16", "float32", "uint32", "int64"])
 def test_many_rows(dtype, monkeypatch):
     """Rows that are sorted together with their positions, those of few elements in numbers of 32 bits."""
-    monkeypatch.setattr(kernels, "BLOCK", 64)
+    monkeypatch.setattr(kernels, "MIN_BLOCK", 64)
     for shape in ((40, 7), (3, 256), (2, 257), (9, 100)):
         x = values(getattr(pa, dtype), shape[0] * shape[1]).reshape(shape)
         wide = x.astype(np.float32) if dtype == "bfloat16" else x

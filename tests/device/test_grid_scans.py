@@ -32,9 +32,9 @@ def device(device):
 def segment_sizes(device, request, monkeypatch):
     if request.param != "whole":
         for module, name, value in (
-            (scan_gpu, "WHOLE", 1000),
-            (scan_gpu, "NARROW", 40),
-            (scan_gpu, "SEGMENTS", 5),
+            (scan_gpu, "MAX_WHOLE", 1000),
+            (scan_gpu, "MAX_WARP", 40),
+            (scan_gpu, "MAX_SEGMENTS", 5),
             (scan, "GRID_PIECE", 4),
             (variance_gpu, "PIECE", 9),
             (variance_gpu, "THREADS", 700),

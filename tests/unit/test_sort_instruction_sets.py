@@ -41,11 +41,11 @@ int main(void)
         pa_runtime rt = {.parallel_for = all, .threads = (int32_t)s[2]};
         element *x = malloc(nbytes), *out = malloc(nbytes);
         pa_key *tmp = malloc(3 * size * sizeof(pa_key));
-        int64_t *places = calloc(size, 8);
+        int64_t *positions = calloc(size, 8);
         pa_sort job = {.rows = s[0], .n = s[1], .tasks = s[0], .kths = s[4], .kth = s + 5, .rt = &rt};
         job.sign_flip = (pa_key)s[8], job.flip = (pa_key)s[9], job.limit = (pa_key)s[10];
         job.nan = (pa_key)s[11], job.zero = (pa_key)s[12];
-        job.tmp = tmp, job.places = s[3] ? places : 0;
+        job.tmp = tmp, job.positions = s[3] ? positions : 0;
         if (fread(x, 1, nbytes, stdin) != nbytes) return 2;
 #if BITS == 16
         pa_sort_all_narrow(&job, x, out);
@@ -54,8 +54,8 @@ int main(void)
         pa_sort_all(&job);
 #endif
         fwrite(out, 1, nbytes, stdout);
-        fwrite(places, 8, size, stdout);
-        free(x), free(out), free(tmp), free(places);
+        fwrite(positions, 8, size, stdout);
+        free(x), free(out), free(tmp), free(positions);
     }
     return 0;
 }
@@ -100,8 +100,8 @@ def problems(rng, bits):
                 yield drawn(rng, dtype, (rows, n), kind), kth, wanted, falling
 
 
-def check(x, kth, wanted, falling, out, places):
-    for row, found, at in zip(x, out, places, strict=True):
+def check(x, kth, wanted, falling, out, positions):
+    for row, found, at in zip(x, out, positions, strict=True):
         ordered = np.sort(row)
         if falling:
             nans = np.isnan(row).sum() if row.dtype.kind == "f" else 0
@@ -143,7 +143,7 @@ def test_sorts(name, variant, bits, tmp_path):
     at = 0
     for x, kth, wanted, falling in cases:
         out = np.frombuffer(done.stdout, x.dtype, x.size, at).reshape(x.shape)
-        places = np.frombuffer(done.stdout, np.int64, x.size, at + x.nbytes).reshape(x.shape)
-        at += x.nbytes + places.nbytes
-        check(x, kth, wanted, falling, out, places)
+        positions = np.frombuffer(done.stdout, np.int64, x.size, at + x.nbytes).reshape(x.shape)
+        at += x.nbytes + positions.nbytes
+        check(x, kth, wanted, falling, out, positions)
     assert at == len(done.stdout)

@@ -151,7 +151,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_block0(const 
         const int64_t v_i = t;
         float v_first = 0;
         float v_s = 0;
-        pa_vector<float, 4> keep0[8];
+        pa_vector<float, 4> cached0[8];
         float *const row0 = (float *)((char *)v_x.data + (v_i * v_x.s0 + row_low * v_x.s1));
         float *const row1 = (float *)((char *)v_out.data + (v_i * v_out.s0 + row_low * v_out.s1));
         v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
@@ -162,7 +162,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_block0(const 
             for (int c = 0; c < 8; ++c) {
                 const int first = c * (PA_BLOCK_SIZE * 4);
                 if (c < 4 || first < row_size) {
-                    keep0[c] = pa_load_streamed<pa_vector<float, 4>>(row0 + first);
+                    cached0[c] = pa_load_streamed<pa_vector<float, 4>>(row0 + first);
                 }
             }
             #pragma unroll
@@ -172,7 +172,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_block0(const 
                     #pragma unroll
                     for (int j = 0; j < 4; ++j) {
                         const int64_t v_j = row_low + first + j;
-                        lane_v_s = (lane_v_s + keep0[c].v[j]);
+                        lane_v_s = (lane_v_s + cached0[c].v[j]);
                     }
                 }
             }
@@ -198,13 +198,13 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_block0(const 
             for (int c = 0; c < 8; ++c) {
                 const int first = c * (PA_BLOCK_SIZE * 4);
                 if (c < 4 || first < row_size) {
-                    pa_vector<float, 4> give1;
+                    pa_vector<float, 4> stored1;
                     #pragma unroll
                     for (int j = 0; j < 4; ++j) {
                         const int64_t v_j = row_low + first + j;
-                        give1.v[j] = ((keep0[c].v[j] - (v_s / ((float)v_x.n1))) + v_first);
+                        stored1.v[j] = ((cached0[c].v[j] - (v_s / ((float)v_x.n1))) + v_first);
                     }
-                    pa_store_streamed(row1 + first, give1);
+                    pa_store_streamed(row1 + first, stored1);
                 }
             }
         }
@@ -239,7 +239,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
         && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 15) == 0
         && v_out.s1 == (int64_t)sizeof(float)
         && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 15) == 0;
-    int bits = few ? 8 : PA_WARP_BITS; /* 1 << bits threads keep a row */
+    int bits = few ? 8 : PA_WARP_BITS; /* 1 << bits threads cache a row */
     while (bits < 8 && row_size > (32 << bits)) bits += PA_TEAM_STEP;
     const bool fits = wide && row_size <= (32 << bits);
     if (fits) {
@@ -254,7 +254,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
             const int64_t v_i = t;
             float v_first = 0;
             float v_s = 0;
-            pa_vector<float, 4> keep0[8];
+            pa_vector<float, 4> cached0[8];
             float *const row0 = (float *)((char *)v_x.data + (v_i * v_x.s0 + row_low * v_x.s1));
             float *const row1 = (float *)((char *)v_out.data + (v_i * v_out.s0 + row_low * v_out.s1));
             v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
@@ -265,7 +265,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
                 for (int c = 0; c < 8; ++c) {
                     const int first = begin + c * (PA_WARP * 4);
                     if (first < end) {
-                        keep0[c] = *(const pa_vector<float, 4> *)(row0 + first);
+                        cached0[c] = *(const pa_vector<float, 4> *)(row0 + first);
                     }
                 }
                 #pragma unroll
@@ -275,7 +275,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
                         #pragma unroll
                         for (int j = 0; j < 4; ++j) {
                             const int64_t v_j = row_low + first + j;
-                            lane_v_s = (lane_v_s + keep0[c].v[j]);
+                            lane_v_s = (lane_v_s + cached0[c].v[j]);
                         }
                     }
                 }
@@ -302,13 +302,13 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
                 for (int c = 0; c < 8; ++c) {
                     const int first = begin + c * (PA_WARP * 4);
                     if (first < end) {
-                        pa_vector<float, 4> give1;
+                        pa_vector<float, 4> stored1;
                         #pragma unroll
                         for (int j = 0; j < 4; ++j) {
                             const int64_t v_j = row_low + first + j;
-                            give1.v[j] = ((keep0[c].v[j] - (v_s / ((float)v_x.n1))) + v_first);
+                            stored1.v[j] = ((cached0[c].v[j] - (v_s / ((float)v_x.n1))) + v_first);
                         }
-                        *(pa_vector<float, 4> *)(row1 + first) = give1;
+                        *(pa_vector<float, 4> *)(row1 + first) = stored1;
                     }
                 }
             }
@@ -332,11 +332,11 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
                 float lane_v_s = 0.0f;
                 #pragma unroll 4
                 for (int64_t first = rank * 4; first < row_size; first += team * 4) {
-                    const pa_vector<float, 4> take0 = pa_load_past<pa_vector<float, 4>>(row0 + first);
+                    const pa_vector<float, 4> loaded0 = pa_load_past<pa_vector<float, 4>>(row0 + first);
                     #pragma unroll
                     for (int j = 0; j < 4; ++j) {
                         const int64_t v_j = row_low + first + j;
-                        lane_v_s = (lane_v_s + take0.v[j]);
+                        lane_v_s = (lane_v_s + loaded0.v[j]);
                     }
                 }
                 for (int d = PA_WARP / 2; d > 0; d /= 2) {
@@ -360,14 +360,14 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
             {
                 #pragma unroll 4
                 for (int64_t first = rank * 4; first < row_size; first += team * 4) {
-                    const pa_vector<float, 4> take0 = pa_load_past<pa_vector<float, 4>>(row0 + first);
-                    pa_vector<float, 4> give1;
+                    const pa_vector<float, 4> loaded0 = pa_load_past<pa_vector<float, 4>>(row0 + first);
+                    pa_vector<float, 4> stored1;
                     #pragma unroll
                     for (int j = 0; j < 4; ++j) {
                         const int64_t v_j = row_low + first + j;
-                        give1.v[j] = ((take0.v[j] - (v_s / ((float)v_x.n1))) + v_first);
+                        stored1.v[j] = ((loaded0.v[j] - (v_s / ((float)v_x.n1))) + v_first);
                     }
-                    *(pa_vector<float, 4> *)(row1 + first) = give1;
+                    *(pa_vector<float, 4> *)(row1 + first) = stored1;
                 }
             }
             pa_team_sync(warps);
