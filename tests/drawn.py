@@ -1,4 +1,4 @@
-"""What the programs that draw cases share: their arguments, and processes that run parts of them."""
+"""Shared by the programs that draw random cases: command-line options, and processes that each run a part."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PYARRAY_NUM_THREADS")
-_doing: int | None = None  # the file of what this process does now
+_status_file: int | None = None  # the descriptor of this process's status file
 
 
 def arguments(program: str, doc: str | None, counted: str, count: int) -> argparse.ArgumentParser:
-    """A parser of what such programs are told: how many, where, which, and in how many processes."""
+    """A parser of the options that these programs share; `--counted` says how many cases."""
     parser = argparse.ArgumentParser(prog=f"python -m {program}", description=doc)
     parser.add_argument(f"--{counted}", type=int, default=count)
     parser.add_argument("--device", default="cpu")
@@ -35,7 +35,7 @@ def arguments(program: str, doc: str | None, counted: str, count: int) -> argpar
 
 
 class Clock:
-    """The time since the program began."""
+    """Prints as the seconds since it was made."""
 
     def __init__(self) -> None:
         self.began = time.perf_counter()
@@ -54,11 +54,11 @@ def merge(report: Any, other: Any) -> None:
             setattr(report, field.name, mine + theirs)
 
 
-def spread(
+def run_parts(
     check: Callable[[Any], Any], parts: Sequence[Any], processes: int, stop_after: int,
     progress: Callable[[Any], None] = lambda report: None,
 ) -> Any:  # fmt: skip
-    """The reports of all parts as one. The rest is left out once `stop_after` differences are known."""
+    """Runs `check` on each part and returns the merged report. Stops after `stop_after` differences."""
     found: Any = None
     with _reports(check, parts, processes) as reports:
         for report in reports:
@@ -72,17 +72,17 @@ def spread(
     return found
 
 
-def at(what: str) -> None:
-    """Say what this process does now: the parent prints it should the process be killed."""
-    if _doing is not None:
+def set_status(what: str) -> None:
+    """Write what this process does now to its status file, which the parent prints if the process is killed."""
+    if _status_file is not None:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        os.pwrite(_doing, f"{what}, at most {peak:.0f} MiB".ljust(200).encode(), 0)
+        os.pwrite(_status_file, f"{what}, at most {peak:.0f} MiB".ljust(200).encode(), 0)
 
 
-def _begin(folder: str) -> None:
-    global _doing
+def _start_process(folder: str) -> None:
+    global _status_file
     faulthandler.enable()
-    _doing = os.open(Path(folder) / str(os.getpid()), os.O_WRONLY | os.O_CREAT, 0o600)
+    _status_file = os.open(Path(folder) / str(os.getpid()), os.O_WRONLY | os.O_CREAT, 0o600)
 
 
 @contextlib.contextmanager
@@ -93,7 +93,7 @@ def _reports(check: Callable[[Any], Any], parts: Sequence[Any], processes: int) 
     os.environ.update(dict.fromkeys(_THREADS, "1"))  # this process computes nothing
     with tempfile.TemporaryDirectory() as folder:
         # Not by fork: that copies a process in which torch has threads, or a GPU. One that crashes says where.
-        pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _begin, (folder,))
+        pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _start_process, (folder,))
         try:
             yield (done.result() for done in as_completed([pool.submit(check, x) for x in parts]))
         except BrokenProcessPool:

@@ -1,8 +1,8 @@
-"""What a run of the tests leaves for the next, in the kernel cache of the tests: programs that were
-compiled, and which texts a compiler has passed.
+"""Results that later runs of the tests reuse, in their kernel cache: compiled programs, and the texts that a
+compiler has accepted.
 
-Names are hashes of all that decides the answer, as those of kernels are (`jit.compile.key_of`): an entry
-can't be stale, and the cache is kept below a size."""
+Keys are hashes of all inputs, as those of kernels are (`jit.compile.key_of`): an entry can't be stale, and
+the cache's size is bounded."""
 
 import os
 import shutil
@@ -13,16 +13,16 @@ from pyarray.driver import cc
 from pyarray.jit import cache
 from pyarray.jit.compile import headers
 
-MOST = 50_000  # digests of texts in one entry; those of the last runs
+MAX_DIGESTS = 50_000  # digests of texts in one entry: the latest
 
 
 def identity(path):
-    """Which file a compiler is. What it calls, and the system's headers, are installed with it."""
+    """The identity of a compiler's file. The programs it calls, and the system's headers, are installed with it."""
     status = os.stat(path)
     return f"{os.path.realpath(path)} {status.st_size} {status.st_mtime_ns}"
 
 
-def compiled(command, text, output):
+def compile_cached(command, text, output):
     """Compiles C `text`, which includes headers of csrc and of the system alone, to the file `output`."""
     output = Path(output)
     compiler = identity(shutil.which(command[0]))
@@ -38,23 +38,23 @@ def compiled(command, text, output):
     return str(output)
 
 
-def artifacts(kernels):
-    """How many artifacts these kernels have had, compiled or found in the cache: what was compiled by an earlier
-    run of the tests counts."""
+def artifact_count(kernels):
+    """The number of artifacts of these kernels, compiled or found in the cache, also those that an earlier run of
+    the tests has compiled."""
     return sum(kernel.counts["compiles"] + kernel.counts["disk_hits"] for kernel in kernels)
 
 
 class Passed:
-    """Digests of the texts that a compiler has passed before, where all that `facts` say was the same."""
+    """Digests of the texts that a compiler has accepted before, with the same `inputs`."""
 
-    def __init__(self, *facts):
-        self.key = cache.key_of("texts that passed", headers(), *facts)
+    def __init__(self, *inputs):
+        self.key = cache.key_of("texts that passed", headers(), *inputs)
         self.known = dict.fromkeys((cache.find(self.key) or b"").decode().split())
 
     def __contains__(self, digest):
         return digest in self.known
 
     def add(self, digests):
-        """`digests`, of the texts of this run, come first; those that no run has any more fall out."""
-        self.known = dict.fromkeys([*digests, *self.known][:MOST])
+        """`digests`, of the texts of this run, come first; the oldest are dropped."""
+        self.known = dict.fromkeys([*digests, *self.known][:MAX_DIGESTS])
         cache.publish(self.key, "\n".join(self.known).encode(), {"kernel": "texts that passed", "target": ""})

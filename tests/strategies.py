@@ -1,4 +1,4 @@
-"""What tests draw: NumPy arrays, fresh, strided, reversed, offset, transposed, repeated, empty or 0-d."""
+"""Hypothesis strategies: NumPy arrays, contiguous, strided, reversed, offset, transposed, repeated, empty, 0-d."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ TIMES = int(os.environ.get("PYARRAY_TEST_TIMES", "1"))  # make test-long draws s
 
 
 def examples(count: int, **more: Any) -> settings:
-    """The settings of a test with `count` drawn cases. The first compiles kernels, so times say nothing."""
+    """The settings of a test with `count` drawn cases, without a deadline: the first one compiles kernels."""
     quiet = (HealthCheck.too_slow, HealthCheck.function_scoped_fixture)
     return settings(deadline=None, suppress_health_check=quiet, max_examples=count * TIMES, **more)
 
 
 dtype_rows = st.sampled_from(dtypes.ALL)
-# For what moves elements and compares them: one of each size, kind and way of comparing. A kernel of another
-# type has the same text but for the name.
+# For functions that only move and compare elements: one dtype of each size, kind and comparison. Kernels of
+# other types differ in the type's name alone.
 few_dtypes = st.sampled_from(
     [dtypes.asdtype(name) for name in ("bool", "int16", "bfloat16", "float32", "uint64", "complex128")]
 )
@@ -61,12 +61,13 @@ def numpy_views(draw: st.DrawFn, dtype: Any = None, shape: tuple[int, ...] | Non
     return base
 
 
-def by_turns(items, turn, device):
-    """Those of `items` that a test tries; on a HIP device every third, so that three tests in succession
-    reach each. There a compiler is started for each kernel, whose text other devices have tried."""
-    return in_turn(items, turn, 3) if device.startswith("hip") else items
+def device_subset(items, turn, device):
+    """The `items` that a test runs on a device: all, or on HIP every third, so that three tests with successive
+    turns reach each. There a compiler is started for each kernel, whose text other devices have compiled."""
+    return rotating_subset(items, turn, 3) if device.startswith("hip") else items
 
 
-def in_turn(items, turn, parts):
-    """Of `items` one in so many: as many tests in succession reach each. All of them in a long run."""
+def rotating_subset(items, turn, parts):
+    """Every `parts`-th item from `turn` on, so that `parts` tests with successive turns reach each; in a long run
+    all of them."""
     return items if TIMES > 1 else items[turn % parts :: parts]

@@ -7,7 +7,7 @@ import weakref
 
 import numpy as np
 import pytest
-from strategies import by_turns
+from strategies import device_subset
 
 import pyarray as pa
 from pyarray.jit import launch_state, replay
@@ -94,7 +94,7 @@ def same(found, wanted):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_what_is_repeated_is_what_is_called(device, name):
-    for layout in by_turns(LAYOUTS, list(CALLS).index(name), device):
+    for layout in device_subset(LAYOUTS, list(CALLS).index(name), device):
         is_repeated(device, CALLS[name], layout)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 
-from tests.drawn import Clock, arguments, spread
+from tests.drawn import Clock, arguments, run_parts
 
 from .part import part
 
@@ -17,7 +17,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="functions whose names match this pattern, such as 'nan*'")
     given = parser.parse_args()
     clock = Clock()
-    report = spread(partial(part, given), range(given.processes), given.processes, given.stop_after)
+    report = run_parts(partial(part, given), range(given.processes), given.processes, given.stop_after)
     meant = ", ".join(f"{count} {what}" for what, count in report.meant.most_common())
     print(
         f"{report.calls} calls of {report.functions} functions ({report.cases} cases) on {given.device}, "

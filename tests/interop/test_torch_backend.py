@@ -6,7 +6,7 @@ import itertools
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from kept import artifacts
+from kept import artifact_count
 
 torch = pytest.importorskip("torch")
 nn, functional = torch.nn, torch.nn.functional
@@ -146,7 +146,7 @@ def test_training(name):
             found.append((y, *(p.grad.clone() for p in model.parameters())))
         for a, b in zip(*found, strict=True):
             torch.testing.assert_close(b, a, rtol=2e-4, atol=2e-4)
-        counts.append(artifacts(fused_kernel._kernels.values()))
+        counts.append(artifact_count(fused_kernel._kernels.values()))
     assert counts[:-1] == counts[:1] * (len(SIZES) - 1)
     assert any(p.kernels for p in programs)
 

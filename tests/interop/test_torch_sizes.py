@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kept import artifacts
+from kept import artifact_count
 
 torch = pytest.importorskip("torch")
 nn, functional = torch.nn, torch.nn.functional
@@ -35,7 +35,7 @@ def compiled(monkeypatch):
         for n in sizes:
             inputs = draw(n)
             torch.testing.assert_close(call(*inputs), function(*inputs))
-            counts.append((len(made), artifacts(fused_kernel._kernels.values())))
+            counts.append((len(made), artifact_count(fused_kernel._kernels.values())))
         return counts
 
     return run
@@ -138,7 +138,7 @@ def test_training(make, shape):
             found.append((y.detach(), *(p.grad.clone() for p in model.parameters()), *model.buffers()))
             found[-1] = tuple(v.clone() for v in found[-1])
         torch.testing.assert_close(*found, rtol=1e-3, atol=1e-4)
-        counts.append(artifacts(fused_kernel._kernels.values()))
+        counts.append(artifact_count(fused_kernel._kernels.values()))
     assert len(set(counts)) == 1
 
 

@@ -6,7 +6,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tests.drawn import Clock, arguments, spread
+from tests.drawn import Clock, arguments, run_parts
 
 from .part import part
 
@@ -29,7 +29,7 @@ def main() -> int:
 
     end = given.first + given.graphs
     parts = [range(n, min(n + AT_ONCE, end)) for n in range(given.first, end, AT_ONCE)]
-    report = spread(partial(part, given), parts, given.processes, given.stop_after, progress)
+    report = run_parts(partial(part, given), parts, given.processes, given.stop_after, progress)
     print(
         f"{report.graphs} graphs ({report.traces} traces, {report.calls} calls, "
         f"{len(report.nodes)} operators) on {given.device}, seed {given.seed}: "

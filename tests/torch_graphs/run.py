@@ -18,7 +18,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from pyarray.torch.backend import compile_graph, pyarray
 from pyarray.torch.decompositions import decompositions
 from pyarray.torch.sizes import expressions
-from tests.drawn import at
+from tests.drawn import set_status
 
 from .compare import changes, difference
 from .draw import SYMBOLS, Drawing, Graph, finish
@@ -50,7 +50,7 @@ def check(
         sizes, dynamo_too = _sizes(rng), rng.random() < dynamo
         graph = draw(rng, sizes, device, WITH_CHANGES if dynamo_too else STEPS)
         report.graphs += 1
-        at(f"graph {number}")
+        set_status(f"graph {number}")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

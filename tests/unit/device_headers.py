@@ -13,7 +13,7 @@ import tempfile
 
 import ml_dtypes
 import numpy as np
-from kept import compiled
+from kept import compile_cached
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCE = pathlib.Path(__file__).with_name("device_headers.c")
@@ -41,7 +41,7 @@ inf, nan, pi = math.inf, math.nan, math.pi
 def library(*flags):
     """One build serves every test module; flags come after the kernel's."""
     path = pathlib.Path(tempfile.mkdtemp()) / "headers.so"
-    compiled([CC, "-std=c11", *FLAGS, *INCLUDE, *flags, "-shared", "-fPIC"], SOURCE.read_text(), path)
+    compile_cached([CC, "-std=c11", *FLAGS, *INCLUDE, *flags, "-shared", "-fPIC"], SOURCE.read_text(), path)
     loaded = ctypes.CDLL(str(path))
     shutil.rmtree(path.parent)
     return loaded

@@ -38,15 +38,15 @@ def crash(number: int) -> Report:
 def test_reports_of_all_parts_are_one(processes, monkeypatch):
     for name in drawn._THREADS:
         monkeypatch.setenv(name, "2")
-    report = drawn.spread(part, range(5), processes, stop_after=50)
+    report = drawn.run_parts(part, range(5), processes, stop_after=50)
     assert (report.calls, report.differences) == (50, ["part 2"])
     assert report.meant["meant"] == 10
     with pytest.raises(RuntimeError, match="part"):
-        drawn.spread(crash, range(2), processes, stop_after=50)
+        drawn.run_parts(crash, range(2), processes, stop_after=50)
 
 
 def test_parts_are_left_out_once_enough_differs():
-    assert drawn.spread(part, range(100), 1, stop_after=2).calls == 60
+    assert drawn.run_parts(part, range(100), 1, stop_after=2).calls == 60
 
 
 @pytest.mark.parametrize(("given", "status"), [(part, 0), (lambda number: part(2), 1)])

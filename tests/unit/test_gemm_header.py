@@ -23,7 +23,7 @@ from gemm_cases import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
-from kept import compiled
+from kept import compile_cached
 from pyarray._runtime import ffi, lib
 from strategies import examples
 
@@ -75,7 +75,7 @@ class Library:
 
 def build(path, source):
     command = [CC, "-std=gnu11", "-Wall", "-Wextra", "-Werror", *FLAGS, "-march=native", "-fPIC", *INCLUDES]
-    return Library(compiled([*command, "-shared"], source, path))
+    return Library(compile_cached([*command, "-shared"], source, path))
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from gemm_cases import DTYPES, FLAGS, INCLUDES, KINDS, arguments, check, text, view
-from kept import compiled
+from kept import compile_cached
 
 # Reads products from standard input, numbers before bytes, and writes each C to standard output.
 PROGRAM = """
@@ -92,7 +92,7 @@ def built(name, folder):
 
 def executable(command, source, path):
     """Compiles a program."""
-    compiled(command, source, path)
+    compile_cached(command, source, path)
     path.chmod(0o700)
     return str(path)
 

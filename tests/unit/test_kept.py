@@ -21,9 +21,9 @@ def command(*more):
 
 def test_a_program_is_compiled_once(tmp_path, monkeypatch):
     first, again = tmp_path / "first.so", tmp_path / "again.so"
-    kept.compiled(command(), TEXT, first)
+    kept.compile_cached(command(), TEXT, first)
     monkeypatch.delattr(kept.subprocess, "run")
-    kept.compiled(command(), TEXT, again)
+    kept.compile_cached(command(), TEXT, again)
     assert first.read_bytes() == again.read_bytes()
 
 
@@ -36,17 +36,17 @@ def test_what_an_entry_depends_on(cache_dir, tmp_path, monkeypatch):
         [(command(), TEXT), (command(), TEXT + " "), (command("-DX"), TEXT)], start=1
     ):
         for _ in range(2):
-            kept.compiled(words, text, out)
+            kept.compile_cached(words, text, out)
             assert entries() == number
     monkeypatch.setattr(kept, "headers", lambda: "another state of them")
-    kept.compiled(command(), TEXT, out)
+    kept.compile_cached(command(), TEXT, out)
     assert entries() == 4
 
 
 def test_a_program_that_does_not_compile_is_said_each_time(cache_dir, tmp_path):
     for _ in range(2):
         with pytest.raises(AssertionError, match="error"):
-            kept.compiled(command(), "none", tmp_path / "program.so")
+            kept.compile_cached(command(), "none", tmp_path / "program.so")
     assert not cache_dir.exists() or not list(cache_dir.iterdir())
 
 
@@ -56,6 +56,6 @@ def test_texts_that_passed(monkeypatch):
     assert "a" in again
     assert "c" not in again
     assert "a" not in kept.Passed("gfx90a", "parsed")
-    monkeypatch.setattr(kept, "MOST", 3)
+    monkeypatch.setattr(kept, "MAX_DIGESTS", 3)
     again.add(["c", "d"])
     assert list(kept.Passed("gfx90a", "whole").known) == ["c", "d", "a"]
