@@ -119,8 +119,7 @@ def checked(function: Callable[..., Any], skip: int = 0) -> Callable[..., Any]:
     if known is None or known.__wrapped__ is not function:
         known = wrapped(function, skip)
         setattr(function, _MADE, known)
-    made: Callable[..., Any] = known
-    return made
+    return known
 
 
 def _within(package: str, function: types.FunctionType) -> bool:

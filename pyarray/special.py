@@ -37,10 +37,7 @@ ROOT_HALF = math.sqrt(0.5)
 
 
 def _ufunc(name: str, body: Callable[..., Any], doc: str) -> UfuncFunction:
-    function: UfuncFunction = make_function(
-        describe_ufunc(name, "f", body, promote_to=float64, doc=doc, namespace="pa.special")
-    )
-    return function
+    return make_function(describe_ufunc(name, "f", body, promote_to=float64, doc=doc, namespace="pa.special"))
 
 
 # ---- the normal distribution. M. J. Wichura, Algorithm AS 241, PPND16 (1988)

@@ -121,5 +121,4 @@ class _Memory:
 
 
 def _address(block: Elements) -> int:
-    address: int = block.__array_interface__["data"][0]
-    return address
+    return block.__array_interface__["data"][0]

@@ -20,13 +20,11 @@ from .operands import is_number, parameters
 
 
 def _drawn(self: Any, name: str, size: Any, device: Any, **given: Any) -> ndarray:
-    found: ndarray = self._variates(name, size, float64, device, parameters(name, **given))
-    return found
+    return self._variates(name, size, float64, device, parameters(name, **given))
 
 
 def _counted(self: Any, name: str, size: Any, device: Any, **given: Any) -> ndarray:
-    found: ndarray = self._variates(name, size, int64, device, parameters(name, **given), (int64,))
-    return found
+    return self._variates(name, size, int64, device, parameters(name, **given), (int64,))
 
 
 def laplace(

@@ -45,8 +45,7 @@ def first_few(generator: Any, count: int, wanted: int, odds: Host | None) -> nda
 def _below(generator: Any, count: int, size: int, device: Any) -> ndarray:
     """`generator.integers(count, size=size)` on the host, without its checks; a few more than these."""
     if count > 1 << 32:
-        drawn: ndarray = generator.integers(count, size=size, device=device)
-        return drawn
+        return generator.integers(count, size=size, device=device)
     words = unchecked_empty((-(-size // 4) * 4,), int64, device)
     fill_words(words, generator.bit_generator.reserve(words._size // 4), 0, count)
     return words

@@ -161,8 +161,7 @@ class Store:
         data = read(path)
         if data is None or data["kernel"] != self.kernel:
             return {}
-        entries: dict[str, Entry] = data["entries"]
-        return entries
+        return data["entries"]
 
 
 def read(path: Path) -> dict[str, Any] | None:

@@ -153,8 +153,7 @@ def _value_matters(ufunc: Ufunc, operands: Sequence[Any], kinds: tuple[type, ...
 
 def _compiled(ufunc: Ufunc, text: str, scope: dict[str, Any]) -> Callable[..., Any]:
     exec(compile(text, f"<pyarray {ufunc.name}>", "exec"), scope)
-    function: Callable[..., Any] = scope["fast_path"]
-    return function
+    return scope["fast_path"]
 
 
 # a number that packing refuses: `call` says what is wrong

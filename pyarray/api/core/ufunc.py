@@ -208,8 +208,7 @@ def compute(
     has more axes or elements. Raises `ValueError` and `TypeError` for an output that doesn't fit."""
     tracer = next((x for x in operands if isinstance(x, Tracer)), None)
     if tracer is not None:
-        traced: ndarray = tracer._compute(op, domain, dtype, operands, out)
-        return traced
+        return tracer._compute(op, domain, dtype, operands, out)
     arrays = [x for x in operands if isinstance(x, ndarray)]
     device = common_device(op.name, operands, names)
     if out is None:

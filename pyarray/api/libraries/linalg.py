@@ -35,8 +35,7 @@ def _checked(info: ndarray, said: str) -> None:
 
 
 def _packed(x: ndarray) -> ndarray:
-    found: ndarray = operation("contiguous")(x)
-    return found
+    return operation("contiguous")(x)
 
 
 def solve(a: ndarray, b: ndarray) -> ndarray:

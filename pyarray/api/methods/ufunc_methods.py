@@ -68,8 +68,7 @@ def reduce(
             options |= {"dtype": dtype, "initial": initial}
         elif ufunc.name in ("minimum", "maximum"):
             options["initial"] = initial
-        reduced: ndarray = _REDUCTIONS[ufunc.name](x, **options)
-        return reduced
+        return _REDUCTIONS[ufunc.name](x, **options)
     if initial is not None or where is not True:
         raise TypeError(f"{name}() takes no initial= and where=; replace what is to be left out first")
     axes = shapes.normalize_axes(axis, x.ndim)
@@ -104,8 +103,7 @@ def accumulate(
     x = asarray(operand(f"{ufunc.name}.accumulate", array))
     along = shapes.normalize_axis(axis, x.ndim)
     if ufunc.name in _SCANS:
-        result: ndarray = _SCANS[ufunc.name](x, axis=along, dtype=dtype, out=out)
-        return result
+        return _SCANS[ufunc.name](x, axis=along, dtype=dtype, out=out)
     kind = _kind(ufunc, x, dtype)
     moved = moveaxis(x, along, -1)
     count = moved._shape[-1] if moved.ndim else 1
@@ -168,8 +166,7 @@ def outer(function: Any, ufunc: Ufunc, x1: ArrayLike, x2: ArrayLike, /, **option
     first, second = (operand(f"{ufunc.name}.outer", x) for x in (x1, x2))
     if isinstance(first, ndarray) and isinstance(second, ndarray):
         first = first.reshape(*first._shape, *(1,) * second.ndim)
-    result: ndarray = function(first, second, **options)
-    return result
+    return function(first, second, **options)
 
 
 def at(function: Any, ufunc: Ufunc, a: ndarray, indices: ArrayLike, b: ArrayLike | None = None, /) -> None:

@@ -50,8 +50,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, /, *
         out[n] = part
     out = out.reshape(*outer, *shape)
     inner = tuple(range(len(outer), out.ndim))
-    view: ndarray = moveaxis(out, inner, tuple(range(k, k + len(inner))))
-    return view
+    return moveaxis(out, inner, tuple(range(k, k + len(inner))))
 
 
 def apply_over_axes(func: Callable[..., Any], a: ArrayLike, axes: AxisLike, /) -> ndarray:
@@ -201,8 +200,7 @@ def unwrap(p: ArrayLike, /, discont: float | None = None, axis: int = -1, *, per
     change: Any = subtract(inside, steps)
     limit = period / 2 if discont is None else discont
     change = where(less(absolute(steps), limit), 0, change).astype(kind, copy=False)
-    out: Any = x.copy()
+    out = x.copy()
     later = (slice(None),) * k + (slice(1, None),)
     out[later] = add(x[later], cumsum(change, axis=k))
-    result: ndarray = out
-    return result
+    return out

@@ -90,8 +90,7 @@ def asfortranarray(x: ArrayLike, dtype: DTypeLike = None, *, device: DeviceLike 
     """
     x = asarray(x, dtype=dtype, device=device)
     x = x if x.ndim else x.reshape(1)
-    found: ndarray = x if x.flags.f_contiguous else x.T.copy().T
-    return found
+    return x if x.flags.f_contiguous else x.T.copy().T
 
 
 def require(a: ArrayLike, dtype: DTypeLike = None, requirements: Any = None, *, device: DeviceLike = None) -> ndarray:

@@ -58,15 +58,13 @@ def _lines(x: ndarray, along: int) -> ndarray:
     if moved.ndim == 2:
         return moved
     rows, size = math.prod(moved._shape[:-1]), moved._shape[-1]
-    rows_view: ndarray = moved._view(0, (rows, size), (size * moved.itemsize, moved.itemsize))
-    return rows_view
+    return moved._view(0, (rows, size), (size * moved.itemsize, moved.itemsize))
 
 
 def _unlined(lines: ndarray, x: ndarray, along: int) -> ndarray:
     """What was made of `_lines(x, along)`, with the axes where they were."""
     if x.ndim == 1:
-        line: ndarray = lines._view(0, lines._shape[1:], (lines.itemsize,))
-        return line
+        return lines._view(0, lines._shape[1:], (lines.itemsize,))
     found = lines.reshape(x.shape[:along] + x.shape[along + 1 :] + lines.shape[-1:])
     return found if along == x.ndim - 1 else moveaxis(found, -1, along)
 

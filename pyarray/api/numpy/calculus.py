@@ -145,8 +145,7 @@ def _along(f: ndarray, axis: int, h: Any, edge_order: int) -> ndarray:
     result = empty(f.shape, f._dtype, f.device)
 
     def part(a: ndarray, start: int | None, stop: int | None) -> ndarray:
-        view: ndarray = a[(slice(None),) * axis + (slice(start, stop),)]
-        return view
+        return a[(slice(None),) * axis + (slice(start, stop),)]
 
     def weighted(first: int, weights: list[Any], count: int) -> ndarray:
         """Sums of weighted neighbours, for `count` places from `first` on."""

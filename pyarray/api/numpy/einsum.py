@@ -228,21 +228,19 @@ def _matrix(x: ndarray, labels: Labels, batch: list[int], m: list[int], n: list[
         return _matrix(x.transpose([labels.index(name) for name in order]).copy(), order, batch, m, n)
     batch_axes = [labels.index(name) for name in batch]
     ends = (math.prod(x._shape[labels.index(name)] for name in group) for group in (m, n))
-    view: ndarray = x._view(
+    return x._view(
         0, (*(x._shape[k] for k in batch_axes), *ends), (*(x._strides[k] for k in batch_axes), first, second)
     )
-    return view
 
 
 def _align_labels(x: ndarray, labels: Labels, result: Labels) -> ndarray:
     """A view with the axes in the order of `result`, of size 1 where `x` has none."""
     source_axes = [labels.index(n) if n in labels else None for n in result]
-    view: ndarray = x._view(
+    return x._view(
         0,
         tuple(1 if k is None else x._shape[k] for k in source_axes),
         tuple(0 if k is None else x._strides[k] for k in source_axes),
     )
-    return view
 
 
 # ---- subscripts

@@ -59,8 +59,7 @@ class _Format:
     def power(self, exponent: ndarray, dtype: DType) -> ndarray:
         """2 ** exponent, exactly; the exponent is one of a normal number."""
         shifted: Any = exponent.astype(self.bits)
-        view: ndarray = ((shifted + self.bias) << self.digits).view(dtype)
-        return view
+        return ((shifted + self.bias) << self.digits).view(dtype)
 
 
 def frexp(x: ArrayLike, /) -> tuple[ndarray, ndarray]:

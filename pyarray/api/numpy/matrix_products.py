@@ -40,8 +40,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     [[1, 3], [2, 4]]
     """
     a, b = _operands("matvec", x1, x2, (2, 1))
-    found: ndarray = matmul(a, b[..., None])[..., 0]
-    return found
+    return matmul(a, b[..., None])[..., 0]
 
 
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
@@ -53,8 +52,7 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     """
     a, b = _operands("vecmat", x1, x2, (1, 2))
     left = conj(a) if a._dtype.kind == "c" else a
-    found: ndarray = matmul(left[..., None, :], b)[..., 0, :]
-    return found
+    return matmul(left[..., None, :], b)[..., 0, :]
 
 
 def multi_dot(arrays: Sequence[Any], /, *, out: ndarray | None = None) -> ndarray:
@@ -79,8 +77,7 @@ def multi_dot(arrays: Sequence[Any], /, *, out: ndarray | None = None) -> ndarra
     )
     result = result[(0,) * row + (...,) + (0,) * column]
     if out is None:
-        product: ndarray = result
-        return product
+        return result
     out[...] = result
     return out
 

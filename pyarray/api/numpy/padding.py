@@ -120,8 +120,7 @@ def _pad_axis(
     out: ndarray, axis: int, middle: slice, around: tuple[Region, Region], mode: str, options: dict[str, Any]
 ) -> None:
     def part(start: int, stop: int) -> ndarray:
-        view: ndarray = out[(*around[0], slice(start, stop), *around[1], ...)]
-        return view
+        return out[(*around[0], slice(start, stop), *around[1], ...)]
 
     first, last, end = middle.start, middle.stop, out.shape[axis]
     if mode in _BY_POSITION and (options.get("reflect_type", "even") == "even" or last - first == 1):

@@ -88,8 +88,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, /) -> ndarray:
 def _trimmed(p: Any) -> ndarray:
     """Without leading zeros; their number is read from the device."""
     filled = np.flatnonzero(asnumpy(p))
-    view: ndarray = p[int(filled[0]) :] if filled.size else p[:1] * 0
-    return view
+    return p[int(filled[0]) :] if filled.size else p[:1] * 0
 
 
 def polydiv(u: ArrayLike, v: ArrayLike, /) -> tuple[ndarray, ndarray]:

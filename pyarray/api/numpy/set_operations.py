@@ -40,8 +40,7 @@ def union1d(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:
     >>> pa.union1d([3, 1], [[2, 3]]).tolist()
     [1, 2, 3]
     """
-    found: ndarray = unique(concat(_pair(x1, x2)))
-    return found
+    return unique(concat(_pair(x1, x2)))
 
 
 def intersect1d(x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False, return_indices: bool = False) -> Any:
@@ -93,8 +92,7 @@ def setdiff1d(x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False) -> n
     first = asarray(x1, device=device).ravel()
     if not assume_unique:
         first = unique(first)
-    found: ndarray = _chosen(first, isin(first, asarray(x2, device=device), invert=True))
-    return found
+    return _chosen(first, isin(first, asarray(x2, device=device), invert=True))
 
 
 def setxor1d(x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False) -> ndarray:
@@ -114,8 +112,7 @@ def setxor1d(x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False) -> nd
         return both
     end = full(1, True, device=both.device)
     changes = concat([end, not_equal(both[1:], both[:-1]), end])
-    found: ndarray = _chosen(both, logical_and(changes[1:], changes[:-1]))
-    return found
+    return _chosen(both, logical_and(changes[1:], changes[:-1]))
 
 
 def in1d(x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False, invert: bool = False) -> ndarray:

@@ -164,8 +164,7 @@ def empty(shape: ShapeLike, dtype: DTypeLike = None, order: str = "C", *, device
 def _new(shape: Any, dtype: Any, order: str, device: Any) -> ndarray:
     if order not in ("C", "F"):
         raise ValueError(f"order is 'C' or 'F', got {order!r}")
-    result: ndarray = lay_out(_empty(shape, dtype, device), order)
-    return result
+    return lay_out(_empty(shape, dtype, device), order)
 
 
 def zeros(shape: ShapeLike, dtype: DTypeLike = None, order: str = "C", *, device: DeviceLike = None) -> ndarray:
@@ -230,8 +229,7 @@ def _like(x: Any, shape: Any, dtype: Any, order: str, device: Any) -> ndarray:
         x._dtype if dtype is None else dtype,
         x.device if device is None else get_device(device),
     )
-    laid: ndarray = lay_out(result, order, x)
-    return laid
+    return lay_out(result, order, x)
 
 
 def empty_like(
@@ -337,8 +335,7 @@ def diagonal(x: ndarray, k: int) -> ndarray:
     down, right = x._strides[-2:]
     count = max(min(rows + min(k, 0), columns - max(k, 0)), 0)
     offset = (k * right if k > 0 else -k * down) if count else 0
-    view: ndarray = x._view(offset, x._shape[:-2] + (count,), x._strides[:-2] + (down + right,))
-    return view
+    return x._view(offset, x._shape[:-2] + (count,), x._strides[:-2] + (down + right,))
 
 
 def _triangle(name: str, x: Any, k: Any, lower: bool) -> ndarray:

@@ -40,8 +40,7 @@ def ufunc(
 ) -> UfuncFunction:
     """Declare a ufunc and return its function."""
     UFUNCS[name] = describe_ufunc(name, kinds, body, result, promote_to, doc, by_number=by_number)
-    function: UfuncFunction = make_function(UFUNCS[name])
-    return function
+    return make_function(UFUNCS[name])
 
 
 def describe_ufunc(

@@ -57,8 +57,7 @@ def broadcast_to(x: ArrayLike, /, shape: ShapeLike) -> ndarray:
     x = asarray(x)
     target = shapes.resolve_shape(shape)
     if isinstance(x, Tracer):
-        result: ndarray = x._broadcast(shape)
-        return result
+        return x._broadcast(shape)
     if (count := math.prod(target)) >= 1 << 63:
         raise ValueError(f"broadcast_to(): {target} has {count} elements, and an array at most 2**63 - 1")
     view: ndarray = x._view(0, target, shapes.broadcast_strides(x._shape, x._strides, target))

@@ -224,8 +224,7 @@ def lines(x: ndarray, axis: int) -> ndarray:
         moved = x.transpose((*(k for k in range(x.ndim) if k != axis), axis))
         moved = moved.copy() if moved._key & STRIDED else moved
     n = x._shape[axis]
-    rows: ndarray = moved._view(0, (math.prod(moved._shape[:-1]), n), (n * x.itemsize, x.itemsize))
-    return rows
+    return moved._view(0, (math.prod(moved._shape[:-1]), n), (n * x.itemsize, x.itemsize))
 
 
 def from_lines(rows: ndarray, shape: tuple[int, ...], axis: int) -> ndarray:

@@ -60,8 +60,7 @@ def reduction(
     if initial is not None or where is not True:
         return _of_chosen(op, x, axis, keepdims, dtype, kind or dtype, out, initial, where)
     if isinstance(x, Tracer):
-        traced: ndarray = x._reduce(op, axis, keepdims, dtype, kind or dtype, out)
-        return traced
+        return x._reduce(op, axis, keepdims, dtype, kind or dtype, out)
     if plain:
         _remember(op, x, dtype, kind or dtype)
     axes = shapes.normalize_axes(axis, x.ndim)
