@@ -18,28 +18,11 @@ from ..docstrings import install as _document
 from ..keywords import install as _install
 from .bit_generator import Philox4x3210
 from .generator import Generator, default_rng
-from .legacy import (
-    RandomState,
-    choice,
-    exponential,
-    normal,
-    permutation,
-    rand,
-    randint,
-    randn,
-    random,
-    random_sample,
-    seed,
-    shuffle,
-    standard_normal,
-    uniform,
-)
+from .legacy import *  # noqa: F403
+from .legacy import RandomState as RandomState
+from .legacy import __all__ as _older
 
-__all__ = [
-    "Generator", "Philox4x3210", "RandomState", "choice", "default_rng", "exponential", "normal",
-    "permutation", "rand", "randint", "randn", "random", "random_sample", "seed", "shuffle",
-    "standard_normal", "uniform",
-]  # fmt: skip
+__all__ = ["Generator", "Philox4x3210", "default_rng", *_older]
 
 _install(globals())
 _install(Generator)

@@ -4,7 +4,10 @@ with `default_rng`.
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ..array import ndarray
 from ..dtypes import int64
@@ -13,6 +16,13 @@ from ..typing import ArrayLike, DTypeLike, ShapeLike
 from .bit_generator import Philox4x3210
 from .generator import Generator
 
+__all__ = [
+    "RandomState", "choice", "exponential", "normal", "permutation", "rand", "randint", "randn", "random",
+    "random_sample", "seed", "shuffle", "standard_normal", "uniform",
+]  # fmt: skip
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 _INT64_MAX = (1 << 63) - 1
 
 
@@ -86,73 +96,28 @@ def seed(seed: Any = None) -> None:
         _shared[:] = [state]
 
 
-def rand(*sizes: int) -> ndarray:
-    """Uniform variates in [0, 1), of the shape `sizes`.
+def _of_shared(method: Callable[Concatenate[Any, _P], _R]) -> Callable[_P, _R]:
+    """The function that calls this method of the shared generator."""
+    name = method.__name__
 
-    >>> rand(2, 3).shape
-    (2, 3)
-    """
-    return _generator().rand(*sizes)
+    @functools.wraps(method)
+    def function(*args: _P.args, **options: _P.kwargs) -> _R:
+        return getattr(_generator(), name)(*args, **options)
 
-
-def randn(*sizes: int) -> ndarray:
-    """Standard normal variates, of the shape `sizes`.
-
-    >>> randn(2, 3).shape
-    (2, 3)
-    """
-    return _generator().randn(*sizes)
+    function.__qualname__ = name
+    found = inspect.signature(method)
+    function.__signature__ = found.replace(parameters=list(found.parameters.values())[1:])  # type: ignore[attr-defined]
+    return function
 
 
-def randint(
-    low: ArrayLike, high: ArrayLike | None = None, size: ShapeLike | None = None, dtype: DTypeLike = int64
-) -> ndarray:
-    """Integers from `low` up to, but without, `high`: `Generator.integers`.
-
-    >>> randint(1, size=2).tolist()
-    [0, 0]
-    """
-    return _generator().randint(low, high, size, dtype)
-
-
-def random(size: ShapeLike | None = None) -> ndarray:
-    """Uniform variates in [0, 1)."""
-    return _generator().random(size)
-
-
-random_sample = random
-
-
-def standard_normal(size: ShapeLike | None = None) -> ndarray:
-    """Normal variates of mean 0 and standard deviation 1."""
-    return _generator().standard_normal(size)
-
-
-def normal(loc: ArrayLike = 0.0, scale: ArrayLike = 1.0, size: ShapeLike | None = None) -> ndarray:
-    """`Generator.normal`."""
-    return _generator().normal(loc, scale, size)
-
-
-def uniform(low: ArrayLike = 0.0, high: ArrayLike = 1.0, size: ShapeLike | None = None) -> ndarray:
-    """`Generator.uniform`."""
-    return _generator().uniform(low, high, size)
-
-
-def exponential(scale: ArrayLike = 1.0, size: ShapeLike | None = None) -> ndarray:
-    """`Generator.exponential`."""
-    return _generator().exponential(scale, size)
-
-
-def permutation(x: ArrayLike) -> ndarray:
-    """`Generator.permutation` along axis 0."""
-    return _generator().permutation(x)
-
-
-def shuffle(x: ArrayLike) -> None:
-    """`Generator.shuffle` along axis 0."""
-    _generator().shuffle(x)
-
-
-def choice(a: ArrayLike, size: ShapeLike | None = None, replace: bool = True, p: ArrayLike | None = None) -> ndarray:
-    """`Generator.choice`."""
-    return _generator().choice(a, size, replace, p)
+rand = _of_shared(RandomState.rand)
+randn = _of_shared(RandomState.randn)
+randint = _of_shared(RandomState.randint)
+random = random_sample = _of_shared(RandomState.random)
+standard_normal = _of_shared(RandomState.standard_normal)
+normal = _of_shared(RandomState.normal)
+uniform = _of_shared(RandomState.uniform)
+exponential = _of_shared(RandomState.exponential)
+permutation = _of_shared(RandomState.permutation)
+shuffle = _of_shared(RandomState.shuffle)
+choice = _of_shared(RandomState.choice)
