@@ -131,21 +131,6 @@ class ndarray(Operators):
     `flags` describe it; `base` is the array that this one is a view of, None when it is none.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_base",
-        "_buffer",
-        "_dtype",
-        "_key",
-        "_ptr",
-        "_shape",
-        "_size",
-        "_strides",
-        "_writeable",
-    )
-    __hash__: Any = None
-    __array_priority__ = 100.0
-
     _buffer: Any
     _ptr: int
     _shape: tuple[int, ...]
@@ -155,6 +140,9 @@ class ndarray(Operators):
     _writeable: bool
     _base: ndarray | None
     _key: int
+    __slots__ = (*__annotations__, "__weakref__")
+    __hash__: Any = None
+    __array_priority__ = 100.0
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(

@@ -47,23 +47,16 @@ def _matmul(self: ndarray, other: Any) -> Any:
     return matmul(self, other) if is_operand_type(type(other)) else NotImplemented
 
 
-def _reflected_matmul(self: ndarray, other: Any) -> Any:
-    return matmul(other, self) if is_operand_type(type(other)) else NotImplemented
+def _of_operands(compute: Callable[[Any, Any], Any]) -> Callable[[ndarray, Any], Any]:
+    """The operator that computes so, and leaves what is no operand of ours to the other class."""
+    return lambda self, other: compute(self, other) if is_operand_type(type(other)) else NotImplemented
 
 
-def _matmul_in_place(self: ndarray, other: Any) -> Any:
-    return matmul(self, other, out=self) if is_operand_type(type(other)) else NotImplemented
-
-
-_PRODUCTS = {"__matmul__": _matmul, "__rmatmul__": _reflected_matmul, "__imatmul__": _matmul_in_place}
-
-
-def _divmod(self: ndarray, other: Any) -> Any:
-    return ufuncs.divmod(self, other) if is_operand_type(type(other)) else NotImplemented
-
-
-def _reflected_divmod(self: ndarray, other: Any) -> Any:
-    return ufuncs.divmod(other, self) if is_operand_type(type(other)) else NotImplemented
+_PRODUCTS = {
+    "__matmul__": _matmul,
+    "__rmatmul__": _of_operands(lambda x, y: matmul(y, x)),
+    "__imatmul__": _of_operands(lambda x, y: matmul(x, y, out=x)),
+}
 
 
 def _round(self: ndarray, ndigits: int | None = None) -> Any:
@@ -79,8 +72,8 @@ def _to_integer(rounded: Callable[[Any], int]) -> Callable[[ndarray], int]:
 
 
 _NUMBERS = {
-    "__divmod__": _divmod,
-    "__rdivmod__": _reflected_divmod,
+    "__divmod__": _of_operands(ufuncs.divmod),
+    "__rdivmod__": _of_operands(lambda x, y: ufuncs.divmod(y, x)),
     "__round__": _round,
     **{f"__{rounded.__name__}__": _to_integer(rounded) for rounded in (math.trunc, math.floor, math.ceil)},
 }

@@ -26,8 +26,8 @@ from ..core.fast_path import UFUNC_METHODS
 from ..core.ufunc import Ufunc, compute_out, operand, store_out
 from ..standard import scans, statistical, utility
 from ..standard.creation import arange
-from ..standard.manipulation import broadcast_to, moveaxis
-from ..standard.sorting import argsort
+from ..standard.manipulation import broadcast_to
+from ..standard.sorting import argsort, from_lines, lines
 from ..standard.statistical import total_dtype
 
 _REDUCTIONS: dict[str, Any] = {
@@ -81,12 +81,12 @@ def reduce(
     count = math.prod(x._shape[k] for k in axes)
     if not count and ufunc.name not in _IDENTITY:
         raise ValueError(f"{name}() over no elements has no answer: shape {x._shape}, axes {axes}")
-    lines = x.transpose([*other_axes, *axes]).reshape(math.prod(reduced_shape), count)
-    folded = empty((lines._shape[0],), kind, x.device)
+    rows = x.transpose([*other_axes, *axes]).reshape(math.prod(reduced_shape), count)
+    folded = empty((rows._shape[0],), kind, x.device)
     if not count:
         folded[...] = _start(ufunc, kind)
     elif folded._size:
-        _fold_kernel(ufunc, kind.code, "reduce")(folded, lines)
+        _fold_kernel(ufunc, kind.code, "reduce")(folded, rows)
     result[...] = folded.reshape(result._shape)
     return result
 
@@ -105,27 +105,25 @@ def accumulate(
     if ufunc.name in _SCANS:
         return _SCANS[ufunc.name](x, axis=along, dtype=dtype, out=out)
     kind = _kind(ufunc, x, dtype)
-    moved = moveaxis(x, along, -1)
-    count = moved._shape[-1] if moved.ndim else 1
-    lines = moved.reshape(math.prod(moved._shape[:-1]), count)
+    rows = lines(x, along)
     if on_grid(x) and ufunc.name in _ASSOCIATIVE:
-        result = _doubled(function, lines.astype(kind))
+        result = _doubled(function, rows.astype(kind))
     else:
-        result = empty(lines._shape, kind, x.device)
+        result = empty(rows._shape, kind, x.device)
         if result._size:
-            _fold_kernel(ufunc, kind.code, "accumulate")(result, lines)
-    return store_out(f"{ufunc.name}.accumulate", moveaxis(result.reshape(moved._shape), -1, along), out)
+            _fold_kernel(ufunc, kind.code, "accumulate")(result, rows)
+    return store_out(f"{ufunc.name}.accumulate", from_lines(result, x._shape, along), out)
 
 
-def _doubled(function: Any, lines: ndarray) -> ndarray:
+def _doubled(function: Any, rows: ndarray) -> ndarray:
     """Each element with the one so many places before, twice as many each time: a step is as wide as the
     lines, however few they are."""
     distance = 1
-    while distance < lines._shape[1]:
-        ends = function(lines[:, :-distance], lines[:, distance:])
-        lines[:, distance:] = ends
+    while distance < rows._shape[1]:
+        ends = function(rows[:, :-distance], rows[:, distance:])
+        rows[:, distance:] = ends
         distance *= 2
-    return lines
+    return rows
 
 
 def reduceat(
@@ -151,14 +149,13 @@ def reduceat(
     starts = starts.astype(np.int64)
     stops = np.append(starts[1:], count)[: starts.size]
     kind = _kind(ufunc, x, dtype)
-    moved = moveaxis(x, along, -1)
-    lines = moved.reshape(math.prod(moved._shape[:-1]), count)
-    result = empty((lines._shape[0], starts.size), kind, x.device)
+    rows = lines(x, along)
+    result = empty((rows._shape[0], starts.size), kind, x.device)
     if result._size:
         bounds = (asarray(v, device=x.device) for v in (starts, np.maximum(stops, starts + 1)))
         wide = total_kind(ufunc, kind)
-        _segment_kernel(ufunc, wide.code)(result, lines, *bounds)
-    return store_out(name, moveaxis(result.reshape(*moved._shape[:-1], starts.size), -1, along), out)
+        _segment_kernel(ufunc, wide.code)(result, rows, *bounds)
+    return store_out(name, from_lines(result, x._shape, along), out)
 
 
 def outer(function: Any, ufunc: Ufunc, x1: ArrayLike, x2: ArrayLike, /, **options: Any) -> ndarray:

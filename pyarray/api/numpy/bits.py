@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from typing import Any
 
@@ -11,13 +10,13 @@ from ...array import ndarray
 from ...array_convert import asarray
 from ...dtypes import bool_, uint8
 from ...jit.functions import func
-from ...kernels.elementwise.elementwise import MapOp, contiguous
+from ...kernels.elementwise.elementwise import MapOp
 from ...kernels.index.bit_packing import pack_bytes, unpack_bytes
 from ...lang.markers import kernel_math as k
 from ...typing import ArrayLike
 from ..core.ufunc import compute
 from ..standard.elementwise import not_equal
-from ..standard.manipulation import moveaxis
+from ..standard.sorting import from_lines, lines
 from ..standard.statistical import as_operand
 
 __all__ = ["bitwise_count", "packbits", "unpackbits"]
@@ -52,23 +51,6 @@ def _check_order(name: str, bitorder: str) -> bool:
     return bitorder == "big"
 
 
-def _lines(x: ndarray, along: int) -> ndarray:
-    """Contiguous, with `along` as the last of two axes."""
-    moved = contiguous(x if along == x.ndim - 1 else moveaxis(x, along, -1))
-    if moved.ndim == 2:
-        return moved
-    rows, size = math.prod(moved._shape[:-1]), moved._shape[-1]
-    return moved._view(0, (rows, size), (size * moved.itemsize, moved.itemsize))
-
-
-def _unlined(lines: ndarray, x: ndarray, along: int) -> ndarray:
-    """What was made of `_lines(x, along)`, with the axes where they were."""
-    if x.ndim == 1:
-        return lines._view(0, lines._shape[1:], (lines.itemsize,))
-    found = lines.reshape(x.shape[:along] + x.shape[along + 1 :] + lines.shape[-1:])
-    return found if along == x.ndim - 1 else moveaxis(found, -1, along)
-
-
 def packbits(x: ArrayLike, /, axis: int | None = None, bitorder: str = "big") -> ndarray:
     """Eight elements along `axis` (None: of the flattened `x`) as the bits of one byte, 1 for what is not 0;
     the last byte is filled with 0. The first element is the highest bit, or with `bitorder="little"` the
@@ -83,7 +65,8 @@ def packbits(x: ArrayLike, /, axis: int | None = None, bitorder: str = "big") ->
     big = _check_order("packbits", bitorder)
     x = x.reshape(x.size) if axis is None and x.ndim != 1 else x
     along = shapes.normalize_axis(0 if axis is None else axis, x.ndim)
-    return _unlined(pack_bytes(_lines(not_equal(x, 0) if x._dtype is not bool_ else x, along), big), x, along)
+    bits = not_equal(x, 0) if x._dtype is not bool_ else x
+    return from_lines(pack_bytes(lines(bits, along), big), x._shape, along)
 
 
 def unpackbits(x: ArrayLike, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> ndarray:
@@ -105,4 +88,5 @@ def unpackbits(x: ArrayLike, /, axis: int | None = None, count: int | None = Non
     bit_count = size if count is None else operator.index(count)
     if bit_count < -size:
         raise ValueError(f"unpackbits(): count leaves out {-bit_count} of {size} bits")
-    return _unlined(unpack_bytes(_lines(x, along), bit_count if bit_count >= 0 else size + bit_count, big), x, along)
+    bytes_bits = unpack_bytes(lines(x, along), bit_count if bit_count >= 0 else size + bit_count, big)
+    return from_lines(bytes_bits, x._shape, along)
