@@ -14,7 +14,7 @@ from ...array import empty, ndarray
 from ...array_convert import asarray, asnumpy
 from ...dtypes import asdtype, float64, result_type
 from ...typing import ArrayLike, AxisLike, DeviceLike
-from ..core.ufunc import common_device
+from ..core.ufunc import common_device, device_of
 from ..standard.creation import ones
 from ..standard.elementwise import abs as absolute
 from ..standard.elementwise import add, equal, greater, less, logical_and, remainder, subtract
@@ -135,7 +135,7 @@ def block(arrays: Sequence[ArrayLike] | ndarray, /) -> ndarray:
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 1.0]]
     """
     depth = _depth(arrays)
-    device = next((x.device for x in _leaves(arrays) if isinstance(x, ndarray)), None)
+    device = device_of(_leaves(arrays))
     ndim = max(depth, *(getattr(x, "ndim", 0) for x in _leaves(arrays)), 0)
     result = _joined(arrays, depth, ndim, device)
     return result if isinstance(arrays, list) else result.copy()

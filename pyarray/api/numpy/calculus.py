@@ -16,7 +16,7 @@ from ...kernels.index.interpolation import convolve as convolve_kernel
 from ...kernels.index.interpolation import interpolate
 from ...typing import ArrayLike, AxisLike
 from ..core.registry import FLOAT, precompiled
-from ..core.ufunc import as_array_like, as_operands
+from ..core.ufunc import as_array_like, as_arrays
 from ..standard.elementwise import add, conj, divide, imag, multiply, real, remainder, subtract
 from ..standard.manipulation import concat
 from ..standard.scans import diff
@@ -45,7 +45,7 @@ def interp(
     >>> pa.interp(2.5, [1, 2, 3], [3, 2, 0]).item()
     1.0
     """
-    at, xs, ys = (asarray(v) if not isinstance(v, ndarray) else v for v in as_operands("interp", (x, xp, fp)))
+    at, xs, ys = as_arrays("interp", x, xp, fp)
     if xs.ndim != 1 or xs.shape != ys.shape or not xs.size:
         raise ValueError(
             f"interp(): xp and fp are 1-D, of one length of 1 or more, got shapes {xs.shape} and {ys.shape}"
@@ -190,8 +190,7 @@ def _edge_weights(near: float, far: float, order: int) -> list[Any]:
 
 
 def _lines(name: str, a: Any, v: Any) -> tuple[ndarray, ndarray]:
-    first, second = (asarray(x) if not isinstance(x, ndarray) else x for x in as_operands(name, (a, v)))
-    first, second = (x.reshape(1) if not x.ndim else x for x in (first, second))
+    first, second = (x if x.ndim else x.reshape(1) for x in as_arrays(name, a, v))
     if first.ndim != 1 or second.ndim != 1 or not first.size or not second.size:
         raise ValueError(
             f"{name}() takes two 1-D arrays that are not empty, got shapes {first.shape} and {second.shape}"

@@ -10,6 +10,7 @@ from ...array import ndarray
 from ...array_convert import asarray
 from ...dtypes import result_type
 from ...typing import DeviceLike
+from ..core.ufunc import device_of
 from ..standard.creation import arange, linspace
 from ..standard.manipulation import broadcast_to, concat, stack
 
@@ -58,7 +59,7 @@ class _Joined:
 
     def __getitem__(self, key: Any) -> ndarray:
         items = key if isinstance(key, tuple) else (key,)
-        device = next((x.device for x in items if isinstance(x, ndarray)), None)
+        device = device_of(items)
         return concat([self._part(item, device) for item in items], axis=-1 if self._columns else 0)
 
     def _part(self, item: Any, device: Any) -> ndarray:

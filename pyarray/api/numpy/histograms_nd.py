@@ -11,6 +11,7 @@ from ...array import ndarray
 from ...array_convert import asarray
 from ...dtypes import float64, int64
 from ...typing import ArrayLike
+from ..core.ufunc import as_array_like
 from ..standard.creation import linspace
 from ..standard.elementwise import divide, equal, less
 from ..standard.manipulation import stack
@@ -45,8 +46,7 @@ def histogramdd(
     ([[1.0, 0.0], [0.0, 2.0]], [0.0, 0.5, 1.0])
     """
     if isinstance(sample, (list, tuple)):
-        device = next((x.device for x in sample if isinstance(x, ndarray)), None)
-        sample = stack([asarray(x, device=device) for x in sample]).T
+        sample = stack(as_array_like(*sample)).T
     points: Any = asarray(sample)
     points = points.reshape(-1, 1) if points.ndim < 2 else points
     if points.ndim != 2:
@@ -122,8 +122,7 @@ def histogram2d(
     >>> pa.histogram2d([0.0, 1.0, 1.0], [0.0, 1.0, 0.9], bins=2)[0].tolist()
     [[1.0, 0.0], [0.0, 2.0]]
     """
-    device = next((a.device for a in (x, y) if isinstance(a, ndarray)), None)
-    first, second = (asarray(a, device=device) for a in (x, y))
+    first, second = as_array_like(x, y)
     if first.shape != second.shape or first.ndim != 1:
         raise ValueError(f"histogram2d() takes two 1-D arrays of one length, got {first.shape} and {second.shape}")
     if getattr(bins, "ndim", 0) == 1 or (isinstance(bins, (list, tuple)) and len(bins) not in (1, 2)):

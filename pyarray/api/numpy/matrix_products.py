@@ -9,7 +9,7 @@ from typing import Any
 from ...array import ndarray
 from ...array_convert import asarray
 from ...typing import ArrayLike
-from ..core.ufunc import as_operands
+from ..core.ufunc import as_array_like, as_operands
 from ..standard.elementwise import conj
 from ..standard.linear_algebra import matmul
 from ..standard.manipulation import moveaxis
@@ -124,8 +124,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, /, axes: Sequence[int] | None = None
     >>> pa.linalg.tensorsolve(pa.eye(6).reshape(2, 3, 6), pa.ones((2, 3))).shape
     (6,)
     """
-    device = next((x.device for x in (a, b) if isinstance(x, ndarray)), None)
-    left, right = (asarray(x, device=device) for x in (a, b))
+    left, right = as_array_like(a, b)
     if axes is not None:
         left = moveaxis(left, tuple(axes), tuple(range(left.ndim - len(axes), left.ndim)))
     shape = left.shape[right.ndim :]

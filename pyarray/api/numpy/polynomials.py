@@ -11,6 +11,7 @@ from ...array import ndarray
 from ...array_convert import asarray, asnumpy
 from ...dtypes import float64, result_type
 from ...typing import ArrayLike
+from ..core.ufunc import as_array_like, device_of
 from ..standard.creation import arange, ones, zeros
 from ..standard.elementwise import add, divide, multiply, sqrt, square
 from ..standard.manipulation import concat
@@ -25,12 +26,12 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _coefficients(name: str, p: Any, device: Any = None) -> Any:
-    p = p if isinstance(p, ndarray) else asarray(p, device=device)
-    p = p if p.ndim else p.reshape(1)
-    if p.ndim != 1:
-        raise ValueError(f"{name}(): coefficients are 1-D, got shape {p.shape}")
-    return p
+def _coefficients(name: str, *polynomials: Any) -> list[Any]:
+    arrays = [p if p.ndim else p.reshape(1) for p in as_array_like(*polynomials)]
+    for p in arrays:
+        if p.ndim != 1:
+            raise ValueError(f"{name}(): coefficients are 1-D, got shape {p.shape}")
+    return arrays
 
 
 def polyval(p: ArrayLike, x: ArrayLike, /) -> ndarray:
@@ -39,9 +40,8 @@ def polyval(p: ArrayLike, x: ArrayLike, /) -> ndarray:
     >>> pa.polyval([1, 0, -2], pa.asarray([0.0, 2.0])).tolist()
     [-2.0, 2.0]
     """
-    device = next((a.device for a in (x, p) if isinstance(a, ndarray)), None)
-    factors = _coefficients("polyval", p, device)
-    points = x if isinstance(x, ndarray) else asarray(x, device=device)
+    points, given = as_array_like(x, p)
+    (factors,) = _coefficients("polyval", given)
     value = zeros(points.shape, result_type(factors, points), device=points.device)
     for k in range(factors.size):
         value = value * points + factors[k]
@@ -49,8 +49,7 @@ def polyval(p: ArrayLike, x: ArrayLike, /) -> ndarray:
 
 
 def _sum(name: str, p: Any, q: Any, sign: int) -> ndarray:
-    p = _coefficients(name, p, getattr(q, "device", None) if isinstance(q, ndarray) else None)
-    q = _coefficients(name, q, p.device)
+    p, q = _coefficients(name, p, q)
     size = max(p.size, q.size)
     long = [concat([zeros(size - a.size, a._dtype, device=a.device), a]) for a in (p, q)]
     return add(long[0], long[1] if sign > 0 else multiply(long[1], -1))
@@ -80,8 +79,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, /) -> ndarray:
     >>> pa.polymul([1, 1], [1, -1]).tolist()
     [1, 0, -1]
     """
-    p = _coefficients("polymul", a1, getattr(a2, "device", None) if isinstance(a2, ndarray) else None)
-    q = _coefficients("polymul", a2, p.device)
+    p, q = _coefficients("polymul", a1, a2)
     return convolve(_trimmed(p), _trimmed(q))
 
 
@@ -97,7 +95,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, /) -> tuple[ndarray, ndarray]:
     >>> [r.tolist() for r in pa.polydiv([1.0, 0.0, -1.0], [1.0, 1.0])]
     [[1.0, -1.0], [0.0]]
     """
-    device = next((a.device for a in (u, v) if isinstance(a, ndarray)), None)
+    device = device_of((u, v))
     quotient, remainder = np.polydiv(asnumpy(u), asnumpy(v))
     return asarray(quotient, device=device), asarray(remainder, device=device)
 
@@ -108,7 +106,7 @@ def polyder(p: ArrayLike, /, m: int = 1) -> ndarray:
     >>> pa.polyder([1, 0, 5]).tolist()
     [2, 0]
     """
-    found = _coefficients("polyder", p)
+    (found,) = _coefficients("polyder", p)
     for _ in range(_order("polyder", m)):
         found = multiply(found[:-1], arange(max(found.size - 1, 0), 0, -1, device=found.device))
     return found
@@ -128,7 +126,7 @@ def polyint(p: ArrayLike, /, m: int = 1, k: ArrayLike | None = None) -> ndarray:
     >>> pa.polyint([2.0, 0.0], k=3).tolist()
     [1.0, 0.0, 3.0]
     """
-    found, order = _coefficients("polyint", p), _order("polyint", m)
+    (found,), order = _coefficients("polyint", p), _order("polyint", m)
     constants = np.atleast_1d(0.0 if k is None else asnumpy(k)).tolist()
     constants = constants * order if len(constants) == 1 else constants
     if len(constants) < order:
@@ -183,8 +181,7 @@ def polyfit(
     order = operator.index(deg) + 1
     if order < 1:
         raise ValueError(f"polyfit(): the degree is 0 or more, got {deg}")
-    device = next((a.device for a in (x, y) if isinstance(a, ndarray)), None)
-    at, targets = (asarray(a, device=device) for a in (x, y))
+    at, targets = as_array_like(x, y)
     kind = result_type(at, targets, float64) if at.itemsize > 4 or targets.itemsize > 4 else float64
     at, right = at.astype(kind), targets.astype(kind)
     if at.ndim != 1 or not at.size or right.ndim not in (1, 2):
@@ -194,7 +191,7 @@ def polyfit(
     rcond = at.size * float(np.finfo(kind.numpy).eps) if rcond is None else rcond
     matrix: Any = vander(at, order)
     if w is not None:
-        matrix, right = _weighted(matrix, right, asarray(w, device=device))
+        matrix, right = _weighted(matrix, right, asarray(w, device=at.device))
     scale: Any = sqrt(sum_of(square(matrix), axis=0))
     solution, residuals, rank, values = lstsq(divide(matrix, scale), right, rcond)
     coefficients = divide(solution.T, scale).T

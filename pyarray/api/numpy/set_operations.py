@@ -9,7 +9,7 @@ from ...array_convert import asarray
 from ...array_hooks import operation
 from ...dtypes import result_type
 from ...typing import ArrayLike
-from ..core.ufunc import device_of
+from ..core.ufunc import as_array_like
 from ..standard.creation import full
 from ..standard.elementwise import equal, logical_and, not_equal
 from ..standard.manipulation import concat
@@ -22,8 +22,7 @@ __all__ = ["ediff1d", "in1d", "intersect1d", "setdiff1d", "setxor1d", "union1d"]
 
 def _pair(x1: Any, x2: Any) -> tuple[ndarray, ndarray]:
     """Both flattened, on one device and in their common type."""
-    device = device_of((x1, x2))
-    first, second = (x if isinstance(x, ndarray) else asarray(x, device=device) for x in (x1, x2))
+    first, second = as_array_like(x1, x2)
     kind = result_type(first, second)
     return first.ravel().astype(kind, copy=False), second.ravel().astype(kind, copy=False)
 
@@ -88,11 +87,9 @@ def setdiff1d(x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False) -> n
     >>> pa.setdiff1d([4, 1, 4, 2], [1, 3]).tolist()
     [2, 4]
     """
-    device = device_of((x1, x2))
-    first = asarray(x1, device=device).ravel()
-    if not assume_unique:
-        first = unique(first)
-    return _chosen(first, isin(first, asarray(x2, device=device), invert=True))
+    first, second = as_array_like(x1, x2)
+    first = first.ravel() if assume_unique else unique(first)
+    return _chosen(first, isin(first, second, invert=True))
 
 
 def setxor1d(x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False) -> ndarray:
@@ -121,9 +118,7 @@ def in1d(x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False, invert: b
     >>> pa.in1d([[1, 2]], [2]).tolist()
     [False, True]
     """
-    device = getattr(x2, "device", None) if isinstance(x2, ndarray) else None
-    first = x1 if isinstance(x1, ndarray) else asarray(x1, device=device)
-    return isin(first.ravel(), x2, assume_unique, invert)
+    return isin(as_array_like(x1, x2)[0].ravel(), x2, assume_unique, invert)
 
 
 def ediff1d(x: ArrayLike, /, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> ndarray:
