@@ -91,19 +91,8 @@ def before_use(a: Any) -> None:
     """Another library is to use the array's memory behind the current stream: that stream waits for what
     others do with it."""
     if not on_host(a):
-        a._buffer.device.driver.before_access(*_extent(a), True)
-
-
-def after_use(a: Any) -> None:
-    """Another library has read the array's memory, before what the current stream gets from now on."""
-    if not on_host(a):
-        a._buffer.device.driver.after_access(*_extent(a), False)
-
-
-def _extent(a: Any) -> tuple[int, int]:
-    """The lowest address, and bytes."""
-    low, high = shapes.byte_bounds(a._shape, a._strides, a._dtype.itemsize)
-    return a._ptr + low, high - low
+        low, high = shapes.byte_bounds(a._shape, a._strides, a._dtype.itemsize)
+        a._buffer.device.driver.before_access(a._ptr + low, high - low, True)
 
 
 def array_interface(a: Any) -> dict[str, Any]:

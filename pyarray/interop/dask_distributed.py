@@ -1,4 +1,4 @@
-"""Serialization of arrays for `distributed`, between processes and to disk.
+"""Serialization of arrays for `distributed`, between processes and to disk, and their sizes.
 
 The family "dask" takes them through host memory; "cuda", which transports between GPUs use, hands over the
 memory of arrays on CUDA devices as it is.
@@ -6,6 +6,7 @@ memory of arrays on CUDA devices as it is.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..array import ndarray
 from ..array_convert import asarray, asnumpy
 from ..driver.stream import current_stream
 from ..dtypes import uint8
+from ..shapes import stored_shape
 
 
 def register(protocol: Any) -> None:
@@ -23,6 +25,16 @@ def register(protocol: Any) -> None:
     protocol.dask_deserialize.register(ndarray, from_host_frames)
     protocol.cuda_serialize.register(ndarray, to_device_frames)
     protocol.cuda_deserialize.register(ndarray, from_device_frames)
+
+
+def register_size(module: Any) -> None:
+    """`module` is `dask.sizeof`, by which dask schedules and spills to disk."""
+    module.sizeof.register(ndarray, size_of)
+
+
+def size_of(a: ndarray) -> int:
+    """Bytes of the elements of `a`, those that lie at one place (stride 0) once."""
+    return a.itemsize * math.prod(stored_shape(a.shape, a.strides))
 
 
 def to_host_frames(x: ndarray) -> tuple[dict[str, Any], list[memoryview]]:

@@ -11,7 +11,7 @@ from .import_hooks import when_imported
 
 _ROWS = (
     ("torch._dynamo.trace_rules", "torch_compile", "skip_tracing"),
-    ("dask.sizeof", "dask_sizeof", "register"),
+    ("dask.sizeof", "dask_distributed", "register_size"),
     ("dask.array.backends", "dask_array", None),  # its import is all: it imports dask, too
     ("distributed.protocol", "dask_distributed", "register"),
 )

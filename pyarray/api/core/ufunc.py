@@ -117,6 +117,11 @@ def as_array_like(*given: Any) -> list[ndarray]:
     return [x if isinstance(x, ndarray) else asarray(x, device=device) for x in arrays]
 
 
+def axis_or_flat(x: ndarray, axis: Any) -> tuple[ndarray, int]:
+    """The array and its axis, counted from the front; for None the flattened array."""
+    return (x.reshape(x.size), 0) if axis is None else (x, shapes.normalize_axis(axis, x.ndim))
+
+
 def operand(name: str, x: Any, device: Any = None) -> Any:
     """An array, or a Python number, from what a user may pass. Raises `TypeError` for anything else."""
     if isinstance(x, ndarray) or type(x) in PYTHON:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from ... import shapes
 from ...array import ndarray
 from ...array_convert import asarray
 from ...dtypes import bool_, uint8
@@ -14,7 +13,7 @@ from ...kernels.elementwise.elementwise import MapOp
 from ...kernels.index.bit_packing import pack_bytes, unpack_bytes
 from ...lang.markers import kernel_math as k
 from ...typing import ArrayLike
-from ..core.ufunc import compute
+from ..core.ufunc import axis_or_flat, compute
 from ..standard.elementwise import not_equal
 from ..standard.sorting import from_lines, lines
 from ..standard.statistical import as_operand
@@ -63,8 +62,7 @@ def packbits(x: ArrayLike, /, axis: int | None = None, bitorder: str = "big") ->
     """
     x = as_operand("packbits", x, "biu")
     big = _check_order("packbits", bitorder)
-    x = x.reshape(x.size) if axis is None and x.ndim != 1 else x
-    along = shapes.normalize_axis(0 if axis is None else axis, x.ndim)
+    x, along = axis_or_flat(x, axis)
     bits = not_equal(x, 0) if x._dtype is not bool_ else x
     return from_lines(pack_bytes(lines(bits, along), big), x._shape, along)
 
@@ -82,8 +80,7 @@ def unpackbits(x: ArrayLike, /, axis: int | None = None, count: int | None = Non
     if x._dtype is not uint8:
         raise TypeError(f"unpackbits() takes uint8, got {x._dtype}; cast it with astype")
     big = _check_order("unpackbits", bitorder)
-    x = x.reshape(x.size) if axis is None and x.ndim != 1 else x
-    along = shapes.normalize_axis(0 if axis is None else axis, x.ndim)
+    x, along = axis_or_flat(x, axis)
     size = 8 * x.shape[along]
     bit_count = size if count is None else operator.index(count)
     if bit_count < -size:

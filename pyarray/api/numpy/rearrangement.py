@@ -17,7 +17,7 @@ from ...array_hooks import operation
 from ...jit.replay import replayable
 from ...typing import ArrayLike, ShapeLike
 from ..core.registry import FLOAT, precompiled
-from ..core.ufunc import PYTHON, as_array_like
+from ..core.ufunc import PYTHON, as_array_like, axis_or_flat
 from ..standard.indexing import take
 from ..standard.manipulation import concat, flip, moveaxis, swapaxes
 from ..standard.searching import nonzero
@@ -305,10 +305,7 @@ def delete(x: ArrayLike, obj: ArrayLike | slice, /, axis: int | None = None) -> 
     >>> pa.delete(pa.arange(4), [1, -1]).tolist()
     [0, 2]
     """
-    x = asarray(x)
-    if axis is None:
-        x, axis = x.reshape(x.size), 0
-    k = shapes.normalize_axis(axis, x.ndim)
+    x, k = axis_or_flat(asarray(x), axis)
     n = x.shape[k]
     positions = np.sort(_positions("delete", obj, n, n), axis=None)
     runs = _runs(positions, n)
@@ -341,10 +338,7 @@ def insert(x: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, /, axis: int
     """
     if type(values) not in PYTHON:
         x, values = as_array_like(x, values)
-    x = asarray(x)
-    if axis is None:
-        x, axis = x.reshape(x.size), 0
-    k = shapes.normalize_axis(axis, x.ndim)
+    x, k = axis_or_flat(asarray(x), axis)
     n = x.shape[k]
     positions = _positions("insert", obj, n, n + 1)
     if positions.size == 1:

@@ -11,7 +11,7 @@ from ...jit.replay import replayable
 from ...kernels.index import gather
 from ...typing import ArrayLike
 from ..core.registry import ALL, method, precompiled
-from ..core.ufunc import as_array_like, store_out
+from ..core.ufunc import as_array_like, axis_or_flat, store_out
 from .elementwise import clip, remainder
 
 __all__ = ["take", "take_along_axis"]
@@ -40,9 +40,7 @@ def take(
     [[2, 1, 2], [4, 3, 4]]
     """
     x, index = as_array_like(x, indices)
-    if axis is None:
-        x, axis = x.reshape(x.size), 0
-    k = shapes.normalize_axis(axis, x.ndim)
+    x, k = axis_or_flat(x, axis)
     if index._dtype.kind not in "iu" and index.size:
         raise IndexError(f"take(): indices are integers, got {index._dtype}; for a mask write x[mask]")
     if index._dtype.kind not in "iu":

@@ -21,7 +21,7 @@ from ...jit.replay import replayable
 from ...kernels.index.concatenate import can_concatenate, launch_concat
 from ...typing import ArrayLike, AxisLike, DTypeLike, ShapeLike
 from ..core.registry import ALL, REAL, method, precompiled
-from ..core.ufunc import as_array_like
+from ..core.ufunc import as_array_like, axis_or_flat
 
 __all__ = [
     "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "concatenate", "expand_dims", "flip",
@@ -288,10 +288,7 @@ def repeat(x: ArrayLike, repeats: ArrayLike, /, axis: AxisLike = None) -> ndarra
     >>> pa.repeat(pa.asarray([1, 2]), 2).tolist(), pa.repeat(pa.asarray([1, 2]), pa.asarray([0, 3])).tolist()
     ([1, 1, 2, 2], [2, 2, 2])
     """
-    x = asarray(x)
-    if axis is None:
-        x, axis = x.reshape(x.size), 0
-    k = shapes.normalize_axis(axis, x.ndim)
+    x, k = axis_or_flat(asarray(x), axis)
     counts = _counts(repeats, x._shape[k])
     if isinstance(counts, int):
         sizes = x._shape[: k + 1] + (counts,) + x._shape[k + 1 :]

@@ -14,7 +14,7 @@ from ...kernels.reduce.reduce import PROD, SUM, ReduceOp
 from ...kernels.scan.scan import scan_into
 from ...typing import ArrayLike, DTypeLike
 from ..core.registry import FLOAT, REAL, method, precompiled
-from ..core.ufunc import PYTHON, as_array_like, compute_out
+from ..core.ufunc import PYTHON, as_array_like, axis_or_flat, compute_out
 from .elementwise import not_equal, subtract
 from .manipulation import broadcast_to, concat
 from .statistical import as_operand, total_dtype
@@ -94,10 +94,7 @@ def _cumulative(name: str, op: ReduceOp, x: Any, axis: Any, dtype: Any, initial:
 
 
 def _scan(name: str, op: ReduceOp, x: Any, axis: Any, dtype: Any, initial: bool, out: ndarray | None) -> ndarray:
-    x = as_operand(name, x, "biufc")
-    if axis is None:
-        x, axis = x.reshape(x._size), 0
-    along = shapes.normalize_axis(axis, x.ndim)
+    x, along = axis_or_flat(as_operand(name, x, "biufc"), axis)
     kind = total_dtype(x, dtype)
     shape = (*x._shape[:along], x._shape[along] + bool(initial), *x._shape[along + 1 :])
     result = compute_out(name, out, shape, kind, x.device)

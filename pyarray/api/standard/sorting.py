@@ -16,7 +16,7 @@ from ...kernels.sort import sort as kernels
 from ...kernels.workspace import unchecked_empty
 from ...typing import ArrayLike
 from ..core.registry import MANY, REAL, method, precompiled
-from ..core.ufunc import as_array_like
+from ..core.ufunc import as_array_like, axis_or_flat
 from .elementwise import add, imag, isnan, negative, real
 from .statistical import as_operand
 from .utility import any as any_of
@@ -210,10 +210,7 @@ def _operand(name: str, x: Any, axis: int | None, kind: Any, order: Any) -> tupl
         raise ValueError(f"{name}(): kind is one of {', '.join(map(repr, _KINDS))}, got {kind!r}")
     if order is not None:
         raise ValueError(f"{name}(): order= is for arrays with fields, which pyarray hasn't; got {order!r}")
-    x = as_operand(name, x, "biufc")
-    if axis is None:
-        return x.reshape(x._size), 0
-    return x, shapes.normalize_axis(axis, x.ndim)
+    return axis_or_flat(as_operand(name, x, "biufc"), axis)
 
 
 def lines(x: ndarray, axis: int) -> ndarray:
