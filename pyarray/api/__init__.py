@@ -1,2 +1,2 @@
-"""The namespace: one file per chapter of the Array API standard, a function is a row or a few lines over
-`kernels/`."""
+"""The public functions: one module per chapter of the Array API standard. A function is a table row, or a few
+lines that call `kernels/`."""

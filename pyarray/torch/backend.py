@@ -60,8 +60,8 @@ def observing_backend(observer: ProgramObserver | None) -> Call:
 
 
 def _aot_backend(observer: ProgramObserver | None) -> Call:
-    """Dynamo's graphs are taken apart into ATen operators, with gradients: as by torch's own `aot_autograd`,
-    which loads a part of Inductor to look for a setting of its debugger."""
+    """The backend that decomposes Dynamo's graphs into ATen operators, with gradients. It does what torch's
+    `aot_autograd` does, which would import a part of Inductor."""
 
     def forward(gm: GraphModule, example_inputs: Sequence[Any]) -> Call:
         return compile_graph(gm, example_inputs, observer=observer)
@@ -90,15 +90,15 @@ def _aot_backend(observer: ProgramObserver | None) -> Call:
 
 
 def _hidden_from_dynamo(call: Call) -> Call:
-    """The same function, into which Dynamo doesn't look."""
+    """The same function, which Dynamo doesn't trace into."""
     found: Call = disable(call, reason="it is compiled")
     return found
 
 
 @contextmanager
 def _gc_paused() -> Iterator[None]:
-    """Python looks for garbage again and again while many objects are compiled that stay, and goes through all of
-    torch's modules for it. Who stopped it lets it go on."""
+    """Pauses Python's garbage collection while a graph is compiled, which makes many objects that stay: each
+    collection would go through all of torch's modules. The outermost pause ends it."""
     running = gc.isenabled()
     gc.disable()
     try:

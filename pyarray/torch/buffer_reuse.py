@@ -14,7 +14,7 @@ _copy = torch.ops.aten.copy_.default
 
 
 def mutated_inputs(graph: Graph, fusion: Fusion) -> dict[Node, Node]:
-    """Node of a kernel → the copy of it into an input, which the kernel may do."""
+    """Maps a kernel's node to the node that copies it into a mutated input, if the kernel can store there itself."""
     output = next(n for n in graph.nodes if n.op == "output")
     returned = set(output.all_input_nodes)
     found: dict[Node, Node] = {}

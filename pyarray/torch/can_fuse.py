@@ -29,7 +29,7 @@ class Grouping(Protocol):
     hints: dict[sympy.Symbol, int]
 
     def base(self, node: Node) -> Node:
-        """What a chain of views shows."""
+        """The node that a chain of views is of."""
         ...
 
     def depends(self, node: Node, group: FusionGroup) -> bool:
@@ -45,7 +45,7 @@ def row_extents(group: FusionGroup, hints: Mapping[sympy.Symbol, int]) -> tuple[
 
 
 class NotFusable(Exception):
-    """Why a node doesn't join a group."""
+    """A node can't be fused into a group; the message says why."""
 
 
 class NodeFusion:
@@ -60,7 +60,7 @@ class NodeFusion:
         self.row = False
 
     def fits(self) -> bool:
-        """Try; `why` says why not."""
+        """Whether the node can be fused; if not, `why` is the reason."""
         before = self.group.state()
         try:
             self._try()
@@ -99,7 +99,7 @@ class NodeFusion:
         return found
 
     def _index(self, shape: Shape) -> Index:
-        """The element that an iteration has to do with, of an array of `shape`."""
+        """The index of an iteration's element in an array of `shape`."""
         group = self.group
         for chain, base in self._chains():  # where the operands lead
             if self.fusion.of.get(base) is not group or base in group.rows:
@@ -115,7 +115,7 @@ class NodeFusion:
         raise NotFusable("another number of elements")
 
     def _through(self, chain: list[Node], base: Node) -> Index | None:
-        """The index into views of the element that an iteration computes of a node."""
+        """The index, through a chain of views of `base`, of the element that an iteration computes."""
         digits = self.group.digits
         index: Index | None = digits.current(self.group.index[base])
         for view in reversed(chain):
@@ -134,7 +134,7 @@ class NodeFusion:
         self._check_same_iteration(self.index, shape)
 
     def _row_index(self, shape: Shape) -> Index | None:
-        """Of a node with an element per row: as its operands in the group have it."""
+        """The index of a node with one element per row: that of its operands in the group."""
         group = self.group
         chains = [pair for pair in self._chains() if self.fusion.of.get(pair[1]) is group]
         if any(base not in group.rows for _, base in chains):
@@ -170,7 +170,7 @@ class NodeFusion:
             raise NotFusable("a few long rows don't fill the device")
 
     def _check_same_iteration(self, index: Index, shape: Shape) -> None:
-        """NotFusable where an operand in the group is another iteration's."""
+        """Raises `NotFusable` if an operand in the group is computed by another iteration."""
         group = self.group
         for chain, base in self._chains():
             if self.fusion.of.get(base) is not group:

@@ -25,7 +25,7 @@ SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 class NotComparable(Exception):
-    """A graph has something, or a node an argument, that isn't compared here."""
+    """A graph or an argument can't be compared."""
 
 
 def partition(module: GraphModule, inputs: Any, **named: Any) -> tuple[GraphModule, GraphModule]:
@@ -71,7 +71,7 @@ def _leaves(value: Any) -> list[Any]:
 
 
 def _pure(target: Any) -> bool:
-    """Whether it changes no memory."""
+    """Whether an operator mutates no argument."""
     if isinstance(target, torch._ops.OpOverload):
         return target.namespace in _NAMESPACES and not target._schema.is_mutable
     return _of_sizes(target)
@@ -82,7 +82,7 @@ def _of_sizes(target: Callable[..., Any] | str) -> bool:
 
 
 def _is_nondeterministic(node: Node) -> bool:
-    """Whether two of it may have different results, or it is there for what it checks."""
+    """Whether two calls may have different results, or the node is there for its side effect."""
     target, value = node.target, node.meta.get("val")
     if value is None:
         return True

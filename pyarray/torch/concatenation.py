@@ -15,8 +15,8 @@ _cat = torch.ops.aten.cat.default
 
 
 def operands_in_result(graph: Graph, fusion: Fusion) -> dict[Node, tuple[Node, sympy.Expr]]:
-    """Node of a kernel → the concatenation that alone needs it, and how many elements after the first of the
-    result it begins. All operands of such a concatenation are there. They get its strides."""
+    """Maps a kernel's node to the concatenation that is its only user, and to its offset in the result, in
+    elements. All operands of such a concatenation are in the map. They get its strides."""
     found: dict[Node, tuple[Node, sympy.Expr]] = {}
     for node in graph.nodes:
         if node.target is not _cat:

@@ -34,8 +34,8 @@ _KEPT = (
 
 @cache  # there is one table
 def decompositions() -> dict[Any, Callable[..., Any]]:
-    """By operator. Composite ones aren't in it: torch takes them apart itself, and a table of them takes long
-    to make."""
+    """Decompositions by operator. Composite operators aren't in it: torch decomposes them itself, and their table
+    takes long to make."""
     table = {
         op: function for op, function in _core_aten_decompositions_post_autograd().items()
         if not str(op).removeprefix("aten.").startswith(_KEPT)
@@ -133,7 +133,7 @@ def _batch_norm(
     running_mean: torch.Tensor | None,
     running_var: torch.Tensor | None, training: bool, momentum: float, eps: float,
 ) -> Any:  # fmt: skip
-    """Result, what is saved for the backward pass, and the new running mean and variance."""
+    """Batch normalization: the result, what is saved for the backward pass, the new running mean and variance."""
     axes = [0, *range(2, x.dim())]
     sizes = [1, x.shape[1], *[1] * (x.dim() - 2)]
     if training:
@@ -185,8 +185,8 @@ def _select_scatter(x: torch.Tensor, src: torch.Tensor, dim: int, index: Any) ->
 def _max_pool(
     x: torch.Tensor, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil: bool = False
 ) -> Any:
-    """Small windows that lie inside: torch's own kernel for contiguous arrays computes one element at a
-    time."""
+    """Max pooling of contiguous tensors on CPUs by small windows without padding, which torch computes one element
+    at a time; other pooling is left to torch."""
     kernel, stride, padding, dilation = map(_pair, (kernel, stride or kernel, padding, dilation))
     small = math.prod(kernel) <= WINDOW and not ceil and padding == (0, 0) and dilation == (1, 1)
     if not small or is_gpu(x.device) or not x.dtype.is_floating_point or not x.is_contiguous():

@@ -67,8 +67,8 @@ def device_of(device: torch.device) -> Device:
 
 
 class FusedKernel:
-    """Launches the kernel of `text`. `symbols` are the size symbols that it depends on, in the order of
-    `key`: what is computed from them is kept per key, and addresses are passed."""
+    """Launches the kernel of `text`. `symbols` are the size symbols that it depends on; `key` has their values in
+    this order. Layouts are cached per key; a launch passes addresses."""
 
     def __init__(self, text: KernelText, device: torch.device):
         self.text, self.torch_device = text, device
@@ -93,8 +93,8 @@ class FusedKernel:
         self._runs: BoundedCache[Any, Run | None] = BoundedCache(MAX_CACHED)
 
     def compile_ahead(self, hints: Mapping[sympy.Symbol, int]) -> None:
-        """Begin to compile what a launch with the traced sizes needs. It waits for that, and raises what is
-        raised here."""
+        """Starts to compile the variant for the traced sizes in the background. The launch waits for it and raises
+        its errors."""
         if launch_state.key is False and all(s in hints for s in self.symbols):
             _compile_pool.submit(self._prepared, tuple(hints[s] for s in self.symbols))
 
@@ -124,7 +124,7 @@ class FusedKernel:
         return layouts_of
 
     def __call__(self, key: tuple[int, ...], *addresses: int) -> None:
-        """Launch on the current stream."""
+        """Launches the kernel on the current stream."""
         checked = launch_state.key
         cache_key = (checked, key)
         if cache_key in self._runs:
@@ -151,7 +151,7 @@ class FusedKernel:
         return [*arrays[:outputs], *partials, *arrays[outputs:]], numbers, nbytes, 0 in loops
 
     def _pieces(self, loops: tuple[int, ...], count: int, row: int, columns: bool) -> int:
-        """Into how many pieces reductions of `row` elements are cut, along an axis of `count`."""
+        """The number of pieces into which reductions of `row` elements are cut, along an axis of `count` elements."""
         outputs = max(shapes.size(loops), 1)
         if not columns:
             return piece_count(count, outputs, outputs * row, self.grid)
@@ -184,7 +184,7 @@ class FusedKernel:
     def _runner(
         self, bound_launch: Callable[..., Any], layouts: list[Any], numbers: tuple[Any, ...], nbytes: int
     ) -> Run:
-        """A function of the addresses of outputs and inputs, as text: offsets and numbers are known."""
+        """A generated function of the addresses of outputs and inputs, in which offsets and numbers are constants."""
         outputs, partials = len(self.text.outputs), len(self.text.partials)
         parameters, arguments = list[str](), list[str]()
         for k, (_, _, offset) in enumerate(layouts):
@@ -209,7 +209,7 @@ class FusedKernel:
         return run
 
     def _observed(self, key: tuple[int, ...]) -> Run | None:
-        """With bounds checks, or under observers: the kernel's own call."""
+        """A launch with bounds checks or observers, by the kernel's general call."""
         layouts, numbers, nbytes, empty = self._layout(key)
         if empty:
             return None

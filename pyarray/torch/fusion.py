@@ -28,7 +28,7 @@ BROADCAST = 4  # elements for one, from which on what takes long isn't computed 
 
 
 def users(node: Node) -> Iterator[Node]:
-    """The nodes that read it, through views."""
+    """The nodes that read a node, also through views."""
     for user in node.users:
         if views.is_view(user):
             yield from users(user)
@@ -53,7 +53,7 @@ class Fusion:
     _ends: tuple[int, list[tuple[int, int]]] | None = None
 
     def run(self) -> Fusion:
-        """Decide for every node."""
+        """Assigns each node to a group, or leaves it to torch."""
         self.order = {node: k for k, node in enumerate(self.graph.nodes)}
         for node in self.graph.nodes:
             if node.op != "call_function" or views.is_view(node):
@@ -148,7 +148,7 @@ class Fusion:
         return found
 
     def read(self, node: Node) -> set[Node]:
-        """What a node reads, without the views of it and what is computed anew."""
+        """The nodes that a node reads, without views and nodes that are recomputed."""
         found, visited, stack = set[Node](), set[Node](), [node]
         while stack:
             bases = {self.base(x) for x in stack.pop().all_input_nodes} - visited

@@ -16,7 +16,7 @@ _HOSTS = {"cpu"}
 
 
 def is_gpu(device: torch.device) -> bool:
-    """Whether kernels there are a grid's."""
+    """Whether a device runs kernels on a grid."""
     return device.type not in _HOSTS
 
 
@@ -47,7 +47,7 @@ class FusionGroup:
         return cls(number, digits, shape, canonical, device, list(nodes), dict.fromkeys(nodes, canonical))
 
     def current(self) -> None:
-        """Bring all indices up to the digits that there are now."""
+        """Rewrites all indices by the current digits, after splits."""
         self.canonical = self.digits.current(self.canonical)
         for table in (self.index, self.source):
             for node, index in table.items():
@@ -57,16 +57,16 @@ class FusionGroup:
             self.inner = tuple(d for d in self.digits.sizes if d in found)
 
     def state(self) -> tuple[Any, ...]:
-        """All that a split of digits changes."""
+        """A copy of everything that a split of digits changes, for `restore`."""
         sizes, replaced = dict(self.digits.sizes), dict(self.digits.replaced)
         return sizes, replaced, self.canonical, dict(self.index), dict(self.source), self.inner
 
     def restore(self, state: tuple[Any, ...]) -> None:
-        """Back to what it was."""
+        """Restores a `state`, after an attempt to fuse that failed."""
         self.digits.sizes, self.digits.replaced, self.canonical, self.index, self.source, self.inner = state
 
     def reductions(self) -> list[Node]:
-        """Those among its nodes."""
+        """The reductions among the group's nodes."""
         return [n for n in self.nodes if n in self.source]
 
 

@@ -49,7 +49,7 @@ class GraphDescription:
 
 
 def describe(module: GraphModule) -> GraphDescription:
-    """Raises `NotComparable`."""
+    """The description of a graph. Raises `NotComparable` for one that can't be compared."""
     kinds, rows, inputs = list[Any](), list[Any](), list[ValueRef | sympy.Expr]()
     values: dict[Node, Any] = {}
     memory: list[tuple[int, ...]] = []
@@ -103,7 +103,7 @@ def _aliasing(
 
 
 def _only_sizes(node: Node, value: Any) -> bool:
-    """Whether a node is made of sizes, all of which are known without it."""
+    """Whether a node is computed from sizes alone, and its value is known as an expression."""
     if isinstance(value, torch.Tensor) or node.target == "item" or value is None:
         return False
     parts = value if isinstance(value, (tuple, list)) else (value,)
@@ -111,7 +111,7 @@ def _only_sizes(node: Node, value: Any) -> bool:
 
 
 def _number(value: Any) -> Any:
-    """A number: whole ones are expressions, others where they aren't known."""
+    """A number for comparison: integers as expressions of symbols, floats by value if it is known."""
     if isinstance(value, (torch.SymFloat, torch.SymBool)):
         expression_of = value.node.expr
         return float(expression_of) if expression_of.is_number and isinstance(value, torch.SymFloat) else expression_of
@@ -142,7 +142,7 @@ def _tensors(value: Any) -> list[torch.Tensor]:
 
 
 def _meaning(value: Any) -> Any:
-    """Shapes and types of a result."""
+    """A node's result by its shapes and types, for comparison."""
     if isinstance(value, torch.Tensor):
         shape = tuple(expression(n) for n in value.shape)
         return (shape, value.dtype, value.device, value.requires_grad)
@@ -176,7 +176,8 @@ class ReusableGraph:
     state: Any = field(default_factory=guards.GlobalStateGuard)
 
     def called_as(self, other: GraphDescription, env: Any) -> Call | None:
-        """The known graph as a function of the other one's inputs; None where that is another program."""
+        """The compiled function of the known graph, taking the other graph's inputs; None if they are different
+        programs."""
         call = self.call()
         if call is None or not self.state.check():
             return None
@@ -210,7 +211,7 @@ def _holds(condition: sympy.Basic, env: Any) -> bool:
 
 
 class SymbolMatch:
-    """Whether a graph is another one with `values` in the place of its symbols."""
+    """Compares two graphs, of which one has `values` where the other has symbols."""
 
     def __init__(self) -> None:
         self.values: dict[sympy.Symbol, sympy.Expr] = {}

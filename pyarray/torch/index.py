@@ -98,7 +98,7 @@ def _regrouped(digits: Digits, index: Index, shape: Shape, target: Shape) -> Ind
 
 
 def _divided(flat: sympy.Expr, target: Shape, inner: Sequence[sympy.Expr]) -> Index:
-    """With `//` and `%`, where factors don't fit."""
+    """The indices by `//` and `%`, for sizes that don't divide each other."""
     found = [FloorDiv(flat, low) if low != 1 else flat for low in inner]
     return tuple(x if k == 0 else Mod(x, n) for k, (x, n) in enumerate(zip(found, target, strict=True)))
 
@@ -139,7 +139,7 @@ def _axis_of(
 
 
 def _cut(factor: sympy.Expr, extent: sympy.Expr, target: Shape, inner: Sequence[sympy.Expr]) -> sympy.Expr | None:
-    """Where a digit crosses from one axis into the next."""
+    """The factor at which a digit is split, since its parts belong to two axes."""
     for low in inner:
         cut = quotient(low, factor)
         if cut is not None and cut != 1 and not equal(cut, extent) and quotient(extent, cut) is not None:

@@ -60,7 +60,7 @@ _loop_nests: BoundedCache[Any, list[LoopNest]] = BoundedCache(1024)
 
 @dataclass(eq=False)
 class Section:
-    """Statements that run together, and the variables that they have computed."""
+    """Statements of one loop body, and the variables that they compute."""
 
     lines: list[str] = field(default_factory=list)
     known: dict[Any, str] = field(default_factory=dict)
@@ -68,9 +68,9 @@ class Section:
 
 @dataclass(eq=False)
 class KernelText:
-    """What a kernel computes: `text` for CPUs or GPUs (`grid`), `scope` its names, `outputs` and `partials`
-    before `inputs` among the parameters, then `numbers`. `loops` are the sizes of its outer loops, `row` that
-    of a reduction, cut into pieces along `pieces`."""
+    """The text of a fused kernel, for CPUs or GPUs (`grid`), and its names (`scope`). Its parameters are
+    `outputs`, `partials`, `inputs`, `numbers`. `loops` are the sizes of its outer loops, `row` that of a
+    reduction, which is cut into pieces along `pieces`."""
 
     name: str
     text: str
@@ -156,12 +156,12 @@ class KernelWriter:
         return f"n{self.parameter_index[key]}"
 
     def extent(self, axis: int | str, size: sympy.Expr) -> str:
-        """The number of steps of an axis, or a product of them. It is passed, whatever is known of it, so
-        that graphs of other sizes have the same kernel."""
+        """The size of an axis, or a product of sizes. It is an argument even if it is known, so that graphs of
+        other sizes have the same kernel."""
         return self._parameter(("extent", axis), size)
 
     def _symbol_argument(self, x: torch.SymInt | torch.SymFloat) -> str:
-        """A number that a launch gets."""
+        """The name of a number that is an argument of the launch."""
         if isinstance(x, torch.SymFloat):
             self.floats.add(x.node.expr)
         return self._number(x.node.expr)
@@ -192,7 +192,7 @@ class KernelWriter:
         return section.known[key], dtype_of(node).name
 
     def stores(self, per_row: bool) -> list[str]:
-        """Statements that store what has an element per row, or all else."""
+        """The statements that store results with one element per row (`per_row`), or all other results."""
         pairs = [p for p in zip(self.outputs, self.realized, strict=True) if (p[1] in self.group.rows) == per_row]
         return [f"{a.name}[<{a.name}>] = {self.value(node, self.group.index[node])[0]}" for a, node in pairs]
 
@@ -289,7 +289,7 @@ class KernelWriter:
         return parts
 
     def arrange(self, axes: list[Axis]) -> None:
-        """Take loops in this order, of which the last is the innermost."""
+        """Sets the order of the loops; the last one is the innermost."""
         self.axes = axes
         for array in (*self.outputs, *self.inputs):
             if array.flat is None:
@@ -300,7 +300,7 @@ class KernelWriter:
     def reuse_loop_nest(
         self, parts: list[list[Axis]], tiled: bool, lines: Sequence[str]
     ) -> tuple[list[list[Axis]], bool]:
-        """The loops of a kernel that was written before with these lines, where ours fit them."""
+        """Uses the loops of an earlier kernel with the same lines, if these loops can be expressed by them."""
         arrays = [*self.outputs, *self.inputs]
         if self.not_collapsible or any(a.flat is not None for a in arrays):
             return parts, tiled
@@ -319,7 +319,7 @@ class KernelWriter:
         return parts, tiled
 
     def _named(self, lines: Sequence[str], variables: Sequence[str]) -> list[str]:
-        """Lines with indices in the place of marks."""
+        """Lines with their placeholders replaced by indices."""
         marks = {}
         for array in (*self.outputs, *self.inputs):
             assert array.layout is not None
@@ -332,7 +332,7 @@ class KernelWriter:
         return [_replaced(line, marks) for line in lines]
 
     def size(self, axis: int) -> str:
-        """The number of steps of an axis, of an array that has it."""
+        """The size of an axis, from the shape of an array that has it."""
         for array in (*self.outputs, *self.inputs):
             if array.flat is None and array.layout is not None and axis in array.layout.axes:
                 return f"{array.name}.shape[{array.layout.axes.index(axis)}]"
@@ -347,7 +347,8 @@ class KernelWriter:
     def kernel_text(
         self, name: str, loops: str, axes: Sequence[Axis], form: str, partials: Sequence[Array] = (), **further: Any
     ) -> KernelText:
-        """The kernel with these loops, over `axes` outside. To be called last: its head names what they need."""
+        """The text of the kernel, whose outer loops are `axes`. Called last, since its parameters are what the
+        statements use."""
         text, sizes = self._head(name, partials) + loops, tuple(a.size for a in axes)
         arrays = self.outputs, list(partials), self.inputs
         return KernelText(name, text, self.scope, *arrays, self.numbers, sizes, form, **further)

@@ -16,7 +16,7 @@ Factors = Mapping[sympy.Symbol, sympy.Expr]
 
 @dataclass(frozen=True)
 class Axis:
-    """Digits that one loop walks, slowest first."""
+    """One loop of a kernel, over these digits of the index, the slowest first."""
 
     digits: tuple[sympy.Symbol, ...]
     size: sympy.Expr
@@ -24,8 +24,8 @@ class Axis:
 
 @dataclass(frozen=True)
 class ArrayLayout:
-    """An array as a kernel sees it: elements from its start to the first one, and the axes that it has with
-    their strides in elements."""
+    """The layout of an array in a kernel: the offset of its first element, and its axes with their strides, in
+    elements."""
 
     offset: sympy.Expr
     axes: tuple[int, ...]
@@ -48,7 +48,7 @@ class ArrayLayout:
 def by_stride(
     digits: Sequence[sympy.Symbol], factors: Factors, hints: Mapping[sympy.Symbol, int]
 ) -> list[sympy.Symbol]:
-    """Digits in the order of an array's strides, longest first; those it lacks stay in front."""
+    """Digits sorted by an array's strides, the largest first; digits without a stride come before all."""
 
     def step(digit: sympy.Symbol) -> float:
         factor = factors.get(digit, ZERO)
@@ -60,7 +60,7 @@ def by_stride(
 def collapse_loops(
     digits: Digits, order: Sequence[sympy.Symbol], arrays: Sequence[Factors], alone: set[sympy.Symbol]
 ) -> list[Axis]:
-    """The fewest loops over `order`; those of `alone` stay as they are."""
+    """Collapses loops over the digits in `order` into as few as possible; those in `alone` aren't collapsed."""
     axes: list[Axis] = []
     for digit in order:
         size = digits.sizes[digit]
@@ -91,7 +91,7 @@ def stride_of(factors: Factors, axis: Axis, digits: Digits) -> sympy.Expr:
 
 
 def array_layout(factors: Factors, offset: sympy.Expr, axes: Sequence[Axis], digits: Digits) -> ArrayLayout:
-    """An array along these axes."""
+    """The layout of an array whose axes are these loops."""
     steps = [stride_of(factors, axis, digits) for axis in axes]
     axes_of_array = tuple(k for k, s in enumerate(steps) if s != 0)
     return ArrayLayout(
@@ -104,8 +104,8 @@ def array_layout(factors: Factors, offset: sympy.Expr, axes: Sequence[Axis], dig
 
 @dataclass(frozen=True)
 class LoopNest:
-    """The loops and arrays of a kernel that was written: how many loops each part has, the axes of each array
-    and whether it is contiguous, and whether the loops are tiled."""
+    """The loop structure of a written kernel: how many loops each part has, the axes of each array and whether it
+    is contiguous, and whether the loops are tiled."""
 
     counts: tuple[int, ...]
     patterns: tuple[tuple[int, ...], ...]
@@ -114,7 +114,7 @@ class LoopNest:
 
 
 def loop_nest_of(parts: Sequence[Sequence[Axis]], layouts: Sequence[ArrayLayout], tiled: bool) -> LoopNest:
-    """That of a kernel."""
+    """The loop structure of a kernel."""
     return LoopNest(
         tuple(map(len, parts)),
         tuple(w.axes for w in layouts),

@@ -112,8 +112,8 @@ class Backward:
         output: Any,
         keyword_only_inputs: Mapping[str, Any] | None = None,
     ) -> None:
-        """Keeps what the kernel reads. Raises `ValueError` for an argument that requires grad and that it
-        has no gradient for."""
+        """Saves the tensors that the backward kernel reads. Raises `ValueError` for an argument that requires grad
+        and that it has no gradient for."""
         positional = [a.name for a in self.inputs if not a.keyword_only]
         values = dict(zip(positional, inputs, strict=True)) | dict(keyword_only_inputs or {})
         values |= dict(zip(self.results, output if len(self.results) > 1 else (output,), strict=True))

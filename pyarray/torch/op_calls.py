@@ -23,8 +23,9 @@ _devices: dict[int, Device] = {}  # a memo, by torch's index
 
 
 def array(x: torch.Tensor) -> Any:
-    """An array on the memory of a dense tensor, whatever it requires. Nothing is put in order, and autograd
-    is not told of writes. What can't be an array stays a tensor: the kernel says why, with its name."""
+    """An array on the memory of a dense tensor, even if it requires grad. Streams aren't synchronized, and
+    autograd isn't told of writes. A tensor that can't be an array is returned as it is, so that the kernel raises
+    the error."""
     try:
         return dlpack.from_dlpack(x.detach() if _memory is None else _memory(x))
     except BufferError:
@@ -32,7 +33,7 @@ def array(x: torch.Tensor) -> Any:
 
 
 class ResultAllocator:
-    """Makes the result that the kernel's parameter `argument` stands for; `given` is what `out` says."""
+    """Allocates the result for the kernel's parameter `argument`, as `out` says (`given`)."""
 
     def __init__(self, op: str, argument: Argument, rule: Any):
         self.op, self.argument, self.given = op, argument, rule
@@ -81,7 +82,7 @@ class SchemaCheck:
 def functions(
     op: str, kernel: Any, arguments: Sequence[Argument], out: Mapping[str, Any], schema_check: SchemaCheck
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """(what runs on memory, what runs without it), with the operator's parameters."""
+    """(the implementation, the one for fake tensors), both with the operator's parameters."""
     scope: dict[str, Any] = {
         "_pa_kernel": kernel, "_pa_array": array, "_pa_schema_check": schema_check,
         "_pa_counts": schema_check.kernel.counts,

@@ -43,7 +43,7 @@ def unsupported_reason(node: Node) -> str | None:
 
 
 def unsupported_tensors(node: Node) -> str | None:
-    """Why kernels here can't have what a node reads and writes; None where they can."""
+    """The reason why kernels don't support a tensor that a node reads or writes; None if they support all."""
     value = operators.tensor(node)
     operands = [x.meta["val"] for x in node.all_input_nodes]
     for x in (value, *operands):
@@ -63,7 +63,7 @@ def unsupported_tensors(node: Node) -> str | None:
 
 
 def _numbers_fit(node: Node) -> bool:
-    """Whether whole numbers among the arguments have the dtype's range: torch lets others wrap around."""
+    """Whether integer arguments are in the dtype's range; torch wraps those outside."""
     row = operators.POINTWISE.get(node.target)
     if row is None:
         dtype, numbers = operators.tensor(node).dtype, list(node.args[:2]) if node.target not in _RANGES else []

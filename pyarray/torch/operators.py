@@ -35,7 +35,7 @@ def dtype_of(node: Any) -> DType:
 
 
 def opmath_dtype_of(node: Any) -> DType:
-    """That of what its elements are computed in."""
+    """The dtype in which a node's elements are computed."""
     return BY_NAME[_NAMES[opmath_dtype(tensor(node).dtype)]]
 
 
@@ -133,7 +133,7 @@ def _power(node: Node) -> str | None:
 
 
 def bounds(node: Node) -> tuple[Any, Any]:
-    """Those of a clamp; arguments that have their default aren't in the graph."""
+    """The bounds of a clamp; arguments with their default value aren't in the graph."""
     default = (-1.0, 1.0) if node.target is aten.hardtanh.default else (None, None)
     names = ("min_val", "max_val") if node.target is aten.hardtanh.default else ("min", "max")
     return argument(node, 1, names[0], default[0]), argument(node, 2, names[1], default[1])

@@ -24,8 +24,8 @@ MAX_EPILOGUE = 12  # pointwise nodes behind a product
 
 
 def start_product(fusion: Fusion, node: Node) -> ProductGroup | None:
-    """The product that a node begins, with the nodes behind it; None where it is another node, or is to stay
-    torch's, and `fusion.eager` says why."""
+    """The product that begins at a node, with the nodes of its epilogue; None if the node is no product, or if it
+    is left to torch: `fusion.eager` then has the reason."""
     if node.target not in PRODUCTS:
         return None
     why = _refused(node)

@@ -21,8 +21,8 @@ MAX_ADDENDS = 2  # arrays that a last step reads
 
 @dataclass(eq=False)
 class ProductText(KernelText):
-    """`inputs` are both operands and what the last step reads, all of one type and with all axes of the
-    product, of which `loops` are the sizes."""
+    """The text of a product. `inputs` are both operands and what the epilogue reads, of one type and with all axes
+    of the product, whose sizes are `loops`."""
 
     epilogue: StatementsEpilogue | None = None
 
@@ -32,7 +32,7 @@ class NotAnEpilogue(Exception):
 
 
 class _EpilogueWriter(KernelWriter):
-    """Writes it: `acc` are the sums."""
+    """Writes the text of an epilogue, in which `acc` are the product's sums."""
 
     def inlines(self, node: Node) -> bool:
         """Nothing: what a last step needs of other nodes is read, so that it doesn't matter what they are."""
@@ -70,7 +70,7 @@ def operands_of(node: Node) -> tuple[Node, Node]:
 
 
 def source_of(x: Node) -> Node:
-    """Whose memory an operand's strides are of: views that may be copies are tensors of their own."""
+    """The node that owns an operand's memory; views that may be copies own theirs."""
     while views.is_view(x) and x.target not in views.COPIES:
         x = views.source_of(x)
     return x

@@ -17,7 +17,7 @@ from .product_epilogue import ProductText
 
 
 class ProductKernel(FusedKernel):
-    """Launches the product of `text` with its last step, on GPUs as a kernel behind it."""
+    """Launches the product of `text` with its epilogue, which is a second kernel on GPUs."""
 
     text: ProductText
 
@@ -37,7 +37,7 @@ class ProductKernel(FusedKernel):
         return self._runner(_output_first(bound_launch), layouts, (), 0)
 
     def _call(self, windows: Sequence[ndarray], numbers: tuple[Any, ...]) -> None:
-        """By arrays: with bounds checks, under observers, and where the way depends on the operands."""
+        """A launch with arrays: with bounds checks, under observers, and if the algorithm depends on the operands."""
         (out, a, b, *addends), epilogue = windows, self.text.epilogue
         if epilogue is None or not self.grid:
             gemm(out, a, b, epilogue, addends)

@@ -86,7 +86,7 @@ class Program:
         return "def call(args):\n" + "".join(f"    {line}\n" for line in self._lines)
 
     def _bind(self, node: Node) -> None:
-        """Size symbols that a value brings."""
+        """Binds the size symbols that become known with a value."""
         value = node.meta.get("val")
         if isinstance(value, torch.SymInt):
             self._bind_one(expression(value), node.name)
@@ -105,7 +105,7 @@ class Program:
             self._lines.append(f"{x} = {text}")
 
     def _check_strides(self, node: Node) -> None:
-        """A tensor that torch made: kernels rely on its strides as they were when the graph was traced."""
+        """Copies a tensor of torch's if it doesn't have the traced strides, which kernels are compiled for."""
         value = node.meta.get("val")
         if not isinstance(value, torch.Tensor) or value.layout != torch.strided or not value.dim():
             return
@@ -270,7 +270,7 @@ class Program:
     # ---- memory
 
     def _last_uses(self, units: Sequence[Unit], returned: set[Node]) -> dict[int, list[Node]]:
-        """Nodes that nothing needs after a unit, by its number."""
+        """By a unit's number, the nodes whose last use it is."""
         uses: dict[Node, int] = {}
         for k, unit in enumerate(units):
             read = self.schedule.operands(unit) if isinstance(unit, FusionGroup) else unit.all_input_nodes
@@ -288,7 +288,7 @@ class Program:
         return found
 
     def _release(self, nodes: Sequence[Node]) -> None:
-        """Let memory go, or keep it for the next result of that size."""
+        """Releases the nodes' memory, or keeps it for the next result of its size."""
         names = []
         for node in nodes:
             value = node.meta.get("val")
@@ -309,7 +309,7 @@ class Program:
     # ---- streams
 
     def _on_current_streams(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, whose kernels go where torch's operators go."""
+        """The function, with its kernels on torch's current streams."""
         gpus = [(d, device_of(d)) for d in self.devices if d.type == "cuda"]
         set_up_openmp = torch.get_num_threads  # of a new Python thread, which else has the default number
 

@@ -22,7 +22,7 @@ MAX_OPERATORS = 12  # operators that are computed once more
 
 
 def recompute(fusion: Fusion) -> None:
-    """Add to `fusion.inlined` what is cheaper to compute anew, those that need a node before it."""
+    """Adds to `fusion.inlined` the nodes that are cheaper to recompute, users before their operands."""
     for node in sorted(fusion.of, key=fusion.order.__getitem__, reverse=True):
         group = fusion.of[node]
         if isinstance(group, ProductGroup) or node in group.source or node in fusion.inlined | fusion.tables:
@@ -36,7 +36,7 @@ def recompute(fusion: Fusion) -> None:
 
 
 def _users(fusion: Fusion, node: Node) -> Iterator[FusionGroup | Node]:
-    """What reads a node: groups, and nodes that are torch's."""
+    """The users of a node: groups, and nodes that are left to torch."""
     for user in node.users:
         if views.is_view(user):
             yield from _users(fusion, user)
@@ -50,8 +50,8 @@ def _users(fusion: Fusion, node: Node) -> Iterator[FusionGroup | Node]:
 
 
 def _leaves(fusion: Fusion, node: Node, group: FusionGroup) -> set[Node] | None:
-    """What is read from memory to compute a node, where its group's own nodes but the reductions are computed
-    anew; None if that is long."""
+    """The nodes to read from memory when a node is recomputed with the other elementwise nodes of its group; None
+    if that takes too many operators."""
     leaves, visited, stack, count = set[Node](), {node}, [node], 0
     while stack:
         x = stack.pop()
@@ -71,7 +71,8 @@ def _leaves(fusion: Fusion, node: Node, group: FusionGroup) -> set[Node] | None:
 
 
 def _pays(fusion: Fusion, node: Node, leaves: set[Node], others: list[FusionGroup]) -> bool:
-    """Whether the other groups read fewer bytes more than would be written and read."""
+    """Whether recomputing reads fewer additional bytes in the other groups than storing and loading the node would
+    move."""
     saved = (1 + len(others)) * _bytes(fusion, node)
     for group in others:
         read = set[Node]().union(*map(fusion.read, group.nodes))

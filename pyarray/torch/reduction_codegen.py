@@ -28,9 +28,8 @@ def write(w: KernelWriter) -> KernelText:
 
 
 def _cuts(w: KernelWriter) -> bool:
-    """Whether rows are cut into pieces: where nothing is done with the results for each element, and rows
-    aren't short for all sizes. A GPU has teams for rows that are many, and stores what a piece computes of
-    each element on its way."""
+    """Whether rows are cut into pieces: if no element needs the results, and rows aren't short for all sizes. On a
+    GPU, many rows are left to teams, and pieces may store elements as well."""
     group = w.group
     if max(group.level[r] for r in group.reductions()) > 1:
         return False
@@ -42,7 +41,7 @@ def _cuts(w: KernelWriter) -> bool:
 
 
 def _accumulator(w: KernelWriter, node: Node) -> tuple[Reduction, str, str]:
-    """The reduction's row, the type of its accumulator, and what it starts with."""
+    """The reduction's entry in the table of operators, and its accumulator's type and initial value."""
     row, kind = REDUCTIONS[node.target], opmath_dtype_of(node)
     name = "int32" if row.boolean else kind.name
     return row, name, f"{w._type(name)}({row.identity(kind)})"
@@ -58,7 +57,7 @@ def _element(w: KernelWriter, node: Node, index: Index, kind: str, boolean: bool
 
 
 def _finished(w: KernelWriter, node: Node, acc: str, count: sympy.Expr) -> str:
-    """The result from the accumulator."""
+    """The result of a reduction from its accumulator: a mean is divided by the count."""
     out, row = dtype_of(node), REDUCTIONS[node.target]
     if row.boolean:
         return f"{acc} != 0" if out.name == "bool" else f"{w._type(out.name)}({acc} != 0)"
@@ -68,7 +67,7 @@ def _finished(w: KernelWriter, node: Node, acc: str, count: sympy.Expr) -> str:
 
 
 def _orders(w: KernelWriter) -> tuple[list[sympy.Symbol], list[sympy.Symbol]]:
-    """Outer and inner digits, in the order of the arrays that have most of them."""
+    """The outer and the inner digits, each in the order of the strides of the array that has most of them."""
     group = w.group
     w.compute_addresses()
     inner = [d for d in group.digits.sizes if d in w.inner]
@@ -246,7 +245,7 @@ def _cut(w: KernelWriter, outer: Sequence[Axis], inner: Sequence[Axis], lead: in
 
 
 def _ranges(w: KernelWriter, outer: Sequence[Axis], inner: Sequence[Axis]) -> list[tuple[str, str]]:
-    """The bounds of the inner loops, the first of which is cut."""
+    """The bounds of the inner loops; the first one is a piece of its axis."""
     return [("low", "high"), *(("0", w.extent(k, a.size)) for k, a in enumerate(inner[1:], len(outer) + 1))]
 
 

@@ -23,9 +23,9 @@ _Restart: Any = getattr(exc, "TensorifyScalarRestartAnalysis", None)  # the one 
 
 
 def restart_if_specialized() -> None:
-    """To be called by a backend: Dynamo begins again if its graph has one symbol for several sizes, or inputs
-    that are constants. Not for inputs that share memory: torch guards too little of where they begin, and
-    equal sizes hide that."""
+    """Called by a backend: restarts Dynamo's analysis if the graph has one symbol for several sizes, or inputs
+    that were specialized. Not if inputs share memory: torch has too few guards on their offsets, which equal sizes
+    make up for."""
     tracer = getattr(_tracing, "current_tx", None)  # none where a graph was traced before
     if tracer is None or _Restart is None:
         return
@@ -42,7 +42,7 @@ def restart_if_specialized() -> None:
 
 
 def _constants(env: Any) -> list[str]:
-    """Symbols of numbers that are known, and that torch doesn't know yet as such."""
+    """Symbols of numbers whose values are known, which torch hasn't specialized yet."""
     if _numbers is None:
         return []
     specialized = [s for s, x in env.replacements.items() if isinstance(x, sympy.Float)]

@@ -31,7 +31,7 @@ class Schedule:
     _defining_nodes: dict[sympy.Symbol, Node] = field(default_factory=dict)  # of numbers that depend on data
 
     def run(self) -> Schedule:
-        """Find out."""
+        """Computes the order."""
         graph = self.fusion.graph
         for node in graph.nodes:
             if node.op == "call_function":
@@ -88,7 +88,7 @@ class Schedule:
         return list(found), again
 
     def _numbers(self, unit: Unit) -> list[Node]:
-        """What makes the numbers that a unit has in its sizes or arguments, and that depend on data."""
+        """The nodes whose data-dependent numbers occur in a unit's sizes or arguments."""
         if not self._defining_nodes:
             return []
         nodes = [*unit.nodes, *self._reads(unit)[1]] if isinstance(unit, FusionGroup) else [unit]

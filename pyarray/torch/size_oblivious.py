@@ -78,13 +78,13 @@ def _can_relax(env: Any) -> bool:
 
 
 def _has_parts(env: Any) -> bool:
-    """Whether there are sizes, and this torch has what is changed here, none of which is declared."""
+    """Whether the graph has size symbols, and this version of torch has the private names that are changed here."""
     return hasattr(_settings, "backed_size_oblivious") and all(hasattr(env, name) for name in _PARTS)
 
 
 def _faked(inputs: Sequence[Any]) -> list[Any]:
-    """Inputs without memory, as torch makes them from Dynamo's notes: before anything is relaxed, since a
-    size of 1 that is a constant would be a symbol then."""
+    """Fake tensors for the inputs, as torch makes them from Dynamo's records. They are made before the trace is
+    relaxed, which would make a symbol of a size that is the constant 1."""
     context = TracingContext.get()
     mode: Any = context.fake_mode
     found = []
@@ -118,7 +118,7 @@ def size_oblivious(env: Any) -> Iterator[None]:
 
 @contextmanager
 def _reshaping() -> Iterator[None]:
-    """`reshape` asks without a guard whether it must copy, which changes no element; torch's own guards."""
+    """`reshape` decides without a guard whether it copies, which changes no element; torch's own adds a guard."""
     kernels, key = aten.reshape.default.py_kernels, torch._C.DispatchKey.CompositeImplicitAutograd
     before = kernels.get(key)
     kernels[key] = _reshape
@@ -166,8 +166,8 @@ def _from(env: Any, symbols: Iterable[sympy.Symbol], least: int) -> None:
 
 
 def conditions(env: Any) -> list[Any]:
-    """What a graph relies on that was traced relaxed: its guards, and the ranges of its sizes, but for the 2
-    that is Dynamo's own. Symbols that were found to be others are in no graph, and not here."""
+    """The conditions of a relaxed trace: its guards, and the ranges of its sizes, except Dynamo's lower bound of
+    2. Symbols that were replaced by others are left out."""
     found = [guard.expr for guard in env.guards]
     for symbol in values_of(env):
         bounds = env.var_to_range.get(symbol)

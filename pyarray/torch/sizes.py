@@ -77,7 +77,7 @@ def same_shape(a: Iterable[sympy.Expr], b: Iterable[sympy.Expr]) -> bool:
 
 
 def hint(size: sympy.Expr, values: Mapping[sympy.Symbol, int]) -> int:
-    """The size in the call that was traced; 1024 where nobody knows it."""
+    """The size in the traced call; 1024 if it depends on data."""
     known = size.xreplace({s: sympy.Integer(values.get(s, 1024)) for s in size.free_symbols})
     return int(known) if known.is_number else 1024
 

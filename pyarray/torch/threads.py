@@ -20,8 +20,8 @@ _process = os.getpid()
 
 @cache
 def share_threads() -> None:
-    """Have the CPU's kernels run on torch's threads from here on. They keep to their own where torch has no
-    OpenMP with libgomp's functions, and in a child of a fork, where the threads of OpenMP are gone."""
+    """From now on CPU kernels run on torch's OpenMP threads. The pool's workers are used if torch's OpenMP lacks
+    libgomp's functions, and in the child of a fork, which has no OpenMP threads."""
     team = _team() if os.getpid() == _process else None
     if team is not None:
         driver: Any = get_device("cpu").driver

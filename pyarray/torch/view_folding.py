@@ -43,7 +43,7 @@ def fold_views(module: GraphModule, fusion: Fusion) -> None:
 
 
 def _is_all(view: StridedView, base: Node) -> bool:
-    """Whether a view is its base once more."""
+    """Whether a view has all elements of its base, in the same layout."""
     shape, strides, offset = view
     value = base.meta["val"]
     return (
@@ -52,7 +52,7 @@ def _is_all(view: StridedView, base: Node) -> bool:
 
 
 def _node(module: GraphModule, fusion: Fusion, node: Node, view: StridedView) -> Node:
-    """A node for the view that `node` is."""
+    """Inserts a node that makes the view `node`, with the layout `view`, from its base."""
     with module.graph.inserting_after(node):
         node_of_view = module.graph.call_function(reinterpret_tensor, (fusion.base(node),))
     node_of_view.meta["val"], node_of_view.meta["strided_view"] = node.meta["val"], view

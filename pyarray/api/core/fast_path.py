@@ -57,7 +57,7 @@ _DECLINE = """
 
 
 def _guards(names: Sequence[str], like: str, shapes_too: bool) -> str:
-    """Tests that the other arrays are where `like` is, and of its shape."""
+    """The text of tests that the other arrays are on the device of `like`, and have its shape."""
     text = ""
     for name in names:
         if name != like:
@@ -67,7 +67,8 @@ def _guards(names: Sequence[str], like: str, shapes_too: bool) -> str:
 
 
 def _by_types(ufunc: Ufunc, operands: Sequence[Any], out: ndarray | None, in_place: bool) -> Callable[..., Any] | None:
-    """The short way for operands of these types, of which all arrays are contiguous and have one shape."""
+    """The fast path for operands of these types whose arrays are contiguous and have one shape; None if there is
+    none."""
     names = ("x", "y")[: len(operands)]
     arrays = {n: x for n, x in zip(names, operands, strict=True) if isinstance(x, ndarray)}
     like, first = next(iter(arrays.items()))
@@ -108,7 +109,7 @@ def _by_types(ufunc: Ufunc, operands: Sequence[Any], out: ndarray | None, in_pla
 
 
 def _by_layout(ufunc: Ufunc, operands: Sequence[Any], out: ndarray | None) -> Callable[..., Any] | None:
-    """The short way for arrays of these types, shapes and strides."""
+    """The fast path for arrays of these types, shapes and strides; None if there is none."""
     names = ("x", "y")[: len(operands)]
     arrays = {n: x for n, x in zip(names, operands, strict=True) if isinstance(x, ndarray)}
     like, first = next(iter(arrays.items()))
@@ -146,8 +147,8 @@ def _bounds(x: ndarray) -> tuple[int, int]:
 
 
 def _value_matters(ufunc: Ufunc, operands: Sequence[Any], kinds: tuple[type, ...]) -> bool:
-    """The sign of an integer exponent decides whether there is an answer, and some have a function of their
-    own."""
+    """Whether a call depends on an operand's value: negative integer exponents are errors, and some exponents have
+    a function of their own."""
     return ufunc.name == "pow" and type(operands[1]) in kinds
 
 
@@ -161,7 +162,7 @@ _REFUSED = (struct.error, OverflowError, TypeError)
 
 
 class _FastPaths:
-    """The two tables of one function."""
+    """The fast paths of one ufunc, by types and by layouts."""
 
     __slots__ = ("layouts", "types", "ufunc")
 
@@ -174,7 +175,8 @@ class _FastPaths:
         self.layouts = fast_path_table()
 
     def run(self, operands: tuple[Any, ...], out: ndarray | None, in_place: bool) -> ndarray:
-        """By layout if it came before, else the general way, which is then remembered."""
+        """Calls by the fast path of the operands' layout; the general call if there is none, after which one is
+        made."""
         if _value_matters(self.ufunc, operands, (int, float)) and operands[1] in POWERS:
             x = operands[0]
             plain = (out is None or in_place) and type(x) in _ARRAYS and x._dtype.kind == "f"
@@ -196,8 +198,8 @@ class _FastPaths:
         return result
 
     def learn(self, layout_key: Any, operands: tuple[Any, ...], out: ndarray | None, in_place: bool) -> None:
-        """Of a call without bounds checks. A layout is remembered at its second call: one that comes once
-        isn't worth it."""
+        """Makes a fast path for calls like this one: by types, or by layout when the layout comes for the second
+        time."""
         arrays = [x for x in (*operands, out) if isinstance(x, ndarray)]
         if any(x._key & MARKED for x in arrays):
             return

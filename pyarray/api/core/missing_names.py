@@ -84,7 +84,7 @@ def no_attribute(self: Any, name: str) -> NoReturn:
 
 
 def no_name(package: str, name: str) -> AttributeError:
-    """The error of a name that the package doesn't have."""
+    """The `AttributeError` for a name that the package lacks."""
     what = f"module {package!r} has no attribute {name!r}"
     module = sys.modules.get(package)
     if name in NAMES:
@@ -97,7 +97,7 @@ def no_name(package: str, name: str) -> AttributeError:
 
 
 def list_public(module: types.ModuleType) -> None:
-    """From now on `dir` gives the public names of a module that has `__all__`, and not what it imports."""
+    """Makes `dir` of a module list the names in its `__all__`, without its imports."""
 
     def names() -> list[str]:
         return sorted({*module.__all__, *(name for name in vars(module) if name.startswith("__"))})

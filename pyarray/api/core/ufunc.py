@@ -148,7 +148,7 @@ def common_device(name: str, operands: Sequence[Any], names: Sequence[str] = ("x
 
 
 def call(ufunc: Ufunc, inputs: Sequence[Any], out: ndarray | None) -> ndarray:
-    """Calls a ufunc without a remembered fast path."""
+    """The general call of a ufunc, without a fast path."""
     operands = as_operands(ufunc.name, inputs)
     if not any(isinstance(x, ARRAYS) and not isinstance(x, ScalarTracer) for x in operands):
         operands[0] = asarray(operands[0])
@@ -175,7 +175,7 @@ def call(ufunc: Ufunc, inputs: Sequence[Any], out: ndarray | None) -> ndarray:
 
 
 class Power(NamedTuple):
-    """What a power of floats is: the operation, called "pow", and the public function."""
+    """How floats are raised to one exponent: the operation, and its public function, such as `square`."""
 
     op: MapOp
     function: Callable[..., Any]
@@ -193,7 +193,7 @@ _ANY_POWER = MapOp("pow", func(_by_exponent))  # of a number that is known at th
 
 
 def can_hold(dtype: DType, value: int) -> bool:
-    """Whether the type can hold the Python integer: one of floats, with an infinity at worst."""
+    """Whether the type can represent the Python integer; floats always can, if only as infinity."""
     if dtype.kind not in "iu":
         return -_LARGEST_FLOAT <= value <= _LARGEST_FLOAT
     bits = 8 * dtype.itemsize
@@ -232,8 +232,8 @@ def _broadcast(sizes: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
 
 
 def result_like(arrays: Sequence[ndarray], dtype: DType, device: Any) -> ndarray:
-    """A fresh result for these operands, laid out as the arrays of its shape are where all of them agree,
-    else in C order. Raises `ValueError` for shapes that don't broadcast."""
+    """A new array for the result: in the common memory order of the operands that have its shape, else in C order.
+    Raises `ValueError` for shapes that don't broadcast."""
     shape = arrays[0]._shape if len(arrays) == 1 else _broadcast(tuple([a._shape for a in arrays]))
     alike = [a for a in arrays if a._shape == shape]
     like = tuple([a._strides for a in alike]) if all(a._key & STRIDED for a in alike) else ()
@@ -293,7 +293,7 @@ def _broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 
 
 def store_out(name: str, found: ndarray, out: ndarray | None) -> ndarray:
-    """`found`, or `out` with its elements. Raises as `compute_out`."""
+    """`found`, copied to `out` if that is given. Raises as `compute_out`."""
     if out is None:
         return found
     compute_out(name, out, found._shape, found._dtype, found.device)[...] = found
@@ -301,7 +301,7 @@ def store_out(name: str, found: ndarray, out: ndarray | None) -> ndarray:
 
 
 class Strides(dict[tuple[int, ...], tuple[int, ...]]):
-    """Shape → strides in C order of elements of `itemsize` bytes, remembered."""
+    """A cached mapping from shapes to their C-order strides, for elements of `itemsize` bytes."""
 
     __slots__ = ("itemsize",)
 

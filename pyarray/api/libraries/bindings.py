@@ -57,7 +57,7 @@ def _camel(prefix: str, name: str) -> str:
 
 
 def _answer(found: tuple[Any, ...]) -> Any:
-    """Of the status and the values that hip-python returns, the value or the tuple of them."""
+    """The value, or the tuple of values, that hip-python returns behind the status."""
     status, *values = found
     if int(status):
         raise RuntimeError(getattr(status, "name", status))
@@ -147,7 +147,7 @@ def _function(kind: str, part: str, name: str) -> Any:
 # What is installed doesn't change while a process runs.
 @functools.cache
 def constant(kind: str, name: str) -> Any:
-    """What the vendor's functions take for an option, such as "upper"."""
+    """The vendor's constant for an option, such as "upper"."""
     spec = VENDORS[kind].constants[name]
     if isinstance(spec, int):
         return spec
@@ -193,7 +193,8 @@ def handle(device: Device, part: str) -> Iterator[Any]:
 
 @contextmanager
 def working(*arrays: ndarray) -> Iterator[None]:
-    """In the block, the current stream gets work of a library on these arrays, after that of others."""
+    """A block in which a library works on these arrays on the current stream: ordered after other streams' work on
+    them."""
     extents = [(x, *shapes.byte_bounds(x._shape, x._strides, x.itemsize)) for x in arrays]
     for x, low, high in extents:
         x.device.driver.before_access(x._ptr + low, high - low, True)

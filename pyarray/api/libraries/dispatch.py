@@ -37,8 +37,8 @@ def _promote(x: ndarray) -> ndarray:
 
 
 def _values(x: ndarray) -> np.ndarray[Any, Any]:
-    """The elements for NumPy. On a device that computes nothing, all would be 0 and matrices singular, so unit
-    matrices take their place."""
+    """The elements as a NumPy array. The null device computes nothing: its zeros, which are singular matrices, are
+    replaced by identity matrices."""
     if x.device.driver.computes or x.ndim < 2:
         return asnumpy(x)
     return np.broadcast_to(np.eye(*x.shape[-2:], dtype=x._dtype.numpy), x.shape)

@@ -39,7 +39,7 @@ def _packed(x: ndarray) -> ndarray:
 
 
 def solve(a: ndarray, b: ndarray) -> ndarray:
-    """Of the same stacks and types; `b` has columns."""
+    """`numpy.linalg.solve` of stacks of one shape and dtype; `b` is a stack of matrices."""
     factors, right = a.copy(), b.mT.copy()
     pivots, info = solver.lu(factors)
     _checked(info, "Singular matrix")
@@ -58,7 +58,7 @@ def inv(a: ndarray) -> ndarray:
 
 
 def _factors(a: ndarray) -> tuple[ndarray, ndarray]:
-    """The diagonal of U, and the sign of the permutation."""
+    """From the LU factorisation, for determinants: the diagonal of U, and the sign of the permutation."""
     factors = a.copy()
     pivots, _ = solver.lu(factors)
     n = a._shape[-1]

@@ -36,7 +36,7 @@ def _addresses(a: ndarray) -> ndarray:
 
 
 def _each(*arrays: ndarray) -> Any:
-    """The addresses in `arrays` of what belongs to each matrix: they are as many blocks as the first has
+    """The addresses of each matrix' block in every array. The number of blocks is that of the first array's
     elements."""
     count = arrays[0]._size
     sizes = [x._size // count * x.itemsize for x in arrays]

@@ -74,7 +74,7 @@ def _plan(device: Device, kind: str, sizes: tuple[int, ...], batch: int) -> Iter
 
 
 def _run(kind: str, x: ndarray, out: ndarray, sizes: Sequence[int], direction: int) -> None:
-    """From `x` to `out`, along their last axes; `sizes` are those of the real side."""
+    """Runs a plan from `x` to `out`, along their last axes. `sizes` are those of the real array."""
     name = _KINDS[kind][x._dtype.name in ("float32", "complex64")]
     batch = math.prod(x._shape[: x.ndim - len(sizes)])
     device = x.device
@@ -87,7 +87,7 @@ def _run(kind: str, x: ndarray, out: ndarray, sizes: Sequence[int], direction: i
 
 
 def _last(x: ndarray, axes: Sequence[int]) -> tuple[ndarray, list[int]]:
-    """`x` with `axes` at the end, in memory without gaps, and the order of axes that takes it back."""
+    """A contiguous copy or view of `x` with `axes` at the end, and the permutation that undoes it."""
     order = [k for k in range(x.ndim) if k not in axes] + list(axes)
     packed: ndarray = operation("contiguous")(_moved(x, order))
     if packed._ptr % ALIGNED:
@@ -100,7 +100,7 @@ def _moved(x: ndarray, order: list[int]) -> ndarray:
 
 
 def _complex(x: ndarray, axes: Sequence[int], direction: int) -> ndarray:
-    """The transform of complex numbers along all of `axes`."""
+    """The complex-to-complex transform along `axes`."""
     for first in range(0, len(axes), MAX_AXES):
         some = axes[first : first + MAX_AXES]
         packed, back = _last(x, some)
@@ -111,7 +111,7 @@ def _complex(x: ndarray, axes: Sequence[int], direction: int) -> ndarray:
 
 
 def _of_real(x: ndarray, axes: Sequence[int]) -> ndarray:
-    """The transform of real numbers, of which the last of `axes` has one half."""
+    """The real-to-complex transform: the last of `axes` has the first half of the result."""
     some = axes[-MAX_AXES:]
     packed, back = _last(x, some)
     half = packed._shape[-1] // 2 + 1
@@ -121,7 +121,7 @@ def _of_real(x: ndarray, axes: Sequence[int]) -> ndarray:
 
 
 def _to_real(x: ndarray, axes: Sequence[int], points: int) -> ndarray:
-    """The inverse of `_of_real`, with `points` along the last of `axes`."""
+    """The complex-to-real transform, the inverse of `_of_real`, with `points` along the last of `axes`."""
     packed, back = _last(_complex(x, axes[:-1], INVERSE), axes[-1:])
     packed = packed.copy()  # the library overwrites it
     # numbers that are their own conjugates: NumPy doesn't look at what imaginary part is given
@@ -133,7 +133,7 @@ def _to_real(x: ndarray, axes: Sequence[int], points: int) -> ndarray:
 
 
 def _resized(x: ndarray, axes: Sequence[int], sizes: Sequence[int]) -> ndarray:
-    """Cut, or filled with zeros, to `sizes` along `axes`."""
+    """`x` cropped, or padded with zeros, to `sizes` along `axes`."""
     shape = list(x._shape)
     for axis, size in zip(axes, sizes, strict=True):
         shape[axis] = size

@@ -21,8 +21,8 @@ __all__ = ["flat", "resize", "set_flat", "tofile"]
 
 
 class Flat:
-    """The elements of an array in C order, as if it had one axis. Indices give 0-d arrays and copies, and are
-    assigned to; values are repeated as needed."""
+    """A flat iterator over an array's elements in C order. Indexing it copies, an integer gives a 0-d array;
+    values that are assigned are repeated as needed."""
 
     __slots__ = ("base",)
     __hash__: Any = None
@@ -107,8 +107,8 @@ def resize(self: ndarray, *new_shape: ShapeLike, refcheck: bool = True) -> None:
 
 
 def _larger(a: ndarray, nbytes: int) -> Buffer:
-    """A buffer of `nbytes` or more with the elements of `a`. It keeps that of `a`, with which other threads
-    may have launched; twice as large, so that all of them together are no larger than the last."""
+    """A buffer of at least `nbytes` with the elements of `a`, and of at least twice the old size: the old buffers,
+    which it keeps alive since other threads may have launched with them, are then no larger together."""
     grown = Buffer.allocate(a.device, max(nbytes, 2 * a._buffer.nbytes))
     if a._size:
         unchecked_array(grown, a._shape, a._strides, a._size, a._dtype, a._key)[...] = a
@@ -121,7 +121,7 @@ def _holders(a: ndarray) -> int:
 
 
 def _check_unshared(a: ndarray, refcheck: bool) -> None:
-    """Raises `ValueError` where others use the memory of `a`."""
+    """Raises `ValueError` if other arrays share the memory of `a`."""
     what = ""
     if _holders(a) > _holders(empty(0)):
         referrers = [x for x in gc.get_referrers(a._buffer) if x is not a]

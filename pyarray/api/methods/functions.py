@@ -48,7 +48,7 @@ def _set_imag(self: ndarray, value: Any) -> None:
 
 
 class MemoryPointer:
-    """Where an array's first element is: the address `ptr`, and the `device`. It keeps the memory alive."""
+    """A pointer to an array's first element: its address `ptr` and its `device`. It keeps the memory alive."""
 
     __slots__ = ("_buffer", "device", "ptr")
 
@@ -63,7 +63,7 @@ class MemoryPointer:
 
 
 def _data(self: ndarray) -> MemoryPointer:
-    """Where the first element is: `a.data.ptr` is its address."""
+    """The pointer to the first element: `a.data.ptr` is its address."""
     host_access.occurred = True
     self._buffer.__class__ = EscapedBuffer  # an address outlives what gave it
     return MemoryPointer(self._ptr, self._buffer)

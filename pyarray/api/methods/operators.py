@@ -41,7 +41,7 @@ UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_
 
 
 def _matmul(self: ndarray, other: Any) -> Any:
-    """`self @ other`; matrices of types that came before need none of the questions."""
+    """`self @ other`; matrices of types that were multiplied before skip the checks."""
     if (product := quick_product(self, other)) is not None:
         return product
     return matmul(self, other) if is_operand_type(type(other)) else NotImplemented

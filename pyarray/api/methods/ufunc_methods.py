@@ -116,8 +116,8 @@ def accumulate(
 
 
 def _doubled(function: Any, rows: ndarray) -> ndarray:
-    """Each element with the one so many places before, twice as many each time: a step is as wide as the
-    lines, however few they are."""
+    """A parallel scan (Hillis and Steele): each pass combines elements with those at a distance, which doubles
+    with each pass."""
     distance = 1
     while distance < rows._shape[1]:
         ends = function(rows[:, :-distance], rows[:, distance:])
@@ -202,7 +202,7 @@ def at(function: Any, ufunc: Ufunc, a: ndarray, indices: ArrayLike, b: ArrayLike
 
 
 def _kind(ufunc: Ufunc, x: ndarray, dtype: Any) -> DType:
-    """Type in which a line is folded: where a function gives another type than it takes, its own."""
+    """The type of a fold's accumulator: the type of the function's results if that differs from its operands'."""
     if dtype is not None:
         return asdtype(dtype)
     if ufunc.name in ("add", "multiply"):
@@ -217,7 +217,7 @@ def _kind(ufunc: Ufunc, x: ndarray, dtype: Any) -> DType:
 
 
 def total_kind(ufunc: Ufunc, kind: DType) -> DType:
-    """Accumulators of sums and products of floats are wide."""
+    """The accumulator's type: that of a wider float for sums and products of floats."""
     return SUM.accumulator_type(kind) if ufunc.name in ("add", "multiply") else kind
 
 
@@ -243,7 +243,7 @@ def _scope(ufunc: Ufunc, kind: int) -> dict[str, Any]:
 # The text is made of the ufunc, compared by identity, its type and the form; dtypes are in its variants' keys.
 @functools.cache
 def _fold_kernel(ufunc: Ufunc, kind: int, form: str) -> jit.kernel.Kernel:
-    """Of matrices: a line for each iteration."""
+    """The kernel that folds the lines of a matrix, one for each iteration."""
     first, each = ("out[i, 0] = acc", "out[i, j] = acc") if form == "accumulate" else ("", "")
     last = "" if form == "accumulate" else "        out[i] = acc"
     start = "op(kind(0), kind(x[i, 0]))" if form == "reduce" and ufunc.name in _NOT_NEGATIVE else "x[i, 0]"
@@ -275,30 +275,30 @@ def _segment_kernel(ufunc: Ufunc, kind: int) -> jit.kernel.Kernel:
 
 # The text is made of the ufunc, compared by identity, its type and the order; dtypes are in its variants' keys.
 @functools.cache
-def _at_kernel(ufunc: Ufunc, kind: int, sorted_places: bool) -> jit.kernel.Kernel:
-    """On a grid, where equal places stand side by side, the first of them takes all; else one thread takes
-    all places in their order."""
+def _at_kernel(ufunc: Ufunc, kind: int, is_sorted: bool) -> jit.kernel.Kernel:
+    """The kernel of `at`. Of sorted positions (on a grid), the thread of the first of equal ones applies the
+    function for all of them; else one thread goes through all in order."""
     binary = ufunc.arity == 2
-    names = "a, places, values" if binary else "a, places"
+    names = "a, positions, values" if binary else "a, positions"
 
     def applied(acc: str, n: str) -> str:
         return f"op(kind({acc}), kind(values[{n}]))" if binary else f"op(kind({acc}))"
 
-    if sorted_places:
+    if is_sorted:
         text = f"""def {ufunc.name}_at({names}):
-    for i in range(places.shape[0]):
-        p = places[i]
-        if i == 0 or places[max(i - 1, 0)] != p:
+    for i in range(positions.shape[0]):
+        p = positions[i]
+        if i == 0 or positions[max(i - 1, 0)] != p:
             j = int64(i)
-            while j < places.shape[0] and places[min(j, places.shape[0] - 1)] == p:
+            while j < positions.shape[0] and positions[min(j, positions.shape[0] - 1)] == p:
                 a[p] = {applied("a[p]", "j")}
                 j += 1
 """
     else:
         text = f"""def {ufunc.name}_at({names}):
     for once in range(1):
-        for i in range(places.shape[0]):
-            a[places[i]] = {applied("a[places[i]]", "i")}
+        for i in range(positions.shape[0]):
+            a[positions[i]] = {applied("a[positions[i]]", "i")}
 """
     return jit.kernel.from_text(f"{ufunc.name}_at", text, _scope(ufunc, kind))
 

@@ -64,7 +64,7 @@ def size(a: ArrayLike, /, axis: AxisLike = None) -> int:
 
 
 def isscalar(element: Any, /) -> bool:
-    """Whether it is a number of Python or NumPy (or a string): of an array of any shape False.
+    """Whether `element` is a Python or NumPy number, or a string. False for arrays, also 0-d ones.
 
     >>> pa.isscalar(3.0), pa.isscalar(pa.asarray(3.0))
     (True, False)
@@ -142,7 +142,7 @@ def shares_memory(a: ndarray, b: ndarray, /, max_work: int | None = None) -> boo
 
 
 class _Outline:
-    """Where an array is, for NumPy, which looks at no element."""
+    """An array's address, shape and strides by NumPy's array interface, for functions that read no element."""
 
     def __init__(self, a: ndarray):
         self.__array_interface__ = {

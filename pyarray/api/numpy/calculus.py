@@ -126,7 +126,7 @@ def gradient(f: ArrayLike, *varargs: Any, axis: AxisLike = None, edge_order: int
 
 
 def _distance(f: ndarray, axis: int, spacing: Any) -> Any:
-    """A Python number, or a NumPy array of the steps along the axis where they differ."""
+    """The spacing along an axis: a Python number, or a NumPy array of the steps if they differ."""
     h = asnumpy(spacing)
     if h.ndim == 0:
         return h.item()

@@ -211,7 +211,7 @@ def _orders(labels: list[int], other: Sequence[int]) -> list[list[int]]:
 
 
 def _merged(x: ndarray, labels: Labels, group: list[int]) -> int | None:
-    """The stride of the axes `group`, in this order, as one; None where only a copy has one."""
+    """The stride of the axes `group` merged into one, in this order; None if that would take a copy."""
     axes_of_group = [labels.index(n) for n in group]
     sizes = [x._shape[k] for k in axes_of_group]
     found = shapes.reshape_strides(

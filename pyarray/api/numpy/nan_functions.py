@@ -162,7 +162,8 @@ def _extreme(name: str, op: ReduceOp, x: Any, axis: Any, keepdims: bool, out: nd
 # A function of the type alone, which says where its infinity is.
 @functools.cache
 def _orders(dtype: DType) -> tuple[dict[str, ReduceOp], MapOp, DType]:
-    """The reductions of the bits of a floating type as an integer, and what turns their result into bits."""
+    """The minimum and maximum of a floating type by its bits as integers: the reductions, and how results become
+    bits."""
     word = {2: int16, 4: int32, 8: int64}[dtype.itemsize]
     greatest, shift = (1 << 8 * dtype.itemsize - 1) - 1, 8 * dtype.itemsize - 1
     infinity = dtype.infinity_bits

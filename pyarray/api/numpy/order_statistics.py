@@ -233,7 +233,7 @@ def _fractions(name: str, q: Any, scale: float) -> tuple[np.ndarray[Any, Any], n
 
 
 def _rows(x: ndarray, axes: tuple[int, ...], count: int) -> ndarray:
-    """A contiguous row with the elements over `axes` for each place of the others."""
+    """A 2-D array with a contiguous row for each index of the other axes: the elements over `axes`."""
     if len(axes) == 1:
         return lines(x, axes[0])
     order = (*(k for k in range(x.ndim) if k not in axes), *axes)

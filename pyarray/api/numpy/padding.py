@@ -182,8 +182,7 @@ def _pad_odd(
     mode: str,
     options: dict[str, Any],
 ) -> None:
-    """Reflection through the end point: twice the edge, minus what is on its other side; as often as
-    needed."""
+    """A margin of odd reflection: twice the edge minus the mirrored elements, repeated as often as needed."""
     if options["reflect_type"] != "odd":
         raise ValueError(f"pad(): reflect_type is 'even' or 'odd', got {options['reflect_type']!r}")
     turned = (slice(None),) * axis + (slice(None, None, -1),)

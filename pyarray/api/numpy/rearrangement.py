@@ -363,7 +363,7 @@ def insert(x: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, /, axis: int
 
 
 def _inserted_at(x: ndarray, positions: np.ndarray, values: Any, k: int) -> ndarray:
-    """`insert` at one place of axis `k`, in one launch over the long parts."""
+    """`insert` at one position of axis `k`: the parts before and behind it are copied in one launch."""
     first, count = int(positions.item()), 1
     if isinstance(values, ndarray):
         values = values[(None,) * (x.ndim - values.ndim)] if values.ndim < x.ndim else values

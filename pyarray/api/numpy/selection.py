@@ -104,7 +104,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLik
 @method
 @replayable
 def choose(a: ArrayLike, choices: Sequence[ArrayLike] | ndarray, mode: str = "raise") -> ndarray:
-    """For each element of the integers `a` the element there of the choice of that number; all broadcast.
+    """For each integer i of `a`, the element at its position in `choices[i]`; all broadcast.
 
     Numbers out of range: `mode` "raise" (`ValueError`), "wrap" around, or "clip" to the ends.
 
@@ -128,8 +128,9 @@ def choose(a: ArrayLike, choices: Sequence[ArrayLike] | ndarray, mode: str = "ra
 
 
 def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> ndarray:
-    """Values, in the dtype of `x`, of the function (or number) of the last condition that is true, of `x`
-    there; one function more is for where none is. `args` and `kw` go to the functions. Waits for the device.
+    """For each element of `x`, the value of the function (or the number) of the last condition that is true there,
+    in the dtype of `x`; a further function is for elements without a true condition. `args` and `kw` go to the
+    functions. Waits for the device.
 
     >>> x = pa.asarray([-2.0, 0.0, 3.0])
     >>> pa.piecewise(x, [x < 0, x > 0], [lambda v: -v, 10.0]).tolist()

@@ -191,8 +191,8 @@ def fromfunction(
 
 
 def unravel_index(positions: ArrayLike, shape: ShapeLike, order: str = "C") -> tuple[ndarray, ...]:
-    """Indices, an array per axis of `shape`, of flat positions in C order, or with `order` "F" in Fortran's.
-    Raises `ValueError` for positions out of range, which the device is asked for.
+    """Indices, an array per axis of `shape`, of flat positions in C order, or with `order` "F" in Fortran's. Waits
+    for the device to raise `ValueError` for positions out of range.
 
     >>> [i.tolist() for i in pa.unravel_index([3, 5], (2, 3))]
     [[1, 1], [0, 2]]
