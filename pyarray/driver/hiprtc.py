@@ -66,8 +66,8 @@ def _hiprtc() -> Any:
 
 @functools.cache
 def version() -> str:
-    """Of the library, and of the runtime that it belongs to: its own has been 9.0 for years. Raises
-    `DeviceError` without it."""
+    """The versions of hiprtc and of its ROCm runtime, since hiprtc's own is always 9.0. Raises `DeviceError`
+    without it."""
     rtc = _hiprtc()
     try:
         major, minor = call(rtc, "hiprtcVersion")

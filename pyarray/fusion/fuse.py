@@ -247,7 +247,7 @@ class _Call:
         return [name for name, x in both if isinstance(x, ndarray)]
 
     def tracers(self, trace: Trace) -> tuple[list[Any], dict[str, Any]]:
-        """What the function is called with for a trace."""
+        """The tracers with which the function is called for a trace."""
         tracers: list[Any] = []
         arrays = numbers = 0
         for x, static in zip(self._values, self._order, strict=True):
@@ -264,7 +264,7 @@ class _Call:
 
 
 def _stored(name: str, out: Any, found: Any) -> Any:
-    """`out`, into which results are copied. Raises `ValueError` or `TypeError` where they don't fit."""
+    """`out`, to which the results were copied. Raises `ValueError` or `TypeError` where they don't fit."""
     is_tuple = isinstance(found, (tuple, list))
     targets, results = (out, found) if is_tuple else ((out,), (found,))
     if not isinstance(targets, (tuple, list)) or len(targets) != len(results):

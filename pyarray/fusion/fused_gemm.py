@@ -92,7 +92,7 @@ def _captured(activation: Func) -> tuple[Any, ...]:
 
 
 def _replayable_gemm(activation: Func | None, captured: tuple[Any, ...]) -> Callable[..., ndarray]:
-    """What repeats the calls with one activation. Raises `TypeError` unless that takes one number."""
+    """The replayable function for calls with one activation. Raises `TypeError` unless that takes one number."""
     if activation is not None:
         source = activation.__pyarray_func__
         try:
@@ -153,7 +153,7 @@ def _gemm(
 def _multiply_into(
     out: ndarray, a: ndarray, b: ndarray, epilogue: Epilogue, addends: list[ndarray], numbers: list[Any]
 ) -> None:
-    """All of it, in one pass where the device's products have a last step."""
+    """The product and its epilogue, in one pass if the device's products have epilogues."""
     source = dtypes.result_type(a, b)
     grid = out.device.driver.grid
     if grid or not is_widening(source, out._dtype):

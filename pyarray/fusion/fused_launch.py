@@ -149,7 +149,7 @@ def map_launch(
     itemsizes: Sequence[int],
     device: Any,
 ) -> Launch:
-    """Of an elementwise kernel. All results have one shape, whose axes `split` cuts."""
+    """The launch of an elementwise kernel. All results have one shape, whose axes are split by `split`."""
     sizes = _concatenated(split.digits)
     first, *more = [_result_strides(r, split.digits) for r in results]
     extra_outputs = [(sizes, step, r.dtype.itemsize) for step, r in zip(more, results[1:], strict=True)]
@@ -196,7 +196,7 @@ def divided_launch(element: Element, results: Sequence[Result], operands: Sequen
 def _digit_windows(
     operands: Sequence[SplitLayout], shape: Sequence[int], loops: Sequence[int]
 ) -> list[tuple[Axes, Window]]:
-    """Of each operand the axes that it has under these loops, one for each digit, and its window."""
+    """For each operand, its axes under these loops, one for each digit, and its window."""
     digits = []
     for x in operands:
         axes, window = list[int | Digit](), list[tuple[int, int]]()

@@ -33,8 +33,8 @@ Patterns = tuple[Axes, ...]
 
 @dataclass(frozen=True, eq=False)
 class Element:
-    """What is computed of one element of each operand: `lines` of the kernel language over the elements v0, v1,
-    ... and the numbers s0, s1, ... (of the types `numbers`), then the `results`. `scope` has their globals."""
+    """The computation of one element: `lines` of the kernel language over the operands' elements v0, v1, ... and
+    the numbers s0, s1, ... (of the types `numbers`), then the `results`. `scope` has their globals."""
 
     name: str
     lines: tuple[str, ...]
@@ -127,7 +127,7 @@ class Element:
 
 
 def _index(name: str, axes: Axes, loops: Sequence[str]) -> str:
-    """Where the array is read or written, by the loops' variables."""
+    """An array's index as text, by the loops' variables."""
     index = []
     for k, axis in enumerate(axes):
         if isinstance(axis, Digit):

@@ -85,14 +85,14 @@ class Environment:
         return layout
 
     def operands(self, lowering: Lowering, positions: Sequence[int | None]) -> list[ndarray]:
-        """The arrays that a kernel is given."""
+        """The arrays that a kernel is launched with."""
         return [
             self.arrays[position] if position is not None else self.copied(*lowering.operands[k])
             for k, position in enumerate(positions)
         ]
 
     def values(self, lowering: Lowering) -> list[Any]:
-        """The numbers that a kernel is given."""
+        """The numbers that a kernel is launched with."""
         return [x.value(self) for x in lowering.numbers]
 
     def copied(self, leaf: Node, chain: Chain) -> ndarray:
@@ -246,7 +246,7 @@ class Plan:
         return [*self._reductions, *[None] * (len(run.steps) - len(self._reductions))]
 
     def environment(self, arrays: Sequence[ndarray], numbers: Sequence[Any]) -> Environment:
-        """For these arguments. Raises `NotFusable`."""
+        """The environment of a call with these arguments. Raises `NotFusable`."""
         environment = Environment([*arrays, *self._trace.captured], numbers, self._position)
         for number, low, high in self._trace.limits:
             if not low <= number.value(environment) <= high:
@@ -254,7 +254,7 @@ class Plan:
         return environment
 
     def prepare(self, environment: Environment) -> Run:
-        """What computes the outputs of arguments of these shapes and strides. Raises `NotFusable`."""
+        """The function that computes the outputs for arguments of these shapes and strides. Raises `NotFusable`."""
         steps: list[Step] = []
         for node in self._reductions:
             steps.append(self._step(environment, [node.source], node))

@@ -31,7 +31,7 @@ _WRAPPERS = ("keywords.py", "replay.py")  # files of what is around functions of
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """An array of the traced function."""
+    """An array in the graph of a traced function."""
 
     dtype: DType
     ndim: int

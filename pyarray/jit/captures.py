@@ -75,8 +75,8 @@ def _key(capture: Capture | Contents) -> Any:
 
 
 def _is_constant(capture: Capture | Contents, function: Any) -> bool:
-    """Whether nobody assigns this: modules, and functions and classes of other packages. Each guard costs
-    every call."""
+    """Whether a value is taken as constant, since guards cost every call: modules, and functions and classes of
+    other packages."""
     value = capture.value
     if isinstance(value, (types.ModuleType, types.BuiltinFunctionType, np.ufunc)):
         return True

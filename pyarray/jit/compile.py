@@ -113,8 +113,8 @@ def load(
 
 
 def _from_disk(device: Device, steps: Sequence[KernelStep], key: str, counts: Counter[str]) -> Artifact | None:
-    """What is in the cache; None, with a warning, where that can't be loaded: it is compiled again, and what
-    comes of that takes its key_on_device, if it can be loaded."""
+    """The artifact from the disk cache. None if there is none, or, with a warning, if it can't be loaded: it is
+    compiled again then, and replaced."""
     binary = cache.find(key)
     if binary is None:
         return None

@@ -134,7 +134,7 @@ def arguments(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
 
 
 def cache_key(kernel: Any, args: tuple[Any, ...]) -> CacheKey:
-    """The key of these arguments now. The front end runs for them; the compiler doesn't."""
+    """The cache key of a launch with these arguments. Runs the front end, not the compiler."""
     bound, checked = kernel.bind(args), kernel._checked()
     return key_of(kernel, bound, kernel._lowered(bound, checked), bound.device(), checked)
 

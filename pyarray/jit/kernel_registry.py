@@ -41,7 +41,7 @@ def cache_info() -> dict[str, int]:
 
 
 def _forget(setting: str) -> None:
-    """Nothing compiled with the old value is launched from here on."""
+    """Drops all variants that were compiled with the old value of a setting."""
     if config.SETTINGS[setting].code:
         for k in all_kernels():
             k.forget()

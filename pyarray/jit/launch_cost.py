@@ -15,7 +15,7 @@ from ..lang.pipeline import operation_counter
 
 @dataclass(frozen=True)
 class Cost:
-    """What one or several launches do.
+    """Counts of one or several launches: operations, loads, stores, bytes.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Cost:
 
     @property
     def work(self) -> int:
-        """Operations, loads and stores together."""
+        """The sum of operations, loads and stores."""
         return self.operations + self.loads + self.stores
 
     @property

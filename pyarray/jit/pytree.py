@@ -71,7 +71,7 @@ class Pytree:
 
     @functools.cached_property
     def structure(self) -> tuple[Struct | type | None, ...]:
-        """What distinguishes two pytrees of one kernel."""
+        """The structure by which two pytrees of one kernel are compared."""
         return tuple(item if isinstance(item, Struct) else constant_class(item) for item in self.items)
 
 

@@ -39,7 +39,7 @@ _NOT_REPLAYED = object()  # what a replay returns that has launched nothing
 
 
 class _NotReplayable(Exception):
-    """The call can't be replayed."""
+    """Raised during a capture: the call can't be replayed."""
 
 
 def replayable(function: _Function) -> _Function:

@@ -309,7 +309,7 @@ class _SavedVariant:
         return Program(self.kernel, text, steps, params, directions, sites, (), specs, extents=extents)
 
     def bind(self, arguments: dict[str, Any]) -> BoundArguments | None:
-        """The arguments taken apart, None unless they are of this variant's types."""
+        """The leaves of the arguments; None if they aren't of this variant's types."""
         try:
             if not all(_fits(s, _read(s["path"], arguments)) for s in self.row["structures"]):
                 return None

@@ -141,7 +141,7 @@ def _is_python_number(kind: Any) -> bool:
 
 
 def field_annotation(annotation: Any) -> Any:
-    """What the annotation of a field says to a kernel; None for one that means nothing here."""
+    """A field's annotation as the kernel language reads it; None if it has no meaning there."""
     try:
         return None if isinstance(annotation, str) else _resolve(annotation)
     except TypeError:

@@ -64,7 +64,7 @@ def _drop_proven(tree: ir.Tree, sites: list[Site], proven_sites: frozenset[int])
 
 
 def _site_count(node: Any) -> int:
-    """How many sites it has: one for each axis that is tested."""
+    """The number of a node's sites: one for each axis that is checked."""
     if isinstance(node, (ir.Load, ir.Store, ir.Atomic)):
         return len(node.index)
     return len(node.parts) if isinstance(node, ir.Slice) else 1

@@ -147,5 +147,5 @@ def draws(function: Any) -> bool:
 
 
 def register(function: Any, name: str) -> None:
-    """Let kernels know a Python object of a layer above by `name`."""
+    """Registers a Python object of a module above as the builtin `name`."""
     _PYTHON[function] = name

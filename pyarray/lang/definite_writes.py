@@ -27,7 +27,8 @@ class Axis:
 
 @dataclass(frozen=True)
 class DefiniteWrites:
-    """Of one function: `written` in terms of its parameters, and those that it may read before it wrote them."""
+    """The definite writes of one function: what is `written`, in terms of its parameters, and the arrays that it
+    may read before."""
 
     params: tuple[str, ...]
     written: frozenset[tuple[str, Index]]
@@ -40,7 +41,8 @@ class DefiniteWrites:
 def definite_writes(
     function: ir.Function, callees: dict[str, DefiniteWrites], bases: Callable[[Any], Iterable[str]]
 ) -> DefiniteWrites:
-    """`callees` by symbol; `bases(expr)` gives the parameters that an array may be a view of."""
+    """The definite writes of a function. `callees`: those of called functions, by symbol. `bases(expr)`: the
+    parameters that an array may be a view of."""
     analysis = _Analysis(function, callees, bases)
     end = analysis.block(function.body, set())
     ends = [*analysis.returns, *([end] if end is not None else [])]

@@ -20,7 +20,7 @@ _SHORT = 2  # iterations of a row that are cheaper than their division
 
 
 class CountedLoop(NamedTuple):
-    """A loop in C of `k` over [first, past); `declared` stands at the beginning of its body."""
+    """A C loop of `k` over [first, past), with the lines `declared` at the beginning of its body."""
 
     k: str
     first: str

@@ -175,7 +175,7 @@ def parallel_loop(code: Emitter, loop: ir.For, hoisted_checks: Hoisting | None) 
 
 
 def _body(code: Emitter, loop: ir.For, head: str) -> None:
-    """The function of a block of iterations."""
+    """The C function that runs a block of iterations."""
     with code.out.function(f"{code.dialect.body} void {head}"):
         code.out.lines([*debug_state(code, "env->rt", loop.loop, 0), *frames(code, loop.body, "0")])
         code.out.lines(_arguments(code, loop))

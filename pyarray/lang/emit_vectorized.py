@@ -119,7 +119,7 @@ def vector_loop(code: Emitter, loop: ir.For, store: ir.Store) -> None:
 
 
 def _vector_part(code: Emitter, loop: ir.For, name: str, vector: list[str], size: int, types: dict[str, str]) -> None:
-    """The version for aligned operands, up to `done`."""
+    """Prints the vectorized loop for aligned operands, which ends at `done`."""
     registers = {(n, (loop.variables[0],)): f"wide_{cname(n)}.v[k]" for n in vector}
     operands, out = list(dict.fromkeys((name, *vector))), code.out
     aligned = [f"pa_aligned({cname(n)}.data, sizeof({types[n]}) * {size})" for n in operands]
@@ -140,7 +140,7 @@ def _vector_part(code: Emitter, loop: ir.For, name: str, vector: list[str], size
 
 
 def write_body(code: Emitter, loop: ir.For, variable: str | None, registers: dict[Any, str]) -> None:
-    """One iteration into `value[k]`; `variable` is that of a loop that has one."""
+    """Prints an iteration whose result goes to `value[k]`; `variable` is the loop's, if it has a single one."""
     last, out, inner = loop.body[-1], code.out, ir.assigned(*loop.body)
     assert isinstance(last, ir.Store)
     if variable is not None:

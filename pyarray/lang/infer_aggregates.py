@@ -85,7 +85,7 @@ def comparison_method(scope: Scope, where: ast.AST, name: str, left: Any, right:
 
 
 def _expand_result(scope: Scope, value: Any) -> Any:
-    """What a call returned, as an aggregate of its values; the first of them evaluates the call."""
+    """The results of a call as an aggregate; evaluating its first value evaluates the call."""
     if not isinstance(value, ir.Invoke) or not isinstance(value.type, ir.TupleType):
         return value
     first, again = let_bind(scope, value)

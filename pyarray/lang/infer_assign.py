@@ -32,7 +32,8 @@ def assign_name(scope: Scope, where: ast.AST, name: str, value: Any) -> list[ir.
 
 
 def _assign_aggregate(scope: Scope, where: ast.AST, name: str, value: Any) -> list[ir.Stmt]:
-    """A variable per leaf; all are evaluated before the first is set, as `t = (t[1], t[0])` needs."""
+    """Assigns an aggregate: a variable for each leaf. All leaves are evaluated before the first is set, as `t =
+    (t[1], t[0])` needs."""
     set_structure(scope, where, name, value)
     result: list[ir.Stmt] = []
     temporaries = list(leaves(name, _assign_temporaries(scope, where, value, result)))

@@ -68,7 +68,7 @@ def join_types(a: ir.Type, b: ir.Type) -> ir.Type:
 
 
 def advice_for_captured(value: Any) -> str:
-    """How a captured array or list gets into a kernel; "" for other values."""
+    """Advice for an error message on a captured array or list: how to pass it; "" for other values."""
     if isinstance(value, ir.Static) and type(value.value) is list:
         return _PASS_LIST
     return _PASS_IT if _is_foreign_array(value) else ""

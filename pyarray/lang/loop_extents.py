@@ -27,7 +27,7 @@ class LoopExtents:
 
 
 def extents(kernel: ir.Function) -> tuple[LoopExtents, ...]:
-    """Of the loops all of whose sizes follow from arguments."""
+    """The extents of parallel loops whose sizes are all expressions of arguments."""
     values: dict[str, Any] = {
         n: n for n, kind in kernel.params if not isinstance(kind, ir.ScalarType) or kind.dtype.kind in "iu"
     }

@@ -236,7 +236,7 @@ def _sizes(kernel: str, what: str, value: Any) -> tuple[int, int, int]:
 def _check_limits(
     kernel: str, device: Device, grid: tuple[int, int, int], block: tuple[int, int, int], shared: int
 ) -> None:
-    """Raises `ValueError` for a launch that the device doesn't take."""
+    """Raises `ValueError` for a grid, block or shared memory beyond the device's limits."""
     properties = device.driver.properties()
     for what, sizes in (("grid", grid), ("block", block)):
         most = properties[f"{what}_sides"]

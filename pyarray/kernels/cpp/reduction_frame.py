@@ -210,7 +210,7 @@ class _Frame:
 """)
 
     def by_columns(self, lines: TextBuilder) -> None:
-        """A group of outputs takes one row after the other."""
+        """Text of reductions by columns: a group of outputs reads row after row."""
         last = self.outer - 1
         lines.add(f"""\
     for (int64_t _first = _begin; _first < _end;) {{

@@ -178,7 +178,7 @@ def head(debug: bool, preamble: str) -> str:
 
 
 def types_of(named: Sequence[tuple[str, str]]) -> dict[str, DType]:
-    """The letters of a key."""
+    """The dtypes of a key's type letters."""
     return {letter: BY_NAME[name] for letter, name in named}
 
 

@@ -129,8 +129,8 @@ def map_layout(
 
 
 def may_share(x: ndarray, out: ndarray) -> bool:
-    """Whether two arrays may share memory: they have one buffer, or a buffer belongs to another library,
-    which may have got it from this one."""
+    """Whether two arrays may share memory: if they have one buffer, or if another library owns a buffer, whose
+    memory may come from this one."""
     a, b = x._buffer, out._buffer
     return a is b or a.owner is not None or b.owner is not None
 

@@ -46,7 +46,7 @@ def fill_beta(out: ndarray, state: PhiloxState, a: ndarray, b: ndarray) -> None:
 
 @func
 def center(shape: Any) -> Any:
-    """Of the distribution that is drawn from: of the next larger shape where that is below 1."""
+    """Marsaglia and Tsang's d = shape - 1/3, of the shape plus 1 if it is below 1."""
     return (shape + 1.0 if shape < 1.0 else shape) - 1 / 3
 
 

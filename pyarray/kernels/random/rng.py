@@ -27,7 +27,7 @@ class PhiloxState(NamedTuple):
 
 @func
 def philox_round(x0: Any, x1: Any, x2: Any, x3: Any, k0: Any, k1: Any) -> Any:
-    """One round, and the keys of the next one."""
+    """One round of Philox: the new words, and the keys of the next round."""
     a = uint64(x0) * uint64(0xD2511F53)
     b = uint64(x2) * uint64(0xCD9E8D57)
     y0 = uint32(b >> uint64(32)) ^ x1 ^ k0
@@ -54,7 +54,7 @@ def philox(x0: Any, x1: Any, x2: Any, x3: Any, k0: Any, k1: Any) -> Any:
 
 @func
 def block(counter: Any, attempt: Any, stream: Any, key: Any) -> Any:
-    """The four words of a counter."""
+    """Philox: the block of four random words of a counter."""
     k0, k1 = uint32(key), uint32(key >> uint64(32))
     return philox(uint32(counter), uint32(counter >> uint64(32)), attempt, stream, k0, k1)
 
@@ -78,8 +78,8 @@ def open_uniform_32(a: Any) -> Any:
 
 
 class Conversion(NamedTuple):
-    """How many elements a block of four words makes, and one of them from its words; or, with `pairs`, from
-    what that function makes of two words."""
+    """How random words become elements: how many a block of four words makes, and the function of an element from
+    its words; or, with `pairs`, from that function's result for two words."""
 
     per_block: int
     text: str

@@ -103,7 +103,7 @@ def _shifted_kernel(rank: int) -> jit.kernel.Kernel:
 # The rank is all that differs in the text; dtypes are in its variants' keys.
 @functools.cache
 def _means_kernel(rank: int) -> jit.kernel.Kernel:
-    """Sums of pieces, and of squared deviations from a piece's mean."""
+    """The kernel of the first pass: each piece's sum, and its squared deviations from its mean."""
     before, each, _ = _loop_heads(rank)
     text = f"""def deviations_from_means(partial, x):
 {_STEP.format(axis=rank, last=rank + 1)}
