@@ -58,7 +58,7 @@ def _add_tune(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def _wrong(options: argparse.Namespace) -> str | None:
-    """What `tune` can't do as it is told, and what to do."""
+    """The error in the options of `tune`, and what to write instead; None if there is none."""
     for name in config.SETTINGS:
         try:
             config.get(name)

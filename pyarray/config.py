@@ -114,7 +114,7 @@ def _command(value: Any) -> str | None:
 
 
 class Kind(NamedTuple):
-    """What a setting may be: in the reference's words, in an error's, and who reads it."""
+    """A kind of setting: its description in the reference and in errors, and the function that parses it."""
 
     words: str
     expected: str

@@ -33,7 +33,7 @@ class DType:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """By which NumPy takes a row wherever it takes a dtype."""
+        """The NumPy dtype: this attribute lets NumPy take a row for a dtype."""
         return self.numpy
 
     @property

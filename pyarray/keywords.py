@@ -105,9 +105,10 @@ def _names(ours: Callable[..., Any], theirs: Callable[..., Any]) -> tuple[tuple[
 
 
 def checked(function: Callable[..., Any], skip: int = 0) -> Callable[..., Any]:
-    """The function, which refuses unknown keywords in our words; the same one for each call. One that takes
-    `**unknown` refuses them by itself, and gets the signature of its other parameters; what is checked already, or
-    another library's, stays as it is. The first `skip` parameters have no names for callers."""
+    """The function with errors for unknown keywords that name the nearest one; calls with the same function return
+    the same one. One that takes `**unknown` refuses them by itself, and gets the signature of its other
+    parameters; what is checked already, or another library's, stays as it is. The first `skip` parameters have no
+    names for callers."""
     if not isinstance(function, types.FunctionType) or CHECKED in function.__dict__:
         return function
     if not _within("pyarray", function):

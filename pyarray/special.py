@@ -88,7 +88,8 @@ def _log_ndtr(x: Any) -> Any:
 
 
 def _digamma(x: Any) -> Any:
-    """Reflected to positive numbers, moved to 10 and above, and there its asymptotic series."""
+    """digamma(x): arguments are reflected to positive numbers and shifted to 10 and above for the asymptotic
+    series."""
     x = x * float64(1)
     mirrored = x < 0
     part = x - k.round(x)

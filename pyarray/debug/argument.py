@@ -58,7 +58,7 @@ class DumpedArgument:
         return {stage: row["summary"] for stage, row in self.stages.items() if "summary" in row}
 
     def kept(self, stage: str) -> Elements:
-        """The elements of a stage that are there, 1-D in C order: fewer than all where the budget ended."""
+        """The recorded elements of a stage, 1-D in C order: fewer than all if the dump's budget ended."""
         row = self.stages[stage]
         words = storage_dtype(self.element)
         count = row["size"] // words.itemsize

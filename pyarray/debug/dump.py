@@ -113,7 +113,7 @@ class Dump:
         self.close()
 
     def close(self) -> None:
-        """The end of the block: the manifest is made whole."""
+        """Ends the dump: completes the manifest."""
         with self._lock:
             if self not in _running:
                 return
@@ -252,7 +252,7 @@ class Dump:
         return {"number": number, "kernel": launch.kernel, "key": key, "device": device}
 
     def _stop_at_nan(self, elements: Sequence[RecordedElements]) -> None:
-        """Stop after the launch with the first NaN, if that is asked."""
+        """Ends the recording after the first launch with a NaN, if `stop_at_nan` is set."""
         found = next((row for row, _ in elements if row["summary"]["nan"]), None)
         if not self.stop_at_nan or found is None or self._stopped:
             return

@@ -68,7 +68,7 @@ def _c_compiler() -> str:
 
 
 def _or_error(answer: Callable[[], str | None]) -> str:
-    """The answer, or why there is none."""
+    """The answer, or the error as text."""
     try:
         return answer() or ""
     except DeviceError as error:

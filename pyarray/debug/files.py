@@ -63,7 +63,8 @@ class Writer:
         self._lines_end = 0
 
     def append(self, event: dict[str, Any], elements: list[tuple[dict[str, Any], Any]]) -> None:
-        """One event. `elements` are its records with their elements, whose position in the data is added to them."""
+        """Appends an event. `elements` are its records with their elements; each record gets the position of its
+        elements in the data."""
         with self._lock:
             if self._closed:
                 return  # a launch that was under way when the dump ended
@@ -165,7 +166,7 @@ def rows(section: str, lines: Path) -> Iterator[dict[str, Any]]:
 
 
 def counted(lines: Path) -> dict[str, int]:
-    """The counters of the last event."""
+    """The counters as of the last event."""
     last: dict[str, int] = {}
     for event in _events(lines):
         last = event.get("counters", last)

@@ -107,5 +107,5 @@ class DumpedLaunch:
         return replay(self.program, self.args, self.number, where, trusted)
 
     def _inputs(self) -> list[dict[str, Any]]:
-        """The records of what went in."""
+        """The records of the launch's inputs."""
         return [row for a in self.args.values() for stage, row in a.stages.items() if stage != "after"]

@@ -170,7 +170,7 @@ def results(launch: Launch, first: int) -> Iterator[LaunchArgument]:
 
 
 def constant_metadata(value: Any) -> dict[str, Any]:
-    """What was compiled in, in words."""
+    """The metadata of a value that is compiled in: its text."""
     return {"kind": "constant", "value": repr(value)[:SHOWN]}
 
 

@@ -62,7 +62,7 @@ def tagged(a: ndarray) -> bool:
 
 
 def _holder(value: Any, array: ndarray) -> Any:
-    """What lives exactly as long as the memory, as far as we can see it."""
+    """The object whose lifetime stands for that of the memory: the outermost known owner."""
     if not isinstance(value, (ndarray, np.ndarray)):
         return value
     owner = array._buffer.owner

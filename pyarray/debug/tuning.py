@@ -132,7 +132,7 @@ def _s(things: Sequence[Any]) -> str:
 
 
 def _left_out(target: str, tuners: Sequence[Tuned], shipping: bool) -> Iterator[str]:
-    """Lines on what a user may have expected."""
+    """Lines about kernels that a user may have expected to be tuned, and why they weren't."""
     if not tuners:
         yield f"{target} has no tuned kernel; they are made by pa.autotune\n"
     for t in tuners:
@@ -266,7 +266,7 @@ def _entries(word: str | None) -> Iterator[tuple[str, store.Entry]]:
 
 
 def table(kernel: str, entry: store.Entry) -> list[str]:
-    """The lines about one key."""
+    """The lines of `show` about one key."""
     group = entry.get("key", {}).get("group", {})
     device = group.get("device", {})
     arrays = ", ".join(f"{n} {a.get('dtype')}[{a.get('steps')}]" for n, a in group.get("arrays", {}).items())

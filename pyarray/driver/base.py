@@ -121,7 +121,8 @@ class Driver(ABC):
 
     @abstractmethod
     def properties(self) -> Mapping[str, Any]:
-        """For `show_config` and heuristics; `threads` (that run at once) is always there."""
+        """Properties of the device, for `show_config` and heuristics. `threads`, how many run at once, is always
+        there."""
 
     @abstractmethod
     def target(self) -> str:
@@ -221,7 +222,7 @@ class Driver(ABC):
         """Makes `before` the current one again. The owner may destroy `stream` then."""
 
     def work_count(self) -> int:
-        """How much was enqueued so far, on all streams."""
+        """How many launches and copies were enqueued so far, on all streams."""
         return 0
 
     def wait_for(self, work: int) -> None:  # noqa: B027

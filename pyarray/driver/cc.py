@@ -115,7 +115,7 @@ class Toolchain:
         return result
 
     def _accepted_native(self, output: Path) -> tuple[str, ...] | None:
-        """The first that an empty text is compiled with; None where the compiler fails for another reason."""
+        """The first flags for native code that the compiler accepts; None if it fails for another reason."""
         for flags in NATIVE:
             result = self._call(flags, (), "", output)
             if not result.returncode:
@@ -276,7 +276,8 @@ def _compile_error(command: tuple[str, ...], text: str, result: subprocess.Compl
 
 
 def _write_refused(text: str) -> Path | None:
-    """Where a refused text is, one file for each: None unless PYARRAY_FAILED_DIR asks for it."""
+    """Writes a text that the compiler refused to a file of its own, and returns its path. None unless
+    PYARRAY_FAILED_DIR is set."""
     folder = config.get("PYARRAY_FAILED_DIR")
     if folder is None:
         return None

@@ -173,7 +173,7 @@ def _threads() -> int:
 
 
 def _noexec(folder: str) -> str:
-    """What to do where a folder's file system forbids to run what is in it; "" elsewhere."""
+    """Advice if a folder's file system is mounted noexec, which forbids loading libraries from it; else ""."""
     try:
         forbidden = os.statvfs(folder or ".").f_flag & os.ST_NOEXEC
     except OSError:

@@ -16,7 +16,7 @@ KEEP_ALL = (1 << 64) - 1
 
 
 def library_path() -> str:
-    """Name by which cuda-bindings loads the driver."""
+    """The file name under which cuda-bindings loads libcuda."""
     return "libcuda.so.1"
 
 
@@ -160,7 +160,8 @@ class CudaDriver(GpuDriver):
         }
 
     def _tensor_cores(self) -> str:
-        """The instructions of csrc/device/pa_gemm_mma.h, "" for none."""
+        """Which tensor core instructions of csrc/device/pa_gemm_mma.h the device has: "wgmma", "mma", or "" for
+        none."""
         major = self._attribute("COMPUTE_CAPABILITY_MAJOR")
         return "wgmma" if major == 9 else "mma" if major >= 8 else ""
 

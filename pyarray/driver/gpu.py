@@ -404,7 +404,7 @@ class GpuDriver(GpuCalls):
             self._waited_work[current] = now
 
     def wait_for_stream(self, other: int) -> None:
-        """Later work of the current stream runs after the work of `other`, which may have ended."""
+        """Makes later work of the current stream wait for the work of `other`, a stream that may have ended."""
         with self._lock:
             if other in self._ended_streams:
                 self.stream_wait_event(self.current_stream(), self._order_events[other])

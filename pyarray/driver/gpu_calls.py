@@ -49,7 +49,7 @@ def vendor_calls(prefix: str, **own: str) -> Mapping[str, str]:
 
 
 class GpuCalls(Driver):
-    """The base of `GpuDriver`."""
+    """A vendor's driver API, bound to one device: the base of `GpuDriver`."""
 
     CALLS: ClassVar[Mapping[str, str]]  # our name → the vendor's; each call returns (code, *values)
 

@@ -9,7 +9,7 @@ from .base import Launcher
 
 
 class Streams(Protocol):
-    """The part of a driver that is needed here."""
+    """The part of a driver's interface that this module needs."""
 
     def current_stream(self) -> int: ...
 

@@ -36,7 +36,7 @@ def count(x: ndarray, axis: Any = None, keepdims: bool = False, dtype: Any = np.
 
 
 def count_numbers(x: ndarray, **options: Any) -> ndarray:
-    """The same without NaN."""
+    """The number of elements that aren't NaN."""
     return total(logical_not(isnan(x)), **options)
 
 
@@ -58,7 +58,7 @@ class Backend(ArrayBackendEntrypoint):
 
     @property
     def RandomState(self) -> Any:
-        """What draws a chunk of `dask.array.random.RandomState`."""
+        """The class of the generators that draw the chunks of `dask.array.random.RandomState`."""
         return random.RandomState
 
     @property

@@ -33,7 +33,7 @@ def register_size(module: Any) -> None:
 
 
 def size_of(a: ndarray) -> int:
-    """Bytes of the elements of `a`, those that lie at one place (stride 0) once."""
+    """Bytes of the elements of `a`; elements that share an address (stride 0) count once."""
     return a.itemsize * math.prod(stored_shape(a.shape, a.strides))
 
 

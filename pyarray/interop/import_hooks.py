@@ -23,7 +23,7 @@ def when_imported(name: str, call: Callable[[ModuleType], object]) -> None:
 
 
 class _ImportHook:
-    """Finds one module as it would be found without it, and is gone."""
+    """An import hook for one module: removes itself, and finds the module as the import system does."""
 
     def __init__(self, name: str, call: Callable[[ModuleType], object]):
         self.name, self._call = name, call

@@ -13,7 +13,7 @@ from typing import Any
 
 
 class _HostAccess(threading.local):
-    """Of this thread. `occurred`: there was host access. `guards`, where it is a list, collects arrays that
+    """Host access of this thread. `occurred`: there was some. `guards`, where it is a list, collects arrays that
     the host reads only for a test, each with its test."""
 
     occurred: bool = False

@@ -145,8 +145,8 @@ class Pool:
             return ptr
 
     def use_stream_order(self) -> None:
-        """From now on there are several streams. Blocks in use refer to their free lists, so the lists stay and
-        change their class."""
+        """Switches to free lists for several streams. Blocks in use refer to their free lists, so these objects
+        stay and change their class."""
         with self._lock:
             if not self.stream_ordered:
                 self.stream_ordered = True
@@ -154,7 +154,7 @@ class Pool:
                     free_list.__class__ = StreamOrderedFreeList
 
     def give_back(self, free_list: FreeList, ptr: int) -> None:
-        """A block comes back: it is kept within the limit, else freed."""
+        """Returns a block: it is pooled within the limit, else freed."""
         with self._lock:
             if self.pooled() + free_list.size <= self.limit:
                 list.append(free_list, ptr)
@@ -179,7 +179,7 @@ class Pool:
             self.device.driver.trim()
 
     def stats(self) -> Stats:
-        """What the pool holds now."""
+        """The pool's statistics."""
         with self._lock:
             pooled = self.pooled()
             return Stats(in_use=self.reserved - pooled, pooled=pooled, reserved=self.reserved, peak=self.peak)

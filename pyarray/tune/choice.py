@@ -70,7 +70,7 @@ class KeyResults:
 
 
 class Chooser:
-    """The memory of one tuner. `kernel` and `digest` name its file."""
+    """A tuner's results in memory, over its file, which `kernel` and `digest` name."""
 
     def __init__(self, kernel: str, digest: str, options: Options):
         self.name, self.options = kernel, options
@@ -85,7 +85,7 @@ class Chooser:
     # ---- what is known
 
     def results(self, key: TuningKey, candidates: Sequence[Config], text: Text) -> dict[Config, Result]:
-        """What this process has found, then what is on disk, of the texts that there are now."""
+        """The results of this process, then those on disk, for the kernel's current text."""
         rows = self.store.entry(key.digest)["timings"]
         known = self._results.get(key.digest)
         saved = known.results if known else {}

@@ -50,7 +50,7 @@ ARRAY, NUMBERED, NUMBER, OTHER = "array", "array on one of several devices", "nu
 
 
 def argument_kinds(parameters: Sequence[Parameter], args: Mapping[str, Any]) -> tuple[str, ...]:
-    """What kind of thing each parameter got: what a generated call is written for."""
+    """The kind of each argument, for which the generated call is written."""
     return tuple(_kind(p, args[p.name]) for p in parameters if p.name in args)
 
 
@@ -77,7 +77,7 @@ class DispatcherSpec:
 
     @functools.cached_property
     def bind(self) -> Binder:
-        """SavedArguments by parameter, of a call."""
+        """What binds a call's arguments to the parameters."""
         return Binder(self.kernel.__name__, self.ordered)
 
     @property
@@ -86,7 +86,7 @@ class DispatcherSpec:
 
     @functools.cached_property
     def ordered(self) -> tuple[Parameter, ...]:
-        """As the tuned kernel has them: tuned ones last, by keyword only."""
+        """The parameters in the tuned kernel's order: tuned ones last, by keyword only."""
         chosen = partial(replace, keyword_only=True, default=CHOSEN)
         params = (chosen(q) if q.name in self.tuned else q for q in self.parameters)
         return tuple(sorted(params, key=lambda q: q.keyword_only))

@@ -128,7 +128,7 @@ def _assign(pairs: Iterable[tuple[ndarray, ndarray]]) -> None:
 
 
 def poison(a: ndarray) -> Any:
-    """A value that no result is likely to be."""
+    """A value for the elements of `a` that results are unlikely to have."""
     kind = a._dtype.kind
     if kind in "fc":
         return float("nan")
@@ -141,7 +141,7 @@ def zero(a: ndarray) -> None:
 
 
 def _distinct(arrays: Sequence[ndarray]) -> list[ndarray]:
-    """Each memory once: a view that another one covers is left out."""
+    """The arrays without those whose memory another one covers."""
     distinct: list[ndarray] = []
     for a in sorted(arrays, key=lambda a: -a.nbytes):
         if not any(_covers(other, a) for other in distinct):

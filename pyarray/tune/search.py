@@ -51,9 +51,9 @@ class CompiledCandidate:
 
 @dataclass(frozen=True)
 class Result:
-    """What is known of a candidate: milliseconds (`median`, `least`; `spread` is the middle half's width
-    relative to the median; `runs` samples), or the `reason` why it is out of the question, or why it has no
-    time. `source` is "timed", "stored" (by an earlier search) or "predicted".
+    """The result for a candidate: milliseconds (`median`, `least`; `spread` is the middle half's width relative to
+    the median; `runs` samples), or the `reason` why it is out of the question, or why it has no time. `source` is
+    "timed", "stored" (by an earlier search) or "predicted".
 
     Reasons are kept for the reader only. What made a candidate fail may be the data, a hook, `check` or a
     full disk, none of which is in the key: a later search tries it again."""
@@ -83,7 +83,7 @@ class Result:
 
     @staticmethod
     def of_row(config: Config, row: Mapping[str, Any]) -> Result:
-        """From the store."""
+        """A result from its entry in the store."""
         text = str(row.get("text", ""))
         if "reason" in row:
             return Result(config, reason=row["reason"], source="stored", text=text)

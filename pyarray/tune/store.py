@@ -113,7 +113,7 @@ class Store:
         return found if found is not None else {"timings": {}, "winners": {}}
 
     def entries(self) -> dict[str, Entry]:
-        """All keys; none where the file can't be read."""
+        """The entries of all keys; none if the file can't be read."""
         try:
             return self._read()
         except OSError:

@@ -197,7 +197,7 @@ class CandidateCompiler:
         return kernel
 
     def variant(self, call: TunedCall, config: Config) -> Variant:
-        """What a call with this candidate launches. Raises `CompileError`, `DeviceError`."""
+        """The variant that a call with this candidate launches. Raises `CompileError`, `DeviceError`."""
         return self.kernel(config.flags)._variant(call.with_config(config), call.checked)
 
     def prepare(self, call: TunedCall, config: Config) -> CompiledCandidate:
