@@ -118,16 +118,16 @@ def warm(directory: Path | None = None, processes: int | None = None) -> Warmed:
     for name, value in settings.items():
         config.set(name, value)
     try:
-        place = cache.directory()
-        if place is None:
+        folder = cache.directory()
+        if folder is None:
             raise ValueError("the kernel cache is off, or its directory can't be used")
         failures = _all(processes or cores(), settings)
     finally:
         for name in settings:
             config.set(name, None)
     if directory is not None:
-        _publish(place, began)
-    return Warmed(place, len(list(place.glob("*.kernel"))), failures)
+        _publish(folder, began)
+    return Warmed(folder, len(list(folder.glob("*.kernel"))), failures)
 
 
 def _all(processes: int, settings: dict[str, Any]) -> tuple[str, ...]:
@@ -141,10 +141,10 @@ def _configure(settings: dict[str, Any]) -> None:
         config.set(name, value)
 
 
-def _publish(place: Path, began: float) -> None:
-    for path in place.iterdir():
+def _publish(folder: Path, began: float) -> None:
+    for path in folder.iterdir():
         if path.suffix == ".kernel" and path.stat().st_mtime >= began:
             path.chmod(0o644)
         elif path.suffix == ".kernel" or path.name.startswith(".new-"):
             path.unlink()
-    place.chmod(0o755)
+    folder.chmod(0o755)

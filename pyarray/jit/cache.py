@@ -154,13 +154,13 @@ def _header(head: bytes) -> dict[str, Any]:
     return header
 
 
-def publish(key: str, binary: bytes, facts: dict[str, str]) -> None:
+def publish(key: str, binary: bytes, metadata: dict[str, str]) -> None:
     """Store a binary after one line of JSON that says what it is. A cache that can't be written to is left
     alone."""
     root, cap = directory(), config.get("PYARRAY_CACHE_MAX_BYTES")
     if root is None or len(binary) > cap:
         return
-    fields = {name: text[:MAX_FIELD_CHARS] for name, text in facts.items()}
+    fields = {name: text[:MAX_FIELD_CHARS] for name, text in metadata.items()}
     head = json.dumps({"version": VERSION, "sha256": hashlib.sha256(binary).hexdigest(), **fields})
     try:
         replace_file(root / f"{key}.kernel", head.encode() + b"\n" + binary)

@@ -73,12 +73,12 @@ def import_cpu_tensors(parameters: Sequence[Parameter], args: Sequence[Any]) -> 
     """The arguments with arrays in the place of CPU tensors, for the dispatcher. None without tensors, with
     other arguments than tensors, arrays and numbers on the CPU, and where there are only tensors and the default
     device is a GPU."""
-    found, tensors, here = list(args), 0, False
+    found, tensors, on_cpu = list(args), 0, False
     for k, value in enumerate(args):
         if type(value) in _NUMBERS:
             continue
         if isinstance(value, ndarray) and value.device.code == 0:
-            here = True
+            on_cpu = True
             continue
         p = parameters[k]
         is_plain = is_tensor(value) and value.is_cpu and not (value.requires_grad and is_recorded(value))
@@ -91,7 +91,7 @@ def import_cpu_tensors(parameters: Sequence[Parameter], args: Sequence[Any]) -> 
         tensors += 1
     if not tensors or any(p.keyword_only for p in parameters):
         return None
-    return found if here or get_device(None).code == 0 else None
+    return found if on_cpu or get_device(None).code == 0 else None
 
 
 def import_arguments(

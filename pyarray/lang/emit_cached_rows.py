@@ -116,8 +116,8 @@ def find_cached_row(code: Emitter, loop: ir.For, shared: list[ir.For]) -> Cached
     kinds = {p: k for p, k in kinds.items() if p in load_counts or any(p in refs for refs in stores)}
     reloaded &= {p[0] for p in load_counts}
     stored = tuple(sorted(written)) if reloaded else ()
-    late = tuple(sorted(reloaded))
-    return CachedRow(tuple(loops), cached, owners, loads, tuple(stores), kinds, stored, late, elements)
+    reloaded_arrays = tuple(sorted(reloaded))
+    return CachedRow(tuple(loops), cached, owners, loads, tuple(stores), kinds, stored, reloaded_arrays, elements)
 
 
 def _loads(s: ir.For) -> Iterator[ir.Load]:

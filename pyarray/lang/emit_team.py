@@ -67,7 +67,7 @@ class GridEmitter(Emitter):
     team = False
     unsynced_reads = False  # whether a thread of the team may have read memory since the last barrier
     row: cached_rows.CachedRow | None = None  # that is taken in vectors, in the text at hand
-    row_is_cached = True  # whether it is kept in registers there
+    row_is_cached = True  # whether it is cached in registers there
     streamed: frozenset[cached_rows.Ref] | None = None  # in the text of a block that keeps one row: its own elements
     cached_row: cached_rows.CachedRow | None = None  # such a row of the loop at hand
     results: Mapping[cached_rows.Ref, str] = MappingProxyType({})  # what stores of the row's elements go to
@@ -161,8 +161,8 @@ class GridEmitter(Emitter):
         """A loop whose iterations the threads share out, each `team`-th to one of them."""
         nodes = list(ir.walk(*s.body))
         types = {n.name: n.type for n in nodes if isinstance(n, ir.Local)}
-        kept = self.row if self.row_is_cached else None
-        stores = _does_something(s.body, self.pure) and not (kept and cached_rows.only_forwards(kept, s))
+        cached_row = self.row if self.row_is_cached else None
+        stores = _does_something(s.body, self.pure) and not (cached_row and cached_rows.only_forwards(cached_row, s))
         if stores:
             self.sync_reads()
         with self.out.block():

@@ -61,11 +61,11 @@ def _integers(strides: Any) -> tuple[int, ...]:
 def _may_repeat(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
     """Whether bytes may belong to several elements: unless each axis steps over all that the shorter steps
     reach."""
-    reach = itemsize
+    extent = itemsize
     for step, n in sorted((abs(step), n) for n, step in zip(shape, strides, strict=True) if n > 1):
-        if step < reach:
+        if step < extent:
             return True
-        reach += (n - 1) * step
+        extent += (n - 1) * step
     return False
 
 

@@ -276,14 +276,14 @@ class ProducerFusion:
             return False
         users = [n for n in group.nodes if n not in other.nodes]
         for node in reversed([*other.nodes, *users]):
-            place = group.source.get(node) or group.index.get(node) or self.index.get(node)
-            if place is None:
+            index = group.source.get(node) or group.index.get(node) or self.index.get(node)
+            if index is None:
                 return False
             top = views.shape_of(node.args[0] if node in group.source else node)  # type: ignore[arg-type]
             for x in node.all_input_nodes:
                 if not isinstance(x.meta.get("val"), torch.Tensor) or fusion.of.get(fusion.base(x)) is not other:
                     continue
-                found = broadcast(group.digits.current(place), top, views.shape_of(x))
+                found = broadcast(group.digits.current(index), top, views.shape_of(x))
                 while views.is_view(x):
                     found = views.source_index(x, group.digits, found)
                     x = views.source_of(x)

@@ -182,18 +182,18 @@ class ReusableGraph:
         if call is None or not self.state.check():
             return None
         match = SymbolMatch()
-        own = self.description
-        if not match.matches((own.rows, own.results), (other.rows, other.results)):
+        known = self.description
+        if not match.matches((known.rows, known.results), (other.rows, other.results)):
             return None
         values = match.values
-        if own.aliasing != other.aliasing or not any(x == 1 for x in values.values()):
+        if known.aliasing != other.aliasing or not any(x == 1 for x in values.values()):
             return None
         used = [c for c in self.conditions if c.free_symbols & values.keys()]
         if not all(c.free_symbols <= values.keys() and _holds(c.xreplace(values), env) for c in used):
             return None
         names: dict[Any, str] = {x: f"a{k}" for k, x in enumerate(other.inputs)}
         arguments = []
-        for x in own.inputs:
+        for x in known.inputs:
             value = x if isinstance(x, ValueRef) else values.get(x)
             if value not in names and not getattr(value, "is_Integer", False):
                 return None

@@ -217,16 +217,16 @@ class KernelWriter:
 
     def _operand(self, node: Node, x: Any, index: Index, kind: str, rounded: torch.dtype | None = None) -> str:
         """An operand cast to `kind`, rounded to another type first if one is given."""
-        cast, own = self._type(kind), ""
+        cast, dtype_name = self._type(kind), ""
         if isinstance(x, Node) and isinstance(x.meta["val"], torch.Tensor):
-            text, own = self.value(x, broadcast(index, views.shape_of(node), views.shape_of(x)))
+            text, dtype_name = self.value(x, broadcast(index, views.shape_of(node), views.shape_of(x)))
         else:
             number = x.meta["val"] if isinstance(x, Node) else x
             is_symbolic = isinstance(number, (torch.SymInt, torch.SymFloat))
             text = self._symbol_argument(number) if is_symbolic else number_text(number)
         if rounded is not None and (to := library_dtype(rounded)) is not None:
-            text, own = f"{self._type(to.name)}({text})", to.name
-        return text if own == kind else f"{cast}({text})"
+            text, dtype_name = f"{self._type(to.name)}({text})", to.name
+        return text if dtype_name == kind else f"{cast}({text})"
 
     def _computed(self, node: Node, index: Index) -> str:
         cast = self._type(dtype_of(node).name)

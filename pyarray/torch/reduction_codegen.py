@@ -50,10 +50,10 @@ def _accumulator(w: KernelWriter, node: Node) -> tuple[Reduction, str, str]:
 def _element(w: KernelWriter, node: Node, index: Index, kind: str, boolean: bool) -> str:
     source = node.args[0]
     assert isinstance(source, Node)
-    found, own = w.value(source, index)
+    found, dtype_name = w.value(source, index)
     if boolean:
-        found = found if own == "bool" else f"({found} != {w._type(own)}(0))"
-    return found if own == kind else f"{w._type(kind)}({found})"
+        found = found if dtype_name == "bool" else f"({found} != {w._type(dtype_name)}(0))"
+    return found if dtype_name == kind else f"{w._type(kind)}({found})"
 
 
 def _finished(w: KernelWriter, node: Node, acc: str, count: sympy.Expr) -> str:

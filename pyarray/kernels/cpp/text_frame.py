@@ -67,9 +67,9 @@ def merged_axes(
             rows.append(None)
             continue
         strides, last = next(remaining), len(shape) - 1
-        kept = tuple(k for k, step in enumerate(strides) if step)
-        unit = bool(kept) and kept[-1] == last and strides[last] == column[1]
-        rows.append((kept, tuple(shape[k] for k in kept), tuple(strides[k] for k in kept), unit))
+        used_axes = tuple(k for k, step in enumerate(strides) if step)
+        unit = bool(used_axes) and used_axes[-1] == last and strides[last] == column[1]
+        rows.append((used_axes, tuple(shape[k] for k in used_axes), tuple(strides[k] for k in used_axes), unit))
     return shape, tuple(rows)
 
 

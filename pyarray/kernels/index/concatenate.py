@@ -19,8 +19,8 @@ def can_concatenate(out: ndarray, pieces: Sequence[ndarray], axis: int) -> bool:
     """Whether `launch_concat` takes them: small contiguous arrays of `out`'s type, each one run of `out`."""
     if not (1 < len(pieces) <= PIECES and 0 < out._size <= SMALL and on_grid(out)):
         return False
-    alike = all(a._dtype is out._dtype and not a._key & STRIDED for a in pieces)
-    return alike and math.prod(out._shape[:axis]) == 1
+    contiguous = all(a._dtype is out._dtype and not a._key & STRIDED for a in pieces)
+    return contiguous and math.prod(out._shape[:axis]) == 1
 
 
 def launch_concat(out: ndarray, pieces: Sequence[ndarray]) -> None:

@@ -64,8 +64,8 @@ def _thin_kernel(length: int) -> jit.kernel.Kernel:
 def _kernel(rank: int, accumulator: DType, short: bool) -> jit.kernel.Kernel:
     ks = [f"k{n}" for n in range(rank)]
     sizes = ", ".join(f"out.shape[{n}]" for n in range(rank))
-    place = ", ".join([*ks, "r"])
-    product = f"acc_t(a[{place}]) {'&' if accumulator is bool_ else '*'} acc_t(b[{place}])"
+    index = ", ".join([*ks, "r"])
+    product = f"acc_t(a[{index}]) {'&' if accumulator is bool_ else '*'} acc_t(b[{index}])"
     plus = "|" if accumulator is bool_ else "+"
     chunked = f"""
         for c in range(0, a.shape[{rank}], {CHUNK}):

@@ -190,7 +190,7 @@ def columns_text(op: ReduceOp, keep: int, reduced: int, _: DType) -> str:
     rs = [f"r{n}" for n in range(reduced)]
     width, cut = f"out.shape[{keep + 1}]", f"x.shape[{keep}]"
     sizes = [f"out.shape[{n}]" for n in range(keep + 1)] + [f"({width} + {COLUMNS - 1}) // {COLUMNS}"]
-    place = ", ".join([*ks, "piece", "c"])
+    index = ", ".join([*ks, "piece", "c"])
     first = ", ".join([*ks, "low", *["0"] * (reduced - 1), "c"])
     start = f"kind(x[{first}])" if op.identity is None else f"{op.identity}"
     lines = [
@@ -202,7 +202,7 @@ def columns_text(op: ReduceOp, keep: int, reduced: int, _: DType) -> str:
         f"        left = b * {COLUMNS}",
         f"        right = min(left + {COLUMNS}, {width})",
         "        for c in range(left, right):",
-        f"            out[{place}] = acc_t({start})",
+        f"            out[{index}] = acc_t({start})",
     ]
     loops, pad, low, high = _loops(keep, reduced, "high")
     last = rs.pop()
@@ -210,16 +210,16 @@ def columns_text(op: ReduceOp, keep: int, reduced: int, _: DType) -> str:
     def combined(*rows: str) -> str:
         elements = [f"acc_t(kind(x[{', '.join([*ks, *rs, row, 'c'])}]))" for row in rows]
         total = functools.reduce(op.expression.format, elements)
-        return op.expression.format(f"out[{place}]", f"({total})")
+        return op.expression.format(f"out[{index}]", f"({total})")
 
     lines += [
         *loops,
         f"{pad}for {last} in range({low}, {high} - {ROWS - 1}, {ROWS}):",
         f"{pad}    for c in range(left, right):",
-        f"{pad}        out[{place}] = {combined(last, *(f'{last} + {n}' for n in range(1, ROWS)))}",
+        f"{pad}        out[{index}] = {combined(last, *(f'{last} + {n}' for n in range(1, ROWS)))}",
         f"{pad}for {last} in range({high} - ({high} - {low}) % {ROWS}, {high}):",
         f"{pad}    for c in range(left, right):",
-        f"{pad}        out[{place}] = {combined(last)}",
+        f"{pad}        out[{index}] = {combined(last)}",
     ]
     return "\n".join(lines) + "\n"
 

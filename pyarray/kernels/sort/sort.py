@@ -208,16 +208,16 @@ def _sort_digits(
     key_spare = index_spare = None
     for k in range(passes):
         args = [keys, counts, totals, low, shift + k * digit, (1 << digit) - 1, block]
-        given = (totals if indices is None else indices, indices is not None)
+        sources = (totals if indices is None else indices, indices is not None)
         if out is not None and k == passes - 1:
-            more = given if positions else order[5:] + order[:2]
+            more = sources if positions else order[5:] + order[:2]
             pass_kernel(keys._dtype, positions, True)(out, *args, *more)
             break
         target = unchecked_empty(keys._shape, keys._dtype, keys.device) if key_spare is None else key_spare
         kernel = pass_kernel(keys._dtype, positions, False)
         if positions:
             to = unchecked_empty(keys._shape, number, keys.device) if index_spare is None else index_spare
-            kernel(target, *args, *given, to)
+            kernel(target, *args, *sources, to)
             indices, index_spare = to, indices
         else:
             kernel(target, *args, *order[5:])

@@ -104,8 +104,8 @@ def _begins(kind: str, index: str) -> str:
     """Whether x[index] differs from the element before it."""
     differs = f"x[{index}] != x[{index} - 1]"
     if kind in "fc":
-        alike = f"equal_nan & (x[{index}] != x[{index}]) & (x[{index} - 1] != x[{index} - 1])"
-        differs = f"({differs}) & (not ({alike}))"
+        both_nan = f"equal_nan & (x[{index}] != x[{index}]) & (x[{index} - 1] != x[{index} - 1])"
+        differs = f"({differs}) & (not ({both_nan}))"
     return differs
 
 
