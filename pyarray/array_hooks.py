@@ -70,7 +70,7 @@ _OPTIONS = {
 
 
 def operation(name: str) -> Callable[..., Any]:
-    """The operation `name`. Raises `RuntimeError` when nobody provided it."""
+    """The operation `name`. Raises `RuntimeError` if no module has registered it."""
     try:
         return operations[name]
     except KeyError:

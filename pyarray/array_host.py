@@ -79,7 +79,8 @@ def result_size(counts: Any) -> int:
 
 
 def result_size_later(counts: Any) -> Callable[[], int]:
-    """`result_size` of int64 `counts` on a GPU: what this returns waits for it, but for no work behind it."""
+    """`result_size` of int64 `counts` on a GPU, as a function to call later: it waits for the counts, and not for
+    work enqueued after them."""
     need_data(counts, _SIZE)
     host_access.occurred = True
     last = counts[-1:]

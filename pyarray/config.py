@@ -96,7 +96,7 @@ def _device(value: Any) -> str | None:
 
 
 def _words(value: Any) -> str | None:
-    """A text that a shell can take apart."""
+    """A command line in shell syntax; None for a value that is none."""
     import shlex  # which takes long to import, and few settings are commands
 
     if not isinstance(value, str) or "\0" in value:

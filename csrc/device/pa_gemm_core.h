@@ -351,7 +351,7 @@ PA_GEMM_INLINE void PA_G(panel)(const pa_gemm_job *job, const char *a, const cha
 #endif
 #if PA_G_SMALL
     /* A panel that was moved back computes some elements twice. They may be written twice when they are complete and of
-       this tile; those of another tile may be in the making on another thread. */
+       this tile; another thread may be computing those of another tile. */
     if (job->ccs == PA_G_ES && (rows == height || (r0 && (flags & 7) == 7)) &&
         (cols == width || (c0 && (flags & 11) == 11))) {
         PA_G(store_registers)(job->c + i0 * job->rcs + j0 * PA_G_ES, job->rcs, &s, first, height, across);

@@ -416,7 +416,7 @@ PA_FN void pa_mma_tile(const pa_gemm_grid *g, const pa_gemm_tile_origin &t)
     else if (k_major_b) pa_mma_mainloop<false, true>(g, t, pa_mma_memory, row, col, sum);
     else pa_mma_mainloop<false, false>(g, t, pa_mma_memory, row, col, sum);
     pa_cp_async_wait<0>();
-    __syncthreads(); /* nothing is on its way to the slices, or read from them */
+    __syncthreads(); /* no copy to the slices is in flight, and no thread reads them */
     char *c = t.c + (t.row + row) * g->rcs + (t.col + col) * g->ccs;
     pa_mma_store(g, c, g->m - t.row - row, g->n - t.col - col, sum, pa_mma_memory);
     __syncthreads(); /* before the next tile overwrites them */

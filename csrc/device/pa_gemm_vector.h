@@ -103,7 +103,7 @@ PA_GEMM_INLINE void PA_G(axpy)(int64_t n, PA_ACC *y, int64_t ny, const PA_ACC *x
                                                             g[q] = x[(rows - 1) * nx + q] - zero;
         for (; j + PA_G_L <= n; j += PA_G_L) {
             PA_G(vsum) s = PA_G(vsum_from)(*(PA_G_VU *)(y + j));
-            PA_G_V v[PA_G_AXPY_ROWS]; /* loads ahead of the sums: memory is asked for all of them at once */
+            PA_G_V v[PA_G_AXPY_ROWS]; /* loads ahead of the sums: memory is requested for all of them at once */
             PA_GEMM_UNROLL for (q = 0; q < PA_G_AXPY_ROWS; q++) v[q] = *(const PA_G_VU *)(row[q] + j);
             PA_GEMM_UNROLL for (q = 0; q < PA_G_AXPY_ROWS; q++) s = PA_G(vsum_mac)(s, v[q], f[q]);
             *(PA_G_VU *)(y + j) = PA_G(vsum_value)(s);

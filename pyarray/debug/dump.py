@@ -237,7 +237,7 @@ class Dump:
         self._stop_at_nan(elements)
 
     def _results(self, launch: Launch, number: int, first: int) -> list[Row]:
-        """Metadata of what a function of another library has made; nobody can have marked it."""
+        """Metadata of the results of another library's function, which can't be tagged."""
         results = list(record.results(launch, first))
         return self._rows(launch, number, results, results) if results and self.level != MARKED else []
 

@@ -95,7 +95,7 @@ def trace(
 
 
 class Trace:
-    """A trace that runs inside its `with` block; entered again, it goes on."""
+    """A trace of the launches in its `with` block; entered again, it continues."""
 
     def __init__(self) -> None:
         self.launches: list[TracedLaunch] = []

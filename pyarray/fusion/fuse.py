@@ -202,8 +202,8 @@ class Fused(Generic[R]):
 
 
 class _Call:
-    """The arguments of one call, taken apart: `arrays` and `numbers` in order, the key of their types and the
-    key of their shapes and strides. Other values are part of both."""
+    """The flattened arguments of one call: `arrays` and `numbers` in order, the key of their types and the key of
+    their shapes and strides. Other values are part of both."""
 
     __slots__ = ("_names", "_order", "_values", "args", "arrays", "layout", "numbers", "options", "types")
 

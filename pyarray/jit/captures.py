@@ -110,7 +110,7 @@ def _path_values(owner: Any, name: Any, steps: Iterable[Step]) -> Iterator[Captu
 
 
 def _is_stored(owner: Any, name: str) -> bool:
-    """Whether the attribute is a value that lies there: reading it runs nobody's code."""
+    """Whether the attribute is stored in the object, so that reading it runs no code."""
     try:
         found = inspect.getattr_static(owner, name)
     except AttributeError:

@@ -137,7 +137,7 @@ class Kernel(Importable):
         self._dispatch(*args, **kwargs)
 
     def bind(self, args: tuple[Any, ...]) -> BoundArguments:
-        """The call's arguments, taken apart. Raises `TypeError`."""
+        """The call's arguments, flattened to leaves. Raises `TypeError`."""
         if any(a is MISSING for a in args):
             Binder(self.__name__, self.parameters).wrong(args)
         name, source = self.__name__, self.source_text

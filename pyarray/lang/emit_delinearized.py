@@ -166,7 +166,7 @@ class _SplitLoop:
 
 
 class _ThreadDigits(_SplitLoop):
-    """One iteration, whose number a thread takes apart."""
+    """Prints how a thread delinearizes the number of its iteration."""
 
     def text(self) -> tuple[list[str], str, dict[Any, str]]:
         """The lines before the loop, behind the variable in each iteration, and for its divisions."""

@@ -263,7 +263,7 @@ def mixed_compare(op: str, symbol: str, function: str) -> tuple[str, str]:
 
 
 def mark(function: str) -> tuple[str, str]:
-    """(name, text) of what notes an element as written, if it lies in the array that begins at `low`."""
+    """(name, text) of the function that marks an element as written, if it is in the array that begins at `low`."""
     params = "const void *element, uint64_t low, uint64_t grain, view_b_1c written"
     lines = [
         "const uint64_t at = ((uint64_t)element - low) / grain;",

@@ -78,7 +78,7 @@ class Buffer:
 
 
 class EscapedBuffer(Buffer):
-    """The class of a buffer whose address has escaped: somebody has it who neither keeps the buffer alive nor
-    says when the address is no longer used, as with `__array_interface__`."""
+    """A buffer whose address has escaped: its users neither keep the buffer alive nor say when they are done with
+    the address, as with `__array_interface__`."""
 
     __slots__ = ()

@@ -34,8 +34,8 @@ def compile_graph(
     check: Sequence[str] = (),
     observer: ProgramObserver | None = None,
 ) -> Call:
-    """A graph of ATen operators as a function of a list of its inputs, which it empties. The strides of
-    inputs whose names begin with one of `check` are compiled those of the trace. `observer` is told of the program.
+    """A graph of ATen operators as a function of a list of its inputs, which it empties. Inputs whose names begin
+    with one of `check` are copied if they don't have the traced strides. `observer` gets the program.
     """
     with size_oblivious(shape_env_of(inputs)):
         eliminate_common_subexpressions(module.graph)

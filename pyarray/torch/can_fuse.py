@@ -261,7 +261,7 @@ class ProducerFusion:
         self.index: dict[Node, Index] = {}
 
     def fits(self) -> bool:
-        """Whether every element is asked for by one iteration."""
+        """Whether each element is read by exactly one iteration."""
         before = self.group.state()
         if self._each_read_once():
             return True

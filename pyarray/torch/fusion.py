@@ -38,8 +38,8 @@ def users(node: Node) -> Iterator[Node]:
 
 @dataclass(eq=False)
 class Fusion:
-    """The groups of a graph. `eager` says why nodes stay torch's own. `products` is asked about each node
-    before it is placed: whether it begins a matrix product of ours."""
+    """The groups of a graph. `eager` says why nodes stay torch's own. `products` decides for each node first
+    whether a matrix product begins there."""
 
     graph: Graph
     hints: dict[sympy.Symbol, int]

@@ -72,8 +72,8 @@ class FusionGroup:
 
 @dataclass(eq=False)
 class ProductGroup(FusionGroup):
-    """A matrix product, the first of the nodes, and the pointwise nodes behind it, of which others need the
-    last one alone. `reads` are the nodes whose memory is read, `why` says why it isn't torch's."""
+    """A matrix product, the first of the nodes, and the pointwise nodes of its epilogue; only the last one has
+    other users. `reads` are the nodes whose memory is read, `why` is the reason of the choice."""
 
     reads: tuple[Node, ...] = ()
     why: str = ""

@@ -55,8 +55,8 @@ def compile_size_oblivious(module: GraphModule, inputs: Sequence[Any], make: Cal
 
 @contextmanager
 def _remembering(module: GraphModule) -> Iterator[None]:
-    """torch notes the results of all operators on tensors without memory, in case one comes again. A note
-    takes about as long as the result, so it is for graphs that repeat themselves, with many layers."""
+    """Turns torch's cache of fake tensor results off, unless a graph repeats itself (many layers): a new entry
+    takes about as long as the result."""
     mode: Any = TracingContext.get().fake_mode
     calls = [n for n in module.graph.nodes if n.op in ("call_function", "call_method")]
     kinds = {(n.target, tuple(_shape(x) for x in n.all_input_nodes)) for n in calls}

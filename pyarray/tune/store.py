@@ -108,7 +108,7 @@ class Store:
         return None if root is None else root / self.name
 
     def entry(self, key: str) -> Entry:
-        """A copy of what is known of a key: `timings` and `winners`, both empty if nothing is."""
+        """A copy of a key's entry: `timings` and `winners`, both empty if there is none."""
         found = self.entries().get(key)
         return found if found is not None else {"timings": {}, "winners": {}}
 

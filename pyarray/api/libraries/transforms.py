@@ -148,7 +148,7 @@ def _resized(x: ndarray, axes: Sequence[int], sizes: Sequence[int]) -> ndarray:
 
 
 def transform(name: str, x: ndarray, axes: Sequence[int], sizes: Any, norm: str | None) -> ndarray:
-    """`name` is one of NumPy's, without fft2 and its like. Raises `ValueError` for no points."""
+    """The Fourier transform `name` of NumPy, other than the 2-D ones. Raises `ValueError` for no points."""
     inverse, to_real = name.startswith("i"), name.startswith("ir")
     points: list[int] = []
     for axis, size in zip(axes, sizes or [None] * len(axes), strict=True):

@@ -107,8 +107,8 @@ def unique(
     equal_nan: bool = True,
     sorted: bool = True,
 ) -> Any:
-    """NumPy's: the distinct elements, or slices along `axis`, in order; with what is asked for besides, a
-    tuple of them, the indices of the first ones, the index of each among them, and counts.
+    """NumPy's unique: the distinct elements, or slices along `axis`, in order. With options a tuple: these, then
+    the indices of the first ones, the index of each element among them, and counts.
 
     With `equal_nan` all NaNs are one (of slices never). The result is sorted in any case. Raises `AxisError`.
 
