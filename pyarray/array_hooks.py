@@ -154,7 +154,8 @@ def _cast(ufunc: Any, operands: list[Any], dtype: Any, casting: str) -> tuple[li
 
 def call_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`__array_function__`: `numpy.concatenate([a, b])`. Raises `TypeError` for what has no equal here."""
-    if not all(issubclass(kind, (np.ndarray, *_roots(type(self)))) for kind in types):
+    roots = [base for base in type(self).__mro__ if base is not object]
+    if not all(issubclass(kind, (np.ndarray, *roots)) for kind in types):
         return NotImplemented
     module = function.__module__.removeprefix("numpy").removeprefix(".")
     name = f"{module}.{function.__name__}" if module in ("linalg", "fft") else function.__name__
@@ -167,10 +168,6 @@ def call_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], k
         args, kwargs = translate_arguments(ours, function, args, kwargs)
     result = ours(*args, **kwargs)
     return result if out is None else _store_out(out, result)
-
-
-def _roots(kind: type) -> tuple[type, ...]:
-    return tuple(base for base in kind.__mro__ if base is not object)
 
 
 def _on_device(self: Any, item: Any) -> Any:

@@ -72,7 +72,8 @@ def _parameters(function: Any, parameters: list[inspect.Parameter]) -> Iterator[
     for p in parameters:
         star = "*" if p.kind is p.VAR_POSITIONAL else "**" if p.kind is p.VAR_KEYWORD else ""
         kind = "" if p.annotation is p.empty else f" : {_shown(p.annotation)}"
-        default = "" if p.default is p.empty else f", default {_shown_value(p.default)}"
+        shown = getattr(p.default, "__name__", None) or getattr(p.default, "name", None) or repr(p.default)
+        default = "" if p.default is p.empty else f", default {shown}"
         yield f"{star}{p.name}{kind}{default}"
         if said := description(function, p):
             yield from _wrapped(said)
@@ -84,10 +85,6 @@ def _wrapped(text: str) -> list[str]:
 
 def _shown(annotation: Any) -> str:
     return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
-
-
-def _shown_value(value: Any) -> str:
-    return getattr(value, "__name__", None) or getattr(value, "name", None) or repr(value)
 
 
 @functools.cache

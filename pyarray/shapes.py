@@ -335,7 +335,8 @@ def basic_index(shape: Sequence[int], strides: Sequence[int], key: Any) -> tuple
             count = len(range(start, stop, step))
             new_shape.append(count)
             # of one element any stride is true, also where the product is too large for a machine's integer
-            new_strides.append(stride * step if count > 1 or (count and _fits(stride * step)) else stride)
+            steps = count > 1 or (count and -(1 << 62) < stride * step < 1 << 62)
+            new_strides.append(stride * step if steps else stride)
             offset += stride * max(start, 0)
         else:
             index = item if type(item) is int else _as_index(item)
@@ -344,10 +345,6 @@ def basic_index(shape: Sequence[int], strides: Sequence[int], key: Any) -> tuple
             offset += stride * (index + n if index < 0 else index)
         axis += 1
     return offset, (*new_shape, *shape[axis:]), (*new_strides, *strides[axis:])
-
-
-def _fits(stride: int) -> bool:
-    return -(1 << 62) < stride < 1 << 62
 
 
 def _missing_axes(items: tuple[Any, ...], ndim: int) -> int:

@@ -99,13 +99,10 @@ class DumpedLaunch:
             raise ValueError(f"{what}, so it can't be replayed; call it with what was recorded in .args")
         if self.program is None:
             raise ValueError(f"launch {self.number} of {self.kernel!r} was not dumped: {self.error}")
-        if not trusted and not is_signed(self.facts, program_digest(self.program), self._inputs()):
+        inputs = [row for a in self.args.values() for stage, row in a.stages.items() if stage != "after"]
+        if not trusted and not is_signed(self.facts, program_digest(self.program), inputs):
             key = key_path() or "this process's own, without a kernel cache"
             what = f"launch {self.number} of {self.kernel!r} can't be replayed: your key ({key})"
             raise ValueError(f"{what} hasn't signed it, or it was changed since; {UNSIGNED}")
         where = get_device(self.device if device is None else device)
         return replay(self.program, self.args, self.number, where, trusted)
-
-    def _inputs(self) -> list[dict[str, Any]]:
-        """The records of the launch's inputs."""
-        return [row for a in self.args.values() for stage, row in a.stages.items() if stage != "after"]

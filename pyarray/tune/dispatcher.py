@@ -106,18 +106,14 @@ class DispatcherSpec:
                 parts.append(f"{p}static_key({q.name})")
             else:
                 exact = f"{q.name} if {q.name}.__class__ is {p}int else {p}static_key({q.name})"
-                parts.append(exact if q.name in self.named else _class(q))
+                kind = f"{q.name}.__class__" if q.annotation is None else ""  # what its variant depends on
+                parts.append(exact if q.name in self.named else kind)
         return "(" + "".join(f"{part}, " for part in parts if part) + ")"
 
 
 def long_axes(shape: tuple[int, ...]) -> tuple[bool, ...]:
     """Which axes have steps: all but those of size 1 and 0, as `tuning_key.layout_class` has it."""
     return tuple([n > 1 for n in shape])
-
-
-def _class(q: Parameter) -> str:
-    """Of a number, what its variant depends on."""
-    return f"{q.name}.__class__" if q.annotation is None else ""
 
 
 def _sizes(q: Parameter, p: str, named: bool) -> str:

@@ -156,7 +156,8 @@ class Tuned:
         variant = self._compiler.variant(call, config)
         with self._lock:
             captures = merge_captures(self._texts.captures, variant.program.captures)
-            if any(not any(_same(c, k) for k in self._captures) for c in captures):
+            known = [(c.owner, c.name, c.value) for c in self._captures]
+            if any(not any(c.owner is o and c.name == n and c.value is v for o, n, v in known) for c in captures):
                 self._captures = merge_captures(self._captures, captures)
                 self._calls.clear()
                 self._table.clear()
@@ -399,10 +400,6 @@ class _Question:
     @functools.cached_property
     def key(self) -> TuningKey:
         return self._key(self.call, self.candidates)
-
-
-def _same(a: Any, b: Any) -> bool:
-    return a.owner is b.owner and a.name == b.name and a.value is b.value
 
 
 _all: weakref.WeakSet[Tuned] = weakref.WeakSet()

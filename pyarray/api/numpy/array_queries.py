@@ -189,14 +189,12 @@ def issubdtype(arg1: DTypeLike, arg2: DTypeLike, /) -> bool:
     >>> pa.issubdtype(pa.float32, pa.floating), pa.issubdtype("int8", pa.floating)
     (True, False)
     """
-    first, second = (_numpy_type(x) for x in (arg1, arg2))
+    first, second = (
+        x if isinstance(x, type) and issubclass(x, np.generic) else asdtype(x).numpy.type for x in (arg1, arg2)
+    )
     if first is dtypes.bfloat16.numpy.type:  # a type that NumPy's kinds don't know
         return second in (first, np.floating, np.inexact, np.number, np.generic)
     return bool(np.issubdtype(first, second))
-
-
-def _numpy_type(x: Any) -> Any:
-    return x if isinstance(x, type) and issubclass(x, np.generic) else asdtype(x).numpy.type
 
 
 def ndenumerate(arr: ArrayLike, /) -> Any:

@@ -54,7 +54,7 @@ def histogramdd(
     count = points.shape[1]
     edges = [
         _edges(k, points[:, k], one, ends)
-        for k, (one, ends) in enumerate(zip(_each("bins", bins, count), _ends(range, count), strict=True))
+        for k, (one, ends) in enumerate(zip(_each("bins", bins, count), _each("range", range, count), strict=True))
     ]
     place_of: Any = 0
     for k, line in enumerate(edges):
@@ -74,15 +74,12 @@ def histogramdd(
 
 
 def _each(what: str, value: Any, count: int) -> Sequence[Any]:
+    """A value for each axis: of those that are given, or the one that is."""
     if isinstance(value, (list, tuple, ndarray)):
         if len(value) != count:
             raise ValueError(f"histogramdd(): {what} has one for each of {count} axes, got {len(value)}")
         return list(value)
     return [value] * count
-
-
-def _ends(limits: Any, count: int) -> Sequence[Any]:
-    return [None] * count if limits is None else _each("range", limits, count)
 
 
 def _edges(axis: int, values: ndarray, bins: Any, ends: Any) -> ndarray:

@@ -58,8 +58,9 @@ def vector_norm(x: ArrayLike, /, *, axis: AxisLike = None, keepdims: bool = Fals
         raise refused(f"vector_norm(): ord is a real number or an infinity, got {ord!r}")
     kind = real_of(x._dtype)
     axes = shapes.normalize_axes(axis, x.ndim)
-    if ord == 2:
-        return _euclidean(x, axes, keepdims)
+    if ord == 2:  # the squares are float64, so that those of float32 neither overflow nor vanish
+        squares = reduction(_COMPLEX_SQUARES if x._dtype.kind == "c" else _SQUARES, x, axes, keepdims, float64)
+        return compute(UFUNCS["sqrt"].op, float64, kind, (squares,), None)
     if ord == 0:
         return total(not_equal(x, 0).astype(kind), axis=axes, keepdims=keepdims)
     sizes = magnitudes(x)
@@ -71,13 +72,6 @@ def vector_norm(x: ArrayLike, /, *, axis: AxisLike = None, keepdims: bool = Fals
         return total(sizes, axis=axes, keepdims=keepdims)
     powers = total(pow(sizes, float(ord)), axis=axes, keepdims=keepdims)
     return pow(powers, 1.0 / ord)
-
-
-def _euclidean(x: ndarray, axes: tuple[int, ...], keepdims: bool) -> ndarray:
-    """The squares are float64, so that those of float32 neither overflow nor vanish."""
-    op = _COMPLEX_SQUARES if x._dtype.kind == "c" else _SQUARES
-    squares = reduction(op, x, axes, keepdims, float64)
-    return compute(UFUNCS["sqrt"].op, float64, real_of(x._dtype), (squares,), None)
 
 
 def _largest(sizes: ndarray, axes: tuple[int, ...], keepdims: bool) -> ndarray:

@@ -212,9 +212,9 @@ def _selected(rows: ndarray, indices: set[int]) -> ndarray:
 
 def _between(kind: DType, precision: np.dtype[Any] | None) -> DType:
     """Type of what lies between elements, for fractions of a type; None is a Python number's."""
-    if kind.kind == "f":
-        return kind if precision is None else asdtype(np.promote_types(kind.numpy, precision))
-    return float64 if precision is None else asdtype(np.promote_types(kind.numpy, precision))
+    if precision is None:
+        return kind if kind.kind == "f" else float64
+    return asdtype(np.promote_types(kind.numpy, precision))
 
 
 def _fractions(name: str, q: Any, scale: float) -> tuple[np.ndarray[Any, Any], np.dtype[Any] | None]:

@@ -16,7 +16,7 @@ from ...array_hooks import operation
 from ...array_views import lay_out
 from ...dlpack import from_dlpack
 from ...driver.base import get_device
-from ...dtypes import DEFAULT, PYTHON_KIND, DType, asdtype, complex128, float64, int64, result_type
+from ...dtypes import DEFAULT, PYTHON_KIND, asdtype, complex128, float64, int64, result_type
 from ...jit.replay import replayable
 from ...kernels.elementwise import creation
 from ...memory.host_access import host_access
@@ -61,7 +61,8 @@ def arange(
     """
     given = (0, start, step) if stop is None else (start, stop, step)
     first, last, by = (_real("arange", *x) for x in zip(("start", "stop", "step"), given, strict=True))
-    kind = asdtype(dtype) if dtype is not None else _default(first, last, by)
+    default = int64 if all(isinstance(x, int) for x in (first, last, by)) else float64
+    kind = default if dtype is None else asdtype(dtype)
     if by == 0:
         raise ZeroDivisionError("arange(): the step must not be 0; use full for equal numbers")
     count = (last - first) / by
@@ -92,10 +93,6 @@ def _real(name: str, parameter: str, x: Any) -> Any:
     if isinstance(x, float):
         return x
     raise TypeError(f"{name}(): {parameter} is a real number, got {type(x).__name__} {x!r}")
-
-
-def _default(*numbers: Any) -> DType:
-    return int64 if all(isinstance(x, int) for x in numbers) else float64
 
 
 @overload

@@ -101,7 +101,8 @@ def _scan(name: str, op: ReduceOp, x: Any, axis: Any, dtype: Any, initial: bool,
     if x._dtype.kind == "c" and kind.kind not in "cb":
         raise TypeError(f"{name}(): {x._dtype} can't be added up in {kind}; take .real, .imag or abs() first")
     if out is not None:
-        x = _without_shared_buffer(x, out)
+        x = copy_if_aliased(x, out)
+        x = x.copy() if x._buffer is out._buffer else x  # a scan reads blocks again after it has written some
     target = result
     if initial:
         before = (slice(None),) * along
@@ -109,12 +110,6 @@ def _scan(name: str, op: ReduceOp, x: Any, axis: Any, dtype: Any, initial: bool,
         target = result[(*before, slice(1, None))]
     scan_into(op, target, x, along, kind)
     return result
-
-
-def _without_shared_buffer(x: ndarray, out: ndarray) -> ndarray:
-    """`x`, copied if it is in the buffer of `out`: a scan reads blocks again after it has written some."""
-    x = copy_if_aliased(x, out)
-    return x.copy() if x._buffer is out._buffer else x
 
 
 @precompiled(FLOAT, "diff(a)")
@@ -157,12 +152,9 @@ def diff(
 
 def _as_arrays_like(*given: Any) -> list[Any]:
     """Arrays, where the first one is; numbers and None as they are."""
-    arrays = iter(as_array_like(*(x for x in given if not _is_number_or_none(x))))
-    return [x if _is_number_or_none(x) else next(arrays) for x in given]
-
-
-def _is_number_or_none(x: Any) -> bool:
-    return x is None or type(x) in PYTHON
+    plain = [x is None or type(x) in PYTHON for x in given]
+    arrays = iter(as_array_like(*(x for x, is_plain in zip(given, plain, strict=True) if not is_plain)))
+    return [x if is_plain else next(arrays) for x, is_plain in zip(given, plain, strict=True)]
 
 
 def _neighbor(x: ndarray, value: Any, axis: int) -> ndarray | None:
