@@ -23,21 +23,8 @@ from ..kernels.random import rng, variates
 from ..kernels.random.distributions import VARIATES
 from ..kernels.random.gamma_variates import fill_beta, fill_gamma
 from ..typing import ArrayLike, DeviceLike, DTypeLike, ShapeLike
-from . import further
+from . import further, operands
 from .bit_generator import Philox4x3210
-from .operands import (
-    cast,
-    check_bounds,
-    column,
-    common,
-    integer_parameter,
-    integers_between,
-    is_number,
-    parameters,
-    probabilities,
-    store_out,
-    target,
-)
 from .without_replacement import MIN_RATIO, first_few
 
 _FILLS: dict[str, Callable[..., None]] = {"gamma": fill_gamma, "beta": fill_beta}
@@ -102,7 +89,7 @@ class Generator:
         >>> bool(pa.all(default_rng(1).uniform(2, 3, 100) >= 2))
         True
         """
-        first, last = parameters("uniform", low=low, high=high)
+        first, last = operands.parameters("uniform", low=low, high=high)
         return self._drawn("uniform", size, dtype, None, device, first, last - first)
 
     def standard_normal(
@@ -126,7 +113,7 @@ class Generator:
         >>> default_rng(1).normal(5.0, 0.0).item()
         5.0
         """
-        loc, scale = parameters("normal", loc=loc, scale_0=scale)
+        loc, scale = operands.parameters("normal", loc=loc, scale_0=scale)
         return self._drawn("normal", size, dtype, None, device, loc, scale)
 
     def standard_exponential(
@@ -149,7 +136,7 @@ class Generator:
         >>> default_rng(1).exponential(0.0).item()
         0.0
         """
-        (scale,) = parameters("exponential", scale_0=scale)
+        (scale,) = operands.parameters("exponential", scale_0=scale)
         return self._drawn("exponential", size, dtype, None, device, 0.0, scale)
 
     def bytes(self, length: int) -> bytes:
@@ -175,17 +162,17 @@ class Generator:
             raise TypeError(f"{kind} variates are float32 or float64, got {row}; cast them with astype")
         arrays = [x for x in (shift, scale) if isinstance(x, ndarray)]
         if arrays:
-            shape, state = common(kind, size, device, arrays)
+            shape, state = operands.common(kind, size, device, arrays)
             result = self._drawn(kind, shape, row, None, state, 0.0, 1.0)
-            result *= cast(scale, row)
-            result += cast(shift, row)
+            result *= operands.cast(scale, row)
+            result += operands.cast(shift, row)
             return result
         count = rng.CONVERSIONS[kind, 8 * row.itemsize].per_block
-        result, padded = target(size, row, out, device, count)
+        result, padded = operands.target(size, row, out, device, count)
         if padded.size:
             state = self.bit_generator.reserve(padded.size // count)
             rng.fill(kind, padded, state, shift, scale)
-        return store_out(result, out)
+        return operands.store_out(result, out)
 
     def integers(
         self, low: ArrayLike, high: ArrayLike | None = None, size: ShapeLike | None = None,
@@ -202,14 +189,14 @@ class Generator:
         row = asdtype(dtype)
         if row.kind not in "biu":
             raise TypeError(f"integers(): dtype is an integer one or bool, got {row}")
-        arrays = [x for x in (low, high) if not is_number(x)]
+        arrays = [x for x in (low, high) if not operands.is_number(x)]
         if arrays:
-            return integers_between(self.bit_generator, low, high, size, row, endpoint, device)
-        first = integer_parameter("integers", "low", low)
-        last = integer_parameter("integers", "high", high) - (not endpoint)
-        check_bounds(first, last, row)
+            return operands.integers_between(self.bit_generator, low, high, size, row, endpoint, device)
+        first = operands.integer_parameter("integers", "low", low)
+        last = operands.integer_parameter("integers", "high", high) - (not endpoint)
+        operands.check_bounds(first, last, row)
         words = last - first < 1 << 32
-        result, padded = target(size, row, None, device, 4 if words else 1)
+        result, padded = operands.target(size, row, None, device, 4 if words else 1)
         if padded.size and words:
             state = self.bit_generator.reserve(padded.size // 4)
             variates.fill_words(padded, state, first, last - first + 1)
@@ -230,7 +217,7 @@ class Generator:
         >>> default_rng(1).gamma(2.0, size=3).shape
         (3,)
         """
-        arguments = parameters("gamma", shape_finite=shape, scale_0=scale)
+        arguments = operands.parameters("gamma", shape_finite=shape, scale_0=scale)
         return self._variates("gamma", size, dtype, device, arguments)
 
     def standard_gamma(
@@ -246,7 +233,7 @@ class Generator:
         >>> default_rng(1).chisquare(3, size=2).shape
         (2,)
         """
-        (degrees,) = parameters("chisquare", df_positive=df)
+        (degrees,) = operands.parameters("chisquare", df_positive=df)
         return self.gamma(degrees * 0.5, 2.0, size, device=device)
 
     def beta(self, a: ArrayLike, b: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None) -> ndarray:
@@ -255,7 +242,7 @@ class Generator:
         >>> default_rng(1).beta(2.0, 3.0, size=(2, 2)).shape
         (2, 2)
         """
-        arguments = parameters("beta", a_positive=a, b_positive=b)
+        arguments = operands.parameters("beta", a_positive=a, b_positive=b)
         return self._variates("beta", size, float64, device, arguments)
 
     def lognormal(
@@ -267,7 +254,7 @@ class Generator:
         >>> default_rng(1).lognormal(0.0, 0.0).item()
         1.0
         """
-        arguments = parameters("lognormal", mean=mean, sigma_0=sigma)
+        arguments = operands.parameters("lognormal", mean=mean, sigma_0=sigma)
         return self._variates("lognormal", size, float64, device, arguments)
 
     def poisson(self, lam: ArrayLike = 1.0, size: ShapeLike | None = None, *, device: DeviceLike = None) -> ndarray:
@@ -276,7 +263,7 @@ class Generator:
         >>> default_rng(1).poisson(0.0, size=2).tolist()
         [0, 0]
         """
-        return self._variates("poisson", size, int64, device, parameters("poisson", lam_count=lam), (int64,))
+        return self._variates("poisson", size, int64, device, operands.parameters("poisson", lam_count=lam), (int64,))
 
     def binomial(
         self, n: ArrayLike, p: ArrayLike, size: ShapeLike | None = None, *, device: DeviceLike = None
@@ -286,7 +273,7 @@ class Generator:
         >>> default_rng(1).binomial(5, 1.0).item()
         5
         """
-        arguments = parameters("binomial", n_count=n, p_probability=p)
+        arguments = operands.parameters("binomial", n_count=n, p_probability=p)
         return self._variates("binomial", size, int64, device, arguments, (int64,))
 
     def _variates(
@@ -297,10 +284,10 @@ class Generator:
         if row not in legal:
             names = " or ".join(map(str, legal))
             raise TypeError(f"{kind} variates are {names}, got {row}; cast them with astype")
-        shape, target = common(kind, size, device, arguments)
+        shape, target = operands.common(kind, size, device, arguments)
         result = empty(shape, row, target)
         if result.size:
-            columns = [column(x, shape, float64, result.device) for x in arguments]
+            columns = [operands.column(x, shape, float64, result.device) for x in arguments]
             start = self.bit_generator.reserve(result.size)
             flat = result.reshape(result.size)
             if kind in _FILLS:
@@ -342,8 +329,8 @@ class Generator:
         >>> sorted(default_rng(1).permutation(4).tolist())
         [0, 1, 2, 3]
         """
-        if is_number(x):
-            return argsort(self.words(integer_parameter("permutation", "x", x), device=device))
+        if operands.is_number(x):
+            return argsort(self.words(operands.integer_parameter("permutation", "x", x), device=device))
         x = asarray(x, device=device)
         k = shapes.normalize_axis(axis, x.ndim)
         return take(x, self.permutation(x.shape[k], device=x.device), axis=k)
@@ -390,9 +377,9 @@ class Generator:
         >>> default_rng(1).choice([5, 5, 5], 2).tolist()
         [5, 5]
         """
-        pool = None if is_number(a) else asarray(a, device=device)
+        pool = None if operands.is_number(a) else asarray(a, device=device)
         along = 0 if pool is None else shapes.normalize_axis(axis, pool.ndim)
-        count = integer_parameter("choice", "a", a) if pool is None else pool.shape[along]
+        count = operands.integer_parameter("choice", "a", a) if pool is None else pool.shape[along]
         target = get_device(device) if pool is None else pool.device
         shape = () if size is None else shapes.resolve_shape(size)
         index = self._chosen(count, shape, replace, p, target)
@@ -402,7 +389,7 @@ class Generator:
         wanted = math.prod(shape)
         if count < 1 and wanted:
             raise ValueError("choice(): there is nothing to choose from; a is empty")
-        odds = None if p is None else probabilities(p, count)
+        odds = None if p is None else operands.probabilities(p, count)
         possible = count if odds is None else int(np.count_nonzero(odds))
         if not replace and wanted > possible:
             raise ValueError(
