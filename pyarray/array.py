@@ -378,11 +378,8 @@ class ndarray(Operators):
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = array_host.host(self)  # of a view, its own elements and not its base's
-        return _restore, (
-            np.ascontiguousarray(values).reshape(self._shape),
-            str(self.device),
-            type(self) is _view_class,
-        )
+        values = np.ascontiguousarray(values).reshape(self._shape)
+        return _restore, (values, str(self.device), type(self) is _view_class)
 
     def to_device(self, device: DeviceLike, /, *, stream: Any = None) -> ndarray:
         """The array on `device`: itself when it is there, else a copy. `stream` is None. Raises `DeviceError`."""

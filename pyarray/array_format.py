@@ -43,21 +43,16 @@ def _elements(a: Any, prefix: str, separator: str) -> str:
     return np.array2string(values, separator=separator, prefix=prefix, suffix=",", threshold=shown, edgeitems=edge)
 
 
-def _corners(a: Any, edge: int) -> np.ndarray[Any, Any]:
-    """`a` with at most 2 * edge + 1 elements along each axis; the middle one stands for those that NumPy
-    prints as dots."""
-    shape = tuple(min(n, 2 * edge + 1) for n in a.shape)
-    if any(n != m for n, m in zip(shape, a.shape, strict=True)):
-        parts = np.empty(shape, dtype=a._dtype.numpy)
-        for corner in np.ndindex(*(2 if m > n else 1 for n, m in zip(shape, a.shape, strict=True))):
-            source, target = [], []
-            for n, m, end in zip(shape, a.shape, corner, strict=True):
-                long = m > n
-                source.append(slice(m - edge, m) if end else slice(0, edge + 1 if long else n))
-                target.append(slice(n - edge, n) if end else slice(0, edge + 1 if long else n))
-            parts[tuple(target)] = host(a[tuple(source)])
-        return parts
-    return host(a)
+def _corners(a: Any, edge: int, axis: int = 0) -> np.ndarray[Any, Any]:
+    """`a` with at most 2 * edge + 1 elements along `axis` and those after it; the middle one stands for those that
+    NumPy prints as dots."""
+    if axis == a.ndim:
+        return host(a)
+    n, before = a.shape[axis], (slice(None),) * axis
+    if n <= 2 * edge + 1:
+        return _corners(a, edge, axis + 1)
+    ends = (a[(*before, slice(0, edge + 1))], a[(*before, slice(n - edge, n))])
+    return np.concatenate([_corners(end, edge, axis + 1) for end in ends], axis)
 
 
 class Flags:

@@ -48,12 +48,8 @@ def from_interface(x: Any) -> ndarray:
     """
     interface_dict = x.__cuda_array_interface__
     try:
-        version, shape, strides = (
-            interface_dict["version"],
-            interface_dict["shape"],
-            interface_dict.get("strides"),
-        )
-        shape = tuple(map(operator.index, shape))
+        version, strides = interface_dict["version"], interface_dict.get("strides")
+        shape = tuple(map(operator.index, interface_dict["shape"]))
         strides = strides if strides is None else tuple(map(operator.index, strides))
         ptr, readonly = operator.index(interface_dict["data"][0]), bool(interface_dict["data"][1])
         typestr = np.dtype(interface_dict["typestr"])

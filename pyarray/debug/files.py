@@ -35,14 +35,7 @@ class Writer:
 
     def __init__(self, directory: Path, header: dict[str, Any], max_bytes: int | None):
         self.directory, self.header, self.max_bytes = directory, header, max_bytes
-        self.counters = {
-            "launches": 0,
-            "recorded": 0,
-            "bytes": 0,
-            "truncated": 0,
-            "overwritten": 0,
-            "dropped": 0,
-        }
+        self.counters = dict.fromkeys(("launches", "recorded", "bytes", "truncated", "dropped"), 0)
         self._lock = new_lock()
         self._closed = False
         directory.mkdir(parents=True, exist_ok=True)

@@ -187,16 +187,9 @@ def _failure(target: str, script: bool, error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name and is_part_of(error.name, target):
         return f"there is no module {target}; a script is named with its .py"
     report = traceback.TracebackException.from_exception(error)
-    own_files = (
-        __file__,
-        runpy.__file__,
-        "<frozen runpy>",
-        importlib.__file__,
-        "<frozen importlib._bootstrap>",
-    )
-    report.stack = traceback.StackSummary.from_list(
-        [f for f in report.stack if f.filename not in (*own_files, "<frozen importlib._bootstrap_external>")]
-    )
+    frozen = ("<frozen runpy>", "<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
+    own_files = (__file__, runpy.__file__, importlib.__file__, *frozen)
+    report.stack = traceback.StackSummary.from_list([f for f in report.stack if f.filename not in own_files])
     return "".join(report.format()).rstrip()
 
 

@@ -204,10 +204,8 @@ def eig(a: ndarray, vectors: bool) -> tuple[ndarray, ndarray, ndarray]:
     """Of the transposes of complex matrices `a`, which are overwritten: eigenvalues, eigenvectors, one in
     each row, and `info`."""
     n, device = a._shape[-1], a.device
-    values, right = (
-        _empty_like(a, a._shape[:-1]),
-        _empty_like(a, a._shape if vectors else (*a._shape[:-2], 0, 0)),
-    )
+    values = _empty_like(a, a._shape[:-1])
+    right = _empty_like(a, a._shape if vectors else (*a._shape[:-2], 0, 0))
     info, kind = _empty_like(a, (_count(a),), int32), constant(device.kind, a._dtype.name)
     jobs = (constant(device.kind, "values"), constant(device.kind, "vectors" if vectors else "values"))
     with handle(device, "solver") as solver, working(a, values, right, info):
@@ -215,10 +213,8 @@ def eig(a: ndarray, vectors: bool) -> tuple[ndarray, ndarray, ndarray]:
         for ok, matrix, w, v in _each(info, a, values, right):
             args = (solver, params, *jobs, n, kind, matrix, n, kind, w, kind, 0, n, kind, v, n, kind)
             device_bytes, host_bytes = call(device, "solver", "xgeev_buffer_size", *args)
-            work, host = (
-                _empty_like(a, (max(1, device_bytes),), uint8),
-                ctypes.create_string_buffer(max(1, host_bytes)),
-            )
+            work = _empty_like(a, (max(1, device_bytes),), uint8)
+            host = ctypes.create_string_buffer(max(1, host_bytes))
             with working(work):
                 at = ctypes.addressof(host)
                 call(device, "solver", "xgeev", *args, work._ptr, device_bytes, at, host_bytes, ok)

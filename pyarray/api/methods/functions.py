@@ -30,9 +30,7 @@ def _real(self: ndarray) -> ndarray:
 
 def _imag(self: ndarray) -> ndarray:
     """The imaginary part: a view of a complex array, zeros otherwise."""
-    return (
-        _part(self, 1) if self._dtype.kind == "c" else creation.zeros(self.shape, dtype=self._dtype, device=self.device)
-    )
+    return _part(self, 1) if self._dtype.kind == "c" else creation.zeros(self.shape, self._dtype, device=self.device)
 
 
 def _set_real(self: ndarray, value: Any) -> None:

@@ -221,11 +221,8 @@ def _filled(a: ndarray, value: Any) -> ndarray:
 
 def _like(x: Any, shape: Any, dtype: Any, order: str, device: Any) -> ndarray:
     x = asarray(x)
-    result = _empty(
-        x.shape if shape is None else shape,
-        x._dtype if dtype is None else dtype,
-        x.device if device is None else get_device(device),
-    )
+    target = x.device if device is None else get_device(device)
+    result = _empty(x.shape if shape is None else shape, x._dtype if dtype is None else dtype, target)
     return lay_out(result, order, x)
 
 

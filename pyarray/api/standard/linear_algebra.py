@@ -41,14 +41,8 @@ def quick_product(a: Any, b: Any, out: ndarray | None = None) -> ndarray | None:
             return None
         launch(a, b, out)
         return out
-    c = unchecked_array(
-        Buffer.allocate(a._buffer.device, size * dtype.itemsize),
-        shape,
-        STRIDES[dtype.itemsize][shape],
-        size,
-        dtype,
-        key,
-    )
+    buffer = Buffer.allocate(a._buffer.device, size * dtype.itemsize)
+    c = unchecked_array(buffer, shape, STRIDES[dtype.itemsize][shape], size, dtype, key)
     launch(a, b, c)
     return c
 
@@ -107,11 +101,8 @@ def _matmul(x1: Any, x2: Any, out: ndarray | None) -> ndarray:
         return result
     gemm(target._view(0, (*batch, m, n), full), left, right)
     if a.ndim == b.ndim == 2 and a._dtype is b._dtype and launch_state.key is False and not (a._key | b._key) & MARKED:
-        _plans[False, a._key, b._key] = (
-            gemm_2d_launcher(dtype, target.device),
-            dtype,
-            type_key(dtype, 2, False, True, target.device),
-        )
+        key = type_key(dtype, 2, False, True, target.device)
+        _plans[False, a._key, b._key] = gemm_2d_launcher(dtype, target.device), dtype, key
     if target is not result:
         result[...] = target
     return result

@@ -353,11 +353,10 @@ def roll(x: ArrayLike, /, shift: AxisLike, axis: AxisLike = None) -> ndarray:
         return roll(x.reshape(x.size), shift, axis=0).reshape(x._shape)
     axes: list[Any] = list(axis) if isinstance(axis, (tuple, list)) else [axis]
     steps: list[Any] = list(shift) if isinstance(shift, (tuple, list)) else [shift]
-    if len(steps) == 1 or len(axes) == 1:
-        steps, axes = (
-            steps * (len(axes) if len(steps) == 1 else 1),
-            axes * (len(steps) if len(axes) == 1 else 1),
-        )
+    if len(steps) == 1:
+        steps *= len(axes)
+    elif len(axes) == 1:
+        axes *= len(steps)
     if len(steps) != len(axes):
         raise ValueError(
             f"roll() takes a shift for each axis, or one for all, got {len(steps)} shifts for {len(axes)} axes"

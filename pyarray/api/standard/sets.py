@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 from ... import shapes
@@ -121,13 +122,8 @@ def unique(
         return (values, counts) if return_counts else values
     groups: _Groups = _Groups(x.reshape(x._size), equal_nan) if axis is None else _Slices(x, axis)
     inverse = groups.inverse().reshape(x._shape) if axis is None else groups.inverse()
-    parts = (
-        (True, groups.values()),
-        (return_index, groups.first()),
-        (return_inverse, inverse),
-        (return_counts, groups.counts()),
-    )
-    results = tuple(part for requested, part in parts if requested)
+    parts = (groups.values(), groups.first(), inverse, groups.counts())
+    results = tuple(itertools.compress(parts, (True, return_index, return_inverse, return_counts)))
     return results if len(results) > 1 else results[0]  # pyright: ignore[reportGeneralTypeIssues]
 
 

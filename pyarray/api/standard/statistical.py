@@ -187,13 +187,10 @@ def _remember(op: ReduceOp, x: ndarray, dtype: DType, kind: DType) -> None:
 
 
 def as_operand(name: str, x: Any, kinds: str) -> ndarray:
-    x = operand(name, x)
-    x = asarray(x)
+    x = asarray(operand(name, x))
     if x._dtype.kind not in kinds:
-        raise TypeError(
-            f"{name}() is not defined for {x._dtype}"
-            + ("; complex numbers have no order" if x._dtype.kind == "c" else "")
-        )
+        why = "; complex numbers have no order" if x._dtype.kind == "c" else ""
+        raise TypeError(f"{name}() is not defined for {x._dtype}{why}")
     return x
 
 
