@@ -35,7 +35,8 @@ class Writer:
 
     def __init__(self, directory: Path, header: dict[str, Any], max_bytes: int | None):
         self.directory, self.header, self.max_bytes = directory, header, max_bytes
-        self.counters = dict.fromkeys(("launches", "recorded", "bytes", "truncated", "dropped"), 0)
+        names = ("launches", "recorded", "bytes", "truncated", "overwritten", "dropped")
+        self.counters: dict[str, int] = dict.fromkeys(names, 0)
         self._lock = new_lock()
         self._closed = False
         directory.mkdir(parents=True, exist_ok=True)

@@ -26,7 +26,7 @@ class LibraryTuner:
 
     def __init__(self, name: str, configs: Sequence[Config], source: Callable[[], str], **options: Any):
         self.name, self.configs, self._source = f"pyarray.{name}", tuple(configs), source
-        self.options = Options(**options)
+        self.options, self._artifact_name = Options(**options), self.name[:64]
         self._chooser = Chooser(self.name, digest_of(self.name), self.options)
         # By device, live settings and `key`, which the caller answers for; `config.set` empties it.
         self._table: dict[Any, Config] = {}
@@ -101,10 +101,6 @@ class LibraryTuner:
     def forget(self) -> None:
         """Ask the disk and the settings again."""
         self._table.clear()
-
-    @property
-    def _artifact_name(self) -> str:
-        return self.name[:64]
 
     def _artifact(self, key: TuningKey, candidates: Sequence[Config]) -> Config | None:
         folder = settings.get("PYARRAY_AUTOTUNE_CONFIG_DIR")

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ... import shapes
 from ...array import ndarray
+from ...array_views import memory_range
 from ...driver.base import Device
 from ...driver.diagnosis import NEEDS
 from ...driver.hiprtc import binding as hip_python
@@ -195,14 +195,14 @@ def handle(device: Device, part: str) -> Iterator[Any]:
 def working(*arrays: ndarray) -> Iterator[None]:
     """A block in which a library works on these arrays on the current stream: ordered after other streams' work on
     them."""
-    extents = [(x, *shapes.byte_bounds(x._shape, x._strides, x.itemsize)) for x in arrays]
+    extents = [(x, *memory_range(x)) for x in arrays]
     for x, low, high in extents:
-        x.device.driver.before_access(x._ptr + low, high - low, True)
+        x.device.driver.before_access(low, high - low, True)
     try:
         yield
     finally:
         for x, low, high in extents:
-            x.device.driver.after_access(x._ptr + low, high - low, True)
+            x.device.driver.after_access(low, high - low, True)
 
 
 @contextmanager

@@ -144,8 +144,7 @@ def poly(seq_of_zeros: ArrayLike, /) -> ndarray:
     >>> pa.poly([1.0, 2.0]).tolist()
     [1.0, -3.0, 2.0]
     """
-    device = seq_of_zeros.device if isinstance(seq_of_zeros, ndarray) else None
-    return asarray(np.asarray(np.poly(asnumpy(seq_of_zeros))), device=device)
+    return asarray(np.asarray(np.poly(asnumpy(seq_of_zeros))), device=device_of((seq_of_zeros,)))
 
 
 def roots(p: ArrayLike, /) -> ndarray:
@@ -155,8 +154,7 @@ def roots(p: ArrayLike, /) -> ndarray:
     >>> sorted(pa.roots([1.0, -3.0, 2.0]).tolist())
     [1.0, 2.0]
     """
-    device = p.device if isinstance(p, ndarray) else None
-    return asarray(np.roots(asnumpy(p)), device=device)
+    return asarray(np.roots(asnumpy(p)), device=device_of((p,)))
 
 
 def polyfit(

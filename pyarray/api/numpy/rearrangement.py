@@ -160,13 +160,7 @@ def hstack(arrays: Sequence[ArrayLike] | ndarray, /) -> ndarray:
     return concat(parts, axis=min(parts[0].ndim - 1, 1) if parts else 0)
 
 
-def row_stack(arrays: Sequence[ArrayLike] | ndarray, /) -> ndarray:
-    """`vstack` under its older name.
-
-    >>> pa.row_stack([[1, 2], [3, 4]]).shape
-    (2, 2)
-    """
-    return concat([atleast_2d(a) for a in as_array_like(*arrays)], axis=0)
+row_stack = vstack
 
 
 @replayable

@@ -251,7 +251,6 @@ def copyto(dst: ndarray, src: ArrayLike, *, where: ArrayLike = True) -> None:
     [5.0, 0.0]
     """
     dst = _target("copyto", dst)
-    dst._check_writeable()
     if where is True:
         dst[...] = src
         return

@@ -41,9 +41,9 @@ def take(
     """
     x, index = as_array_like(x, indices)
     x, k = axis_or_flat(x, axis)
-    if index._dtype.kind not in "iu" and index.size:
-        raise IndexError(f"take(): indices are integers, got {index._dtype}; for a mask write x[mask]")
     if index._dtype.kind not in "iu":
+        if index.size:
+            raise IndexError(f"take(): indices are integers, got {index._dtype}; for a mask write x[mask]")
         index = index.astype("int64")
     index = within("take", index, x._shape[k], mode)
     return store_out("take", gather.take(x, (slice(None),) * k + (index,)), out)
