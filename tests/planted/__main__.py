@@ -1,20 +1,24 @@
 """Plants bugs, one at a time, in a copy of the source, and runs the tests that are to find it:
 
-    python -m tests.planted [--only WORDS] [--at-once]
+    python -m tests.planted [--only WORDS]
 
-Ends with 1 where one isn't found, or where a text doesn't stand in one place any more.
+A bug is found where a test fails with it and passes without it. Prints a table. Ends with 1 where one isn't found,
+or where a text doesn't stand in one place any more.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.planted.bugs import BUGS, Bug
 
@@ -39,51 +43,67 @@ def build(root: Path) -> bool:
     return subprocess.run(command, cwd=root, capture_output=True).returncode == 0
 
 
-def failure(bug: Bug, root: Path) -> str:
-    """How its tests fail, crash or hang; "" where they don't."""
-    words = bug.tests.split()
-    files = [next((root / "tests").rglob(word)) if word.endswith(".py") else word for word in words]
-    own = {
+class Failure(NamedTuple):
+    """What the tests did: `how` in words, and the failed test; without one they crashed or hung."""
+
+    how: str
+    test: str | None = None
+
+
+def failure(tests: str, hip: bool, root: Path) -> Failure | None:
+    """How these tests fail, crash or hang; None where they pass."""
+    words = [next((root / "tests").rglob(word)) if word.endswith(".py") else word for word in shlex.split(tests)]
+    environment = os.environ | {
         "PYTHONPATH": str(root),
-        "PYARRAY_TEST_DEVICES": "cpu,hip:0" if bug.hip else "cpu",
+        "PYARRAY_TEST_DEVICES": "cpu,hip:0" if hip else "cpu",
         "PYARRAY_WARMED": "0",
     }
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *map(str, files)]
-    try:
-        done = subprocess.run(command, cwd=root, env=os.environ | own, capture_output=True, text=True, timeout=LIMIT)
-    except subprocess.TimeoutExpired:
-        return "hangs"
-    if done.returncode not in (0, 1) and done.returncode > 0:  # pytest's own words: no such file, no tests
-        raise RuntimeError(f"{bug.name}: pytest could not run {bug.tests}\n{done.stdout[-2000:]}")
-    if done.returncode < 0:
-        return f"signal {-done.returncode}"
-    told = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return " ".join([*told, "fails"])[:120] if done.returncode else ""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *map(str, words)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    # In a session, since a test that hangs may wait for processes of its own.
+    with subprocess.Popen(command, cwd=root, env=environment, start_new_session=True, **pipes) as running:
+        try:
+            output, _ = running.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            os.killpg(running.pid, signal.SIGKILL)
+            return Failure("hangs")
+    code = running.returncode
+    if code < 0:
+        return Failure(signal.Signals(-code).name)
+    if code > 1:
+        raise RuntimeError(f"pytest was to run {tests}, and ended with {code}; look at\n{output[-2000:]}")
+    failed = [line.partition(" ")[2] for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    return Failure("fails", failed[0].partition(" - ")[0]) if code else None
 
 
 def plant(bug: Bug, root: Path) -> str:
-    """How it is found, "" if it isn't. The source is as before, then."""
+    """How it is found, "" if it isn't. The source is as before, then, and the test that failed passes again."""
     path = file_of(bug, root)
     whole = path.read_text()
     runtime = "runtime" in path.parts
     path.write_text(whole.replace(bug.old, bug.new))
     try:
-        return "doesn't compile" if runtime and not build(root) else failure(bug, root)
+        found = failure(bug.tests, bug.hip, root) if not runtime or build(root) else Failure("doesn't compile")
     finally:
         path.write_text(whole)
         if runtime:
             build(root)
+    if found is None:
+        return ""
+    if (without := failure(shlex.quote(found.test) if found.test else bug.tests, bug.hip, root)) is not None:
+        raise RuntimeError(f"{bug.name}: {without.test or bug.tests} {without.how} without the bug, too; mend it first")
+    return found.test or f"{bug.tests}: {found.how}"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.planted", description=__doc__)
-    parser.add_argument("--only", default="", help="bugs with these words in their names")
-    parser.add_argument("--at-once", action="store_true", help="without a look whether the tests pass as it is")
+    parser.add_argument("--only", default="", help="bugs with these words in their areas or names")
     arguments = parser.parse_args()
-    chosen = [bug for bug in BUGS if arguments.only in bug.name]
+    chosen = [bug for bug in BUGS if arguments.only in f"{bug.area}: {bug.name}"]
     for bug in chosen:
         file_of(bug, ROOT)
     missed = 0
+    print("| area | bug | found by | seconds |\n|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory(prefix="pyarray-planted-") as folder:
         root = Path(folder)
         for name in COPIED:
@@ -91,15 +111,13 @@ def main() -> int:
             copy(ROOT / name, root / name)
         (root / ".venv").mkdir()
         assert build(root), "the C runtime doesn't compile as it is"
-        files = {word for bug in chosen for word in bug.tests.split() if word.endswith(".py")}
-        before = "" if arguments.at_once else failure(Bug("none", "", "", " ".join(sorted(files))), root)
-        assert not before, f"these tests fail without a bug: {before}"
         for bug in chosen:
             began = time.monotonic()
             found = plant(bug, root)
             missed += not found
-            print(f"{bug.name}: {found or 'NOT FOUND'} ({time.monotonic() - began:.0f} s)", flush=True)
-    print(f"{len(chosen) - missed} of {len(chosen)} found")
+            row = (bug.area, bug.name, found or "**not found**", f"{time.monotonic() - began:.0f}")
+            print(f"| {' | '.join(row)} |", flush=True)
+    print(f"\n{len(chosen) - missed} of {len(chosen)} found")
     return bool(missed)
 
 
