@@ -13,6 +13,9 @@ import weakref
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import basic_keys, examples
 from tune_tools import Clock, configs, tuned
 
 import pyarray as pa
@@ -156,6 +159,30 @@ def test_memory_that_two_arguments_share_is_saved_once(device):
     assert pa.asnumpy(a)[8:22].tolist() == [-1, -1, *range(10, 20), -1, -1]
     saved.restore_all()
     assert pa.asnumpy(a).tolist() == list(range(100))
+
+
+@given(data=st.data())
+@examples(40)
+def test_drawn_views_of_one_memory_are_put_back(device, data):
+    """Each run reads what was there before the first, and all of it is there at the end."""
+    host = np.arange(24, dtype=np.float32).reshape(4, 6)
+    memory = pa.array(host, device=device)
+    keys = data.draw(st.lists(basic_keys(host.shape), min_size=1, max_size=4))
+    arrays = {f"v{k}": memory[key] for k, key in enumerate(keys)}
+    directions = {name: data.draw(st.sampled_from(["IN", "OUT", "INOUT"])) for name in arrays}
+    saved = SavedArguments(arrays, directions, None, ())
+    saved.save()
+    for _ in range(2):
+        saved.prepare()
+        saved.fill()
+        for (name, a), key in zip(arrays.items(), keys, strict=True):
+            if directions[name] != "OUT":
+                np.testing.assert_array_equal(pa.asnumpy(a), host[key])
+        for name, a in arrays.items():
+            if directions[name] != "IN":
+                a[...] = -1
+    saved.restore_all()
+    np.testing.assert_array_equal(pa.asnumpy(memory), host)
 
 
 def test_what_nobody_may_write_is_refused_before_a_search(device):

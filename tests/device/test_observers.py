@@ -60,6 +60,18 @@ def test_nothing_computes_unseen(device):
             call(a, m, i)
 
 
+def test_nothing_computes_unseen_in_debug_mode(device):
+    """Its launches have short ways of their own, which the block above has found."""
+    a, m = on(device, np.linspace(0, 1, 100)), on(device, np.eye(8))
+    for name in ("add", "exp, out", "sum", "sum axis", "copy"):
+        with pa.debug():
+            for _ in range(3):
+                CALLS[name](a, m, None)
+        with pa.trace() as t, pa.debug():
+            CALLS[name](a, m, None)
+        assert t.launches, name
+
+
 LIBRARIES = {"cpu": "numpy", "cuda": "nvmath-python", "hip": "hip-python"}
 
 

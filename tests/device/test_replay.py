@@ -5,7 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 from dump_tools import run_python, same_bits
+from hypothesis import given
+from hypothesis import strategies as st
 from kernel_tools import on
+from strategies import examples
 
 import pyarray as pa
 from pyarray import dtypes
@@ -21,6 +24,12 @@ def scale(v: pa.BufferView[pa.float32], factor: pa.float32):
 def copied(out, v):
     for i in range(out.size):
         out[i] = v[i]
+
+
+@pa.kernel
+def summed(out, v, w):
+    for i in range(out.size):
+        out[i] = v[i] + w[i]
 
 
 @pa.kernel
@@ -86,6 +95,22 @@ def test_overlaps_are_rebuilt(device, tmp_path):
     assert out["buffer"] == v["buffer"]
     # of the rest a GPU says which iteration came first
     assert same_bits(launch.replay()["out"][:5], launch.args["out"].after[:5])
+
+
+@given(data=st.data())
+@examples(20)
+def test_drawn_overlaps_are_rebuilt(device, tmp_path_factory, data):
+    """Views of one memory: apart, side by side, crossing, or one inside the other."""
+    host, folder = np.arange(24.0), tmp_path_factory.mktemp("dump")
+    v, w = (data.draw(st.slices(host.size)) for _ in range(2))
+    memory, size = on(device, host), min(host[v].size, host[w].size)
+    out = pa.zeros(size, device=device)
+    with pa.dump(folder):
+        summed(out, memory[v], memory[w])
+    (launch,) = pa.load_dump(folder)
+    assert same_bits(launch.args["v"].before, host[v])
+    assert same_bits(launch.args["w"].before, host[w])
+    assert same_bits(launch.replay()["out"], host[v][:size] + host[w][:size])
 
 
 def test_debug_launches_are_replayed_with_their_checks(device, tmp_path):

@@ -10,9 +10,14 @@ import threading
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kernel_tools import on
 from pyarray._runtime import lib
+from strategies import examples
 
 import pyarray as pa
+from pyarray.jit.kernel import from_text
 
 N = 5000
 
@@ -31,6 +36,17 @@ def rounds_of(x, n):
         x = x * 0.5 + 1
     return x
 
+
+SOURCES = [f"x{k}" for k in range(40)]
+# More arrays than have ranges of their own; the last one, which shares a range with what is only read, is written.
+add_up = from_text(
+    "add_up",
+    f"""def add_up({", ".join(SOURCES)}, out):
+    for i in range(out.size):
+        out[i] = {" + ".join(f"{name}[i]" for name in SOURCES)}
+""",
+    {},
+)
 
 RAW = """
 extern "C" __global__ void add_one(double *x, int n)
@@ -179,6 +195,53 @@ class TestOrder:
         expected[::2] = host[:600]
         np.testing.assert_array_equal(pa.asnumpy(out), expected + 3)
 
+    def test_an_access_that_is_no_longer_known_by_itself(self, device):
+        """Accesses of other memory have taken its place."""
+        a, host = started(device)
+        first, second, third = streams(device, 3)
+        b, out = pa.empty(N, device=device), pa.zeros(600, device=device)
+        with second:
+            out += 1
+        with first:
+            rounds(b, a, 20)
+        with third:
+            for k in range(600):
+                out[k : k + 1] = a[k : k + 1]
+        with second:
+            c = b * 2
+            np.testing.assert_array_equal(pa.asnumpy(c), rounds_of(host, 20) * 2)
+
+    def test_many_arrays(self, device):
+        a, host = started(device)
+        first, second = streams(device, 2)
+        out = pa.zeros(N, device=device)
+        with second:
+            b = a + 1
+        with first:
+            add_up(*[a] * len(SOURCES), out)
+        with second:
+            b += out
+            np.testing.assert_allclose(pa.asnumpy(b), (len(SOURCES) + 1) * host + 1)
+
+    @given(data=st.data())
+    @examples(10)
+    def test_drawn_views(self, device, data):
+        """Of a few arrays, in any direction: what one stream reads and writes of them another does next."""
+        hosts = [np.random.default_rng(k).random(20) for k in range(3)]
+        arrays, several = [on(device, host.copy()) for host in hosts], streams(device, 3)
+        pa.synchronize(device)
+        for _ in range(12):
+            target, source = data.draw(st.permutations(range(3)))[:2]
+            start, step = data.draw(st.integers(0, 19)), data.draw(st.sampled_from([1, 2, -1, -2]))
+            to, of = slice(start, None, step), data.draw(st.slices(20))
+            size = min(hosts[target][to].size, hosts[source][of].size)
+            n = data.draw(st.integers(1, 3))
+            with data.draw(st.sampled_from(several)):
+                rounds(arrays[target][to][:size], arrays[source][of][:size], n)
+            hosts[target][to][:size] = rounds_of(hosts[source][of][:size], n)
+        for a, host in zip(arrays, hosts, strict=True):
+            np.testing.assert_array_equal(pa.asnumpy(a), host)
+
     def test_a_stream_that_worked_alone_for_long(self, device):
         a, host = started(device)
         first, second = streams(device, 2)
@@ -264,6 +327,40 @@ def test_the_only_stream_records_no_accesses(device):
     assert not driver._gpu.only_stream
     pa.synchronize(device)
     assert lib.PA_GPU_CONSECUTIVE <= 1100
+
+
+def test_without_it_memory_is_reused_after_the_work_before(device, tmp_path):
+    """What an array leaves when it ends is another stream's once it has been read."""
+    script = tmp_path / "reused.py"
+    script.write_text(
+        textwrap.dedent(f"""
+        import pyarray as pa
+
+        @pa.kernel
+        def copied(out, a):
+            for i in range(out.size):
+                out[i] = a[i]
+
+        place = pa.get_device({device!r})
+        out, b = pa.zeros({N}, device=place), pa.ones({N}, device=place)
+        first, second = (pa.Stream(place, non_blocking=True) for _ in range(2))
+        pa.synchronize(place)
+        address = b._ptr
+        with first:
+            copied(out, b)
+            del b
+        with second:
+            c = pa.full({N}, 7.0, device=place)
+            assert c._ptr == address
+            pa.synchronize(place)
+        first.synchronize()
+        print(pa.sum(out).item())
+        """)
+    )
+    environment = os.environ | {"PYARRAY_STREAM_ORDER": "0"}
+    ran = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert float(ran.stdout) == N
 
 
 def test_it_can_be_turned_off(device, tmp_path):

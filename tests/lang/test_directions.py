@@ -159,6 +159,14 @@ def broken_off(out, v):
             out[i] = 1
 
 
+def rows_broken_off(out, v):
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            if v[j] < 0:
+                break
+            out[i, j] = 1
+
+
 def through_a_choice(out, v):
     for _ in range(1):
         w = chosen(out, v, len(v))
@@ -192,12 +200,14 @@ ALL = {
     ],
     "INOUT": [
         in_one_branch, behind_a_skip, read_before, neighbour, other_size, a_part, every_other, diagonal,
-        one_column, perhaps_no_columns, by_early_return, broken_off, through_a_choice, short_circuit,
-        atomically,
+        one_column, perhaps_no_columns, by_early_return, broken_off, rows_broken_off, through_a_choice,
+        short_circuit, atomically,
     ],
     "UNUSED": [untouched],
 }  # fmt: skip
-PLANES = (by_rows, by_a_view, by_transposed_loops, by_ndrange, diagonal, one_column, perhaps_no_columns)
+PLANES = (
+    by_rows, by_a_view, by_transposed_loops, by_ndrange, diagonal, one_column, perhaps_no_columns, rows_broken_off,
+)  # fmt: skip
 
 
 CASES = [(function, direction) for direction, functions in ALL.items() for function in functions]

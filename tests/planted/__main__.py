@@ -9,6 +9,7 @@ or where a text doesn't stand in one place any more.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shlex
 import shutil
@@ -24,7 +25,8 @@ from tests.planted.bugs import BUGS, Bug
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("pyarray", "csrc", "tests", "bench", "docs", "setup.py", "pyproject.toml", "README.md", "LICENSE")
-LIMIT = 300  # seconds after which tests hang, which is a way to find a bug
+HANG = 100  # seconds after which a test hangs, which is a way to find a bug
+LIMIT = 600  # and all tests of a bug
 
 
 def file_of(bug: Bug, root: Path) -> Path:
@@ -58,41 +60,49 @@ def failure(tests: str, hip: bool, root: Path) -> Failure | None:
         "PYARRAY_TEST_DEVICES": "cpu,hip:0" if hip else "cpu",
         "PYARRAY_WARMED": "0",
     }
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *map(str, words)]
+    options = ["-q", "-x", "-p", "no:cacheprovider", "-o", f"faulthandler_timeout={HANG}"]
+    command = [sys.executable, "-m", "pytest", *options, "-o", "faulthandler_exit_on_timeout=true", *map(str, words)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     # In a session, since a test that hangs may wait for processes of its own.
     with subprocess.Popen(command, cwd=root, env=environment, start_new_session=True, **pipes) as running:
         try:
             output, _ = running.communicate(timeout=LIMIT)
         except subprocess.TimeoutExpired:
-            os.killpg(running.pid, signal.SIGKILL)
-            return Failure("hangs")
+            return Failure("hang")
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGKILL)
     code = running.returncode
     if code < 0:
-        return Failure(signal.Signals(-code).name)
+        return Failure(f"end with {signal.Signals(-code).name}")
     if code > 1:
         raise RuntimeError(f"pytest was to run {tests}, and ended with {code}; look at\n{output[-2000:]}")
     failed = [line.partition(" ")[2] for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
-    return Failure("fails", failed[0].partition(" - ")[0]) if code else None
+    if code and not failed:
+        return Failure("hang")
+    return Failure("fail", failed[0].partition(" - ")[0]) if code else None
 
 
 def plant(bug: Bug, root: Path) -> str:
     """How it is found, "" if it isn't. The source is as before, then, and the test that failed passes again."""
     path = file_of(bug, root)
     whole = path.read_text()
-    runtime = "runtime" in path.parts
+    libraries = {p: p.read_bytes() for p in (root / "pyarray").glob("_runtime*.so")} if "runtime" in path.parts else {}
     path.write_text(whole.replace(bug.old, bug.new))
     try:
-        found = failure(bug.tests, bug.hip, root) if not runtime or build(root) else Failure("doesn't compile")
+        found = failure(bug.tests, bug.hip, root) if not libraries or build(root) else Failure("don't compile")
     finally:
         path.write_text(whole)
-        if runtime:
-            build(root)
+        for library, content in libraries.items():
+            library.unlink(missing_ok=True)  # not written over: a process may have it open
+            library.write_bytes(content)
     if found is None:
         return ""
     if (without := failure(shlex.quote(found.test) if found.test else bug.tests, bug.hip, root)) is not None:
-        raise RuntimeError(f"{bug.name}: {without.test or bug.tests} {without.how} without the bug, too; mend it first")
-    return found.test or f"{bug.tests}: {found.how}"
+        raise RuntimeError(
+            f"{bug.name}: {without.test or bug.tests}: they {without.how} without the bug, too; mend that first"
+        )
+    return found.test or f"{bug.tests}, which {found.how}"
 
 
 def main() -> int:
