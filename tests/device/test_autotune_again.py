@@ -4,12 +4,14 @@ import functools
 import itertools
 import os
 import threading
+import time
 
 import pytest
 from tune_tools import configs, own_store, tuned  # noqa: F401  (a fixture of every test)
 
 import pyarray as pa
 from pyarray import config
+from pyarray.tune import search as tune_search
 
 
 @pa.kernel
@@ -136,23 +138,31 @@ def test_a_budget_beyond_all_clocks(device):
         assert out.tolist() == [4] * 4
 
 
-def test_the_budget_begins_when_the_device_is_free(device):
+def test_the_budget_begins_when_the_device_is_free(device, monkeypatch):
+    class Time:
+        now = 0.0
+        monotonic = staticmethod(lambda: Time.now)
+        perf_counter = staticmethod(time.perf_counter)
+
+    monkeypatch.setattr(tune_search, "time", Time)
     out, v = pa.zeros(4, device=device), pa.ones(4, device=device)
     busy, go = threading.Event(), threading.Event()
 
     def slow(run):
         busy.set()
-        assert go.wait(60)
+        assert go.wait(300)
         run()
         return 1.0
 
-    first = threading.Thread(target=quick(increased, bench=slow), args=(pa.ones(4, device=device),))
+    endless = quick(increased, bench=slow, budget=float("inf"))
+    first = threading.Thread(target=endless, args=(pa.ones(4, device=device),))
     first.start()
-    assert busy.wait(60)
+    assert busy.wait(300)
     t = quick(scaled, budget=1.5)
     second = threading.Thread(target=t, args=(out, v))
     second.start()
-    second.join(2.0)  # longer than its budget, which the wait doesn't count for
+    second.join(0.5)  # it waits by now, even if not on every machine
+    Time.now = 2.0  # more than its budget, which the wait doesn't count for
     go.set()
     first.join()
     second.join()

@@ -25,6 +25,8 @@ def slow(fn):
     fn()
     ran.append(seen["block"])
     time.sleep(float(sys.argv[1]) if len(sys.argv) > 1 else 0.0)
+    if len(sys.argv) > 2 and len(set(ran)) == int(sys.argv[2]):
+        time.sleep(600)  # until it is killed
     return 10.0 - seen["block"] if seen["block"] < 9 else 50.0
 
 @pa.autotune(configs=[pa.Config(block=b) for b in range(1, 9)], key=["n"], warmup=0, rep=2, bench=slow,
@@ -65,7 +67,7 @@ def start(tmp_path):
 
 
 def outcome(process):
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     return out, err
 
@@ -94,8 +96,8 @@ def test_of_several_processes_one_searches(start):
 
 
 def test_a_killed_search_is_gone_on_with(start, tmp_path):
-    killed = start("app.py", "0.3")
-    end = time.monotonic() + 60
+    killed = start("app.py", "0.3", "6")
+    end = time.monotonic() + 300
     while time.monotonic() < end and len(rows(tmp_path)) < 2:
         assert killed.poll() is None
         time.sleep(0.02)
@@ -144,7 +146,7 @@ def test_a_failed_case_is_said(start, tmp_path):
         "        v[i] = v[i + 4] + b\n"
     )
     process = start("-m", "pyarray", "tune", "broken")
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 1
     assert "all 2 candidates failed" in err
     assert "BoundsError" in err
@@ -188,7 +190,7 @@ if __name__ == "__main__":
 
 
 def ended(process):
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     return process.returncode, out, err
 
 

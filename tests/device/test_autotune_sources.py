@@ -456,7 +456,7 @@ def task(prepare, *blocks):
 
 def test_candidates_are_compiled_at_once_and_before_any_runs(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1}, raising=False)
-    both, order = threading.Barrier(2, timeout=60), []
+    both, order = threading.Barrier(2, timeout=300), []
 
     def prepare(c):
         both.wait()  # raises unless two are here

@@ -82,12 +82,12 @@ def test_a_thread_inside_debug_joins_at_once(tmp_path):
         with pa.debug():
             scale(v, 2.0)
             entered.set()
-            go.wait(30)
+            go.wait(300)
             scale(v, 2.0)
 
     thread = threading.Thread(target=work)
     thread.start()
-    assert entered.wait(30)
+    assert entered.wait(300)
     with pa.dump(tmp_path):
         go.set()
         thread.join()

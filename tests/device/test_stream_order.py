@@ -262,7 +262,7 @@ class TestOrder:
 
         def work(number):
             with pa.Stream(device, non_blocking=True), turn:
-                assert turn.wait_for(lambda: len(handed) > number, timeout=60)
+                assert turn.wait_for(lambda: len(handed) > number, timeout=300)
                 handed.append(handed[-1] * 0.5 + 1)
                 done.append(number)
                 turn.notify_all()

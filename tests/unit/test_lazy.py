@@ -24,7 +24,7 @@ def named(folder):
 
 
 def run(code):
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
 
 def test_what_packages_name_is_imported_when_it_is_first_used():
@@ -94,7 +94,7 @@ def test_a_fork_waits_for_the_imports_of_other_threads(tmp_path):
         "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0\n"
     )
     environment = os.environ | {"PYTHONPATH": f"{PACKAGE.parent}"}
-    subprocess.run([sys.executable, tmp_path / "main.py"], check=True, timeout=60, env=environment)
+    subprocess.run([sys.executable, tmp_path / "main.py"], check=True, timeout=300, env=environment)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")

@@ -33,12 +33,12 @@ static void visit(void *context, int64_t begin, int64_t end)
     if (j->micros) usleep((unsigned)j->micros);
     for (int64_t i = begin; i < end; i++) j->seen[i]++;
 }
-/* seen[i]: another iteration began while i ran. Each waits for one, some ten seconds at most. */
+/* seen[i]: another iteration began while i ran. Each waits for one, some minutes at most. */
 static void meet(void *context, int64_t begin, int64_t end)
 {
     job *j = (job *)context;
     __atomic_fetch_add(j->nested, end - begin, __ATOMIC_SEQ_CST);
-    for (int k = 0; k < 100000 && __atomic_load_n(j->nested, __ATOMIC_SEQ_CST) < 2; k++) usleep(100);
+    for (int k = 0; k < 1000000 && __atomic_load_n(j->nested, __ATOMIC_SEQ_CST) < 2; k++) usleep(100);
     for (int64_t i = begin; i < end; i++) j->seen[i] = __atomic_load_n(j->nested, __ATOMIC_SEQ_CST) > 1;
 }
 void meetings(const void *slots, pa_runtime *rt)
@@ -232,7 +232,7 @@ def test_two_python_threads_launch_at_once(entry, pool):
     assert not wrong
 
 
-def wait_for(child, seconds=20):
+def wait_for(child, seconds=300):
     """Exit status of a child; one that hangs is killed and gives None."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
