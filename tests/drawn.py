@@ -79,9 +79,11 @@ def set_status(what: str) -> None:
         os.pwrite(_status_file, f"{what}, at most {peak:.0f} MiB".ljust(200).encode(), 0)
 
 
-def _start_process(folder: str) -> None:
+def _start_process(folder: str, memory: int) -> None:
     global _status_file
     faulthandler.enable()
+    # More is an error that says where it was asked for; else the system kills the process.
+    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     _status_file = os.open(Path(folder) / str(os.getpid()), os.O_WRONLY | os.O_CREAT, 0o600)
 
 
@@ -93,7 +95,8 @@ def _reports(check: Callable[[Any], Any], parts: Sequence[Any], processes: int) 
     os.environ.update(dict.fromkeys(_THREADS, "1"))  # this process computes nothing
     with tempfile.TemporaryDirectory() as folder:
         # Not by fork: that copies a process in which torch has threads, or a GPU. One that crashes says where.
-        pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _start_process, (folder,))
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // processes
+        pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _start_process, (folder, memory))
         try:
             yield (done.result() for done in as_completed([pool.submit(check, x) for x in parts]))
         except BrokenProcessPool:

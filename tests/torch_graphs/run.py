@@ -48,9 +48,9 @@ def check(
     for number in range(first, first + graphs):
         rng = random.Random(f"{seed}/{number}")
         sizes, dynamo_too = _sizes(rng), rng.random() < dynamo
+        set_status(f"graph {number}")
         graph = draw(rng, sizes, device, WITH_CHANGES if dynamo_too else STEPS)
         report.graphs += 1
-        set_status(f"graph {number}")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
