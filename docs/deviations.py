@@ -69,7 +69,8 @@ DEVIATIONS = (
         "integers to the power of an array with negative integers",
         "a `ValueError`",
         "0, but for bases of 1 and -1: elements of a device are not read to decide. A Python number such as "
-        "`a ** -1` is a `ValueError`",
+        "`a ** -1` is a `ValueError`, of an empty array too",
+        _each("pow power ndarray.__pow__ ndarray.__ipow__", "raises", "empty"),
     ),
     Deviation(
         "order of complex numbers: `<`, `max`, `maximum`, `argmax`, `ptp`, `median`",
