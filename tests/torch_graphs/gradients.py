@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -31,9 +32,8 @@ def gradients(
     def close(k: int, a: torch.Tensor, b: torch.Tensor) -> bool:
         for rounds in ROUNDS:
             while len(noisy) < rounds:
-                change = _noise(len(noisy))
-                run = lambda *given, change=change: graph.run(list(given), change, device)  # noqa: E731
-                noisy.append(_gradients(run, graph.made(sizes, device)))
+                changed = partial(_noisy_run, graph, _noise(len(noisy)), device)
+                noisy.append(_gradients(changed, graph.made(sizes, device)))
             if _close(a, b, _spread(a, [run[k] for run in noisy if run is not None])):
                 return True
         return False
@@ -62,6 +62,10 @@ def _gradients(run: Callable[..., Any], tensors: list[torch.Tensor], strict: boo
         if strict:
             raise
         return None
+
+
+def _noisy_run(graph: Graph, noise: Callable[..., Any], device: str, *given: Any) -> list[Any]:
+    return graph.run(list(given), noise, device)
 
 
 def _weights(x: torch.Tensor) -> torch.Tensor:
