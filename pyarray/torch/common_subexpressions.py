@@ -14,10 +14,14 @@ import torch
 from torch._functorch import config
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.fx import Graph, GraphModule, Node
+from torch.utils.checkpoint import CheckpointPolicy
 
+from . import views
+from .operators import POINTWISE, computed_once
 from .sizes import expressions
 
 _settings: Any = config
+_COMPARISONS = {getattr(getattr(torch.ops.aten, name), o) for name in ("eq", "ne") for o in ("Tensor", "Scalar")}
 _NAMESPACES = ("aten", "prims")  # what others' operators do is theirs to know
 _MODULES = ("operator", "_operator", "math", "torch")  # of functions of sizes
 _UNINITIALIZED = ("empty", "new_empty", "resize", "_resize")  # prefixes of operators that leave memory as it was
@@ -31,9 +35,26 @@ class NotComparable(Exception):
 def partition(module: GraphModule, inputs: Any, **named: Any) -> tuple[GraphModule, GraphModule]:
     """A graph with gradients as torch cuts it: forward and backward."""
     eliminate_common_subexpressions(module.graph)
+    _save_compared(module.graph)
     with _settings.patch(cse=False):
         graphs: tuple[GraphModule, GraphModule] = min_cut_rematerialization_partition(module, inputs, **named)
     return graphs
+
+
+def _save_compared(graph: Graph) -> None:
+    """Keeps the backward pass from computing anew what it compares and what may be computed only once: gradients of
+    `amax` go to the elements that equal it."""
+    stack = [x for n in graph.nodes if n.target in _COMPARISONS for x in n.all_input_nodes]
+    visited = set[Node]()
+    while stack:
+        node = stack.pop()
+        if node in visited or not isinstance(node.meta.get("val"), torch.Tensor):
+            continue
+        visited.add(node)
+        if computed_once(node):
+            node.meta["recompute"] = CheckpointPolicy.MUST_SAVE
+        elif node.target in POINTWISE or views.is_view(node):
+            stack += node.all_input_nodes
 
 
 def eliminate_common_subexpressions(graph: Graph) -> None:

@@ -19,9 +19,9 @@ from torch.fx import Graph, Node
 
 from . import views
 from .can_fuse import MAX_NODES, NodeFusion, ProducerFusion
-from .fusion_group import FusionGroup, ProductGroup, is_gpu
+from .fusion_group import FusionGroup, ProductGroup
 from .operator_support import CASTS, unsupported_reason
-from .operators import CREATIONS, EXPENSIVE, REDUCTIONS, tensor
+from .operators import CREATIONS, REDUCTIONS, computed_once, tensor
 from .sizes import expressions, hint, product, same_shape
 
 BROADCAST = 4  # elements for one, from which on what takes long isn't computed for each
@@ -87,7 +87,7 @@ class Fusion:
         if node.target in CREATIONS or all(self.base(x) in self.inlined for x in operands):
             if self._is_table(node):
                 self.tables.add(node)
-            return node not in self.tables
+            return not computed_once(node)
         if node.target in CASTS and len(operands) == 1:
             return self.base(operands[0]) not in self.of and tensor(operands[0]).itemsize <= tensor(node).itemsize
         return False
@@ -95,7 +95,7 @@ class Fusion:
     def _is_table(self, node: Node) -> bool:
         """Whether a node takes long to compute, and is broadcast to many more elements than it has: cosines
         of places, for all heads. On GPUs a kernel more takes longer."""
-        if node.target not in EXPENSIVE or is_gpu(tensor(node).device):
+        if not computed_once(node):
             return False
         return any(self._size(u) >= BROADCAST * self._size(node) for u in users(node) if u not in self._created_nodes)
 

@@ -99,6 +99,7 @@ class KernelWriter:
         self.floats: set[sympy.Expr] = set()
         self.scope: dict[str, Any] = {"inf": math.inf, "nan": math.nan, "ndrange": ndrange, "unordered": unordered}
         self.loads: dict[Any, Array] = {}
+        self.stored: dict[Node, Array] = {}  # values that an earlier pass over a row has stored
         self.not_collapsible: set[sympy.Symbol] = set()
         self.count = 0
         self.row = Section()
@@ -185,15 +186,20 @@ class KernelWriter:
         section = self._section(node, index, in_group)
         if key not in section.known:
             assert not in_group or node not in self.group.source, f"{node} isn't reduced yet"
-            write = self._computed if in_group or self.inlines(node) else self._loaded
-            text = write(node, index)
+            if in_group and node in self.stored:
+                text = "{0}[<{0}>]".format(self.stored[node].name)
+            else:
+                write = self._computed if in_group or self.inlines(node) else self._loaded
+                text = write(node, index)
             section.known[key] = name = self._new_variable()
             section.lines.append(f"{name} = {text}")
         return section.known[key], dtype_of(node).name
 
     def stores(self, per_row: bool) -> list[str]:
-        """The statements that store results with one element per row (`per_row`), or all other results."""
+        """The statements that store results with one element per row (`per_row`), or all other results, but for
+        those that are stored already."""
         pairs = [p for p in zip(self.outputs, self.realized, strict=True) if (p[1] in self.group.rows) == per_row]
+        pairs = [(array, node) for array, node in pairs if self.stored.get(node) is not array]
         return [f"{a.name}[<{a.name}>] = {self.value(node, self.group.index[node])[0]}" for a, node in pairs]
 
     def inlines(self, node: Node) -> bool:

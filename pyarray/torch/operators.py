@@ -17,6 +17,7 @@ from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dty
 from torch.fx import Node
 
 from ..dtypes import BY_NAME, DType
+from .fusion_group import is_gpu
 
 aten, prims = torch.ops.aten, torch.ops.prims
 
@@ -174,11 +175,8 @@ FLOAT_FUNCTIONS = (  # the same name, one operand, floats
     "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sqrt", "erf", "erfc",
 )  # fmt: skip
 _BOTH = ("Tensor", "Scalar")
-# that take as long as reading many elements
-EXPENSIVE = {
-    op for name in ("exp", "exp2", "expm1", "log", "sin", "cos", "tan", "tanh", "sigmoid", "erf", "pow")
-    for op in (getattr(getattr(aten, name), o) for o in getattr(aten, name).overloads())
-}  # fmt: skip
+# what isn't rounded correctly, as text of `POINTWISE`
+_INEXACT_CALLS = (*(f"{name}(" for name in FLOAT_FUNCTIONS if name != "sqrt"), "atan2(", "hypot(", "**")
 
 # whose second operand torch doesn't round to a half if it is a number, or 0-d on the CPU
 _EXACT_NUMBERS = {
@@ -269,6 +267,13 @@ def pointwise_text(node: Node) -> str | None:
     if row is None:
         return None
     return row.text if isinstance(row.text, str) else row.text(node)
+
+
+def computed_once(node: Node) -> bool:
+    """Whether only one place may compute each element of a pointwise node. On CPUs, functions that aren't rounded
+    correctly have other last bits in a loop of vectors than in one of single elements, and `x - x` isn't 0 then."""
+    text = pointwise_text(node)
+    return text is not None and any(call in text for call in _INEXACT_CALLS) and not is_gpu(tensor(node).device)
 
 
 @dataclass(frozen=True)

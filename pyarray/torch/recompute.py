@@ -1,7 +1,8 @@
 """Rematerialization: nodes that several kernels compute anew instead of reading them from memory.
 
 A pointwise node that several kernels need would be stored by one and read by the others. Where these can
-compute it from what they read anyway, or from no more bytes than are saved, nobody stores it.
+compute it from what they read anyway, or from no more bytes than are saved, nobody stores it. On CPUs this leaves
+out functions whose last bits depend on the loop around them (`operators.computed_once`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from . import views
 from .fusion import Fusion
 from .fusion_group import FusionGroup, ProductGroup
 from .operator_support import CASTS
-from .operators import CREATIONS, REDUCTIONS, tensor
+from .operators import CREATIONS, REDUCTIONS, computed_once, tensor
 from .sizes import expressions, hint, product
 
 MAX_OPERATORS = 12  # operators that are computed once more
@@ -51,12 +52,12 @@ def _users(fusion: Fusion, node: Node) -> Iterator[FusionGroup | Node]:
 
 def _leaves(fusion: Fusion, node: Node, group: FusionGroup) -> set[Node] | None:
     """The nodes to read from memory when a node is recomputed with the other elementwise nodes of its group; None
-    if that takes too many operators."""
+    if that takes too many operators, or one that may be computed only once."""
     leaves, visited, stack, count = set[Node](), {node}, [node], 0
     while stack:
         x = stack.pop()
         count += x.target not in CREATIONS and x.target not in CASTS
-        if count > MAX_OPERATORS:
+        if count > MAX_OPERATORS or computed_once(x):
             return None
         for y in x.all_input_nodes:
             if not isinstance(y.meta.get("val"), torch.Tensor) or (base := fusion.base(y)) in visited:

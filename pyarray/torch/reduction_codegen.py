@@ -1,7 +1,7 @@
 """Code generation for reductions. A *row* kernel runs through a row once for each reduction that follows another, and
-once more for what it stores of every element. Reductions alone are cut into pieces, whose results a second
-loop of the same kernel puts together; *columns* are those whose neighbours in memory belong to different
-results."""
+once more for what it stores of every element; `multipass` says what one pass keeps for the next. Reductions alone
+are cut into pieces, whose results a second loop of the same kernel puts together; *columns* are those whose
+neighbours in memory belong to different results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from .can_fuse import FEW, ROW_FITS, row_extents
 from .index import Index
 from .kernel_writer import CHUNK, COLUMNS, Array, KernelText, KernelWriter, Section
 from .loop_collapse import Axis, by_stride
-from .operators import EXPENSIVE, REDUCTIONS, Reduction, dtype_of, opmath_dtype_of
+from .multipass import stored_between_passes
+from .operators import REDUCTIONS, Reduction, dtype_of, opmath_dtype_of
 from .sizes import ONE, product
 
 TOGETHER = 32  # pieces of columns: of many sums, each in one accumulator
@@ -87,11 +88,16 @@ def _over(variables: Sequence[str], sizes: Sequence[str]) -> str:
     return f"for {', '.join(variables)} in ndrange({', '.join(sizes)})"
 
 
+Part = tuple[list[str], Section | None, list[str]]  # what stands before a loop over a row, and in it
+
+
 def _rows(w: KernelWriter) -> KernelText:
     group = w.group
     count = product(group.digits.sizes[d] for d in w.inner)
     last = max(group.level[r] for r in group.reductions())
     parts: list[Part] = []
+    arrays = dict(zip(w.realized, w.outputs, strict=True))
+    kept = {n: arrays[at] for n, at in stored_between_passes(w.fusion, group, w.realized).items()}
     accumulators = 0
     for level in range(1, last + 1):
         section, starts, updates, ends = Section(), list[str](), list[str](), list[str]()
@@ -106,12 +112,15 @@ def _rows(w: KernelWriter) -> KernelText:
             name = w._new_variable()
             ends.append(f"{name} = {_finished(w, node, acc, count)}")
             w.row.known[node] = name
+        for node in (n for n in kept if n in section.known and n not in w.stored):
+            w.stored[node] = kept[node]
+            updates.append(f"{kept[node].name}[<{kept[node].name}>] = {section.known[node]}")
         parts.append((w.row.lines + starts, section, updates))
         w.row.lines = ends
-    section, stores, more = _row_stores(w)
-    early = _stored_early(w, parts, section)
-    if early is not None:
-        section, stores, more = _row_stores(w, *early)
+    w.section = section = Section()
+    stores = w.stores(False)
+    w.section = w.row
+    more = w.stores(True)
     parts.append((w.row.lines, section if stores else None, stores))
     raw = [
         line
@@ -130,46 +139,18 @@ def _rows(w: KernelWriter) -> KernelText:
                 lines = w._named([*block.lines, *updates], variables)
                 _inner(out, w, js, sizes[len(outer) :], lines)
         out.lines(w._named(more, variables))
-    stored_before = early is not None and any(f"{a.name}[" in x for a in w.inputs for x in section.lines)
-    return w.kernel_text(name, str(out), outer, "rows", early=stored_before)
+    return w.kernel_text(name, str(out), outer, "rows", early=_stores_early(w, parts))
 
 
-Part = tuple[list[str], Section | None, list[str]]
-
-
-def _stored_early(w: KernelWriter, parts: Sequence[Part], last: Section) -> tuple[Node, Array] | None:
-    """A value that takes long, which a reduction and what is stored of every element both need: the reduction
-    stores it where the result will be, and it is read there. On GPUs a thread may lack others' elements."""
-    if w.grid:
-        return None
-    _, section, updates = parts[-1]
-    assert section is not None
-    for node in section.known.keys() & last.known.keys() & set(w.group.nodes):
-        for array, result in zip(w.outputs, w.realized, strict=True):
-            same = result in w.per_element and result is not node and array.kind == dtype_of(node).name
-            if same and node.target in EXPENSIVE and _index(w, node) == _index(w, result):
-                updates.append(f"{array.name}[<{array.name}>] = {section.known[node]}")
-                return node, array
-    return None
-
-
-def _index(w: KernelWriter, node: Node) -> Index:
-    return w.group.digits.current(w.group.index[node])
-
-
-def _row_stores(
-    w: KernelWriter, node: Node | None = None, array: Array | None = None
-) -> tuple[Section, list[str], list[str]]:
-    """What is stored of every element, with what that takes, and what is stored once per row. `array` has
-    the values of `node` before."""
-    section = Section()
-    if array is not None:
-        section.lines.append(f"early = {array.name}[<{array.name}>]")
-        section.known[node] = "early"
-    w.section = section
-    stores = w.stores(False)
-    w.section = w.row
-    return section, stores, w.stores(True)
+def _stores_early(w: KernelWriter, parts: Sequence[Part]) -> bool:
+    """Whether an input is read after the first pass that stores."""
+    stored = False
+    for before, block, updates in parts:
+        lines = [*before, *(block.lines if block is not None else ())]
+        if stored and any(f"{a.name}[" in line for a in w.inputs for line in lines):
+            return True
+        stored = stored or any(line.startswith("out") for line in updates)
+    return False
 
 
 def _inner(

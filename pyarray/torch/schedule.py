@@ -14,6 +14,7 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from . import views
 from .fusion import Fusion
 from .fusion_group import FusionGroup, ProductGroup
+from .multipass import stored_between_passes
 from .sizes import expression
 
 Unit = FusionGroup | Node
@@ -52,6 +53,8 @@ class Schedule:
             self._needed.add(node)
             stack += [x for x in node.all_input_nodes if not is_size(x)]
             stack += self._numbers(node)
+        for group in self._groups.values():
+            self.realized.update(stored_between_passes(self.fusion, group, self.realized).values())
         self._order()
         return self
 
