@@ -48,6 +48,7 @@ CONTINUOUS = {
     "random32": (lambda g: g.random(N, "float32"), lambda x: x),
     "uniform": (lambda g: g.uniform(-3, 5, N), lambda x: (x + 3) / 8),
     "normal": (lambda g: g.normal(1, 2, N), lambda x: phi((x - 1) / 2)),
+    "standard_normal": (lambda g: g.standard_normal(N), phi),
     "normal32": (lambda g: g.standard_normal(N, "float32"), phi),
     "exponential": (lambda g: g.exponential(3.0, N), lambda x: -np.expm1(-x / 3)),
     "exponential32": (lambda g: g.standard_exponential(N, "float32"), lambda x: -np.expm1(-x)),
@@ -311,3 +312,27 @@ def test_pairs_of_normal_variates_are_points_of_a_radius_and_an_angle(device):
     got = found.get()
     np.testing.assert_allclose(got, point, atol=1e-4, rtol=1e-5)
     assert np.abs(got).max() < 6.67
+
+
+def test_pairs_of_normal_variates_in_float64_are_exact_to_a_few_units(device):
+    @pa.kernel
+    def points(out, words):
+        for i in range(out.shape[1]):
+            x, y = rng_math.normal_pair_64(words[0, i], words[1, i], words[2, i], words[3, i])
+            out[0, i] = x
+            out[1, i] = y
+
+    w = np.random.default_rng(1).integers(0, 1 << 32, (4, 50000), dtype=np.uint32)
+    w[:2, :6] = [[(1 << 32) - 1, 0, 1 << 31, 3 << 30, 0x4AFB0CCC, 1], [(1 << 32) - 1, 0, 0, 1 << 12, 0, 5]]
+    w[2:, 6:10] = [[0, (1 << 32) - 1, 1 << 31, (1 << 31) - 1], [2, 1, 1 << 12, (1 << 32) - 1]]
+    w[2:, 0] = 0, 2
+    found = pa.empty((2, 50000), device=device)
+    points(found, pa.asarray(w, device=device))
+    high, low = w[::2].astype(np.uint64), w[1::2].astype(np.uint64)
+    u, v = (high << np.uint64(20) | low >> np.uint64(12)).astype(np.longdouble) / np.longdouble(2**52)
+    radius, angle = np.sqrt(-2 * np.log(1 - u)), (v - 0.5) * np.arccos(np.longdouble(0))
+    x, y = np.where(w[3] & 1, -1, 1) * np.cos(angle), np.sin(angle)
+    point = radius * np.where(w[3] & 2, [y, x], [x, y])
+    np.testing.assert_allclose(found.get(), point.astype(float), atol=0, rtol=1e-15)
+    far_out = np.hypot(*found.get()[:, 0])
+    assert abs(far_out - math.sqrt(104 * math.log(2))) < 1e-14

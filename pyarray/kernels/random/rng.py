@@ -14,7 +14,7 @@ from ... import jit
 from ...array import ndarray
 from ...dtypes import DType, float32, float64, uint32, uint64
 from ...jit.functions import func
-from .rng_math import log_unit, normal_pair, normal_quantile
+from .rng_math import log_unit, normal_pair, normal_pair_64
 
 
 class PhiloxState(NamedTuple):
@@ -79,11 +79,12 @@ def open_uniform_32(a: Any) -> Any:
 
 class Conversion(NamedTuple):
     """How random words become elements: how many a block of four words makes, and the function of an element from
-    its words; or, with `pairs`, from that function's result for two words."""
+    its words; or from variates, which the statements `before` make of the words."""
 
     per_block: int
     text: str
-    pairs: str = ""
+    before: tuple[str, ...] = ()
+    variates: tuple[str, ...] = ("w0", "w1", "w2", "w3")
 
 
 # by what is drawn and the bits of the result
@@ -92,8 +93,15 @@ CONVERSIONS = {
     ("words", 64): Conversion(2, "uint64({0}) << uint64(32) | uint64({1})"),
     ("uniform", 32): Conversion(4, "shift + scale * (float32({0} >> uint32(8)) * float32(2.0**-24))"),
     ("uniform", 64): Conversion(2, "shift + scale * uniform_53({0}, {1})"),
-    ("normal", 32): Conversion(4, "shift + scale * {0}", "normal_pair"),
-    ("normal", 64): Conversion(2, "shift + scale * normal_quantile(open_uniform({0}, {1}))"),
+    ("normal", 32): Conversion(
+        4,
+        "shift + scale * {0}",
+        ("n0, n1 = normal_pair(w0, w1)", "n2, n3 = normal_pair(w2, w3)"),
+        ("n0", "n1", "n2", "n3"),
+    ),
+    ("normal", 64): Conversion(
+        2, "shift + scale * {0}", ("n0, n1 = normal_pair_64(w0, w1, w2, w3)",), ("n0", "n0", "n1", "n1")
+    ),
     ("exponential", 32): Conversion(4, "shift - scale * log_unit(open_uniform_32({0}))"),
     ("exponential", 64): Conversion(2, "shift - scale * log_unit(open_uniform({0}, {1}))"),
 }
@@ -107,9 +115,8 @@ def fill(kind: str, out: ndarray, state: PhiloxState, shift: float = 0.0, scale:
 
 SCOPE: dict[str, Any] = {
     "block": block, "uint32": uint32, "uint64": uint64, "float32": float32, "uniform_53": uniform_53,
-    "open_uniform": open_uniform,
-    "open_uniform_32": open_uniform_32, "normal_quantile": normal_quantile, "normal_pair": normal_pair,
-    "log_unit": log_unit,
+    "open_uniform": open_uniform, "open_uniform_32": open_uniform_32, "normal_pair": normal_pair,
+    "normal_pair_64": normal_pair_64, "log_unit": log_unit,
 }  # fmt: skip
 STATE_PARAMS = "key: uint64, start: uint64, stream: uint32"
 
@@ -117,17 +124,14 @@ STATE_PARAMS = "key: uint64, start: uint64, stream: uint32"
 # A row of `CONVERSIONS`, and whether it is shifted and scaled; the state is an argument.
 @functools.cache
 def _fill_kernel(kind: str, width: int, standard: bool) -> jit.kernel.Kernel:
-    count, text, pairs = CONVERSIONS[kind, width]
+    count, text, before, variates = CONVERSIONS[kind, width]
     name = f"random_{'standard_' if standard else ''}{kind}_{width}"
     text = text.removeprefix("shift + scale * ") if standard else text
-    words, before = ["w0", "w1", "w2", "w3"], ""
-    if pairs:
-        before = f"        n0, n1 = {pairs}(w0, w1)\n        n2, n3 = {pairs}(w2, w3)\n"
-        words = ["n0", "n1", "n2", "n3"]
-    stores = [f"        out[{count} * i + {n}] = {text.format(*words[n * 4 // count :])}\n" for n in range(count)]
+    made = "".join(f"        {statement}\n" for statement in before)
+    stores = [f"        out[{count} * i + {n}] = {text.format(*variates[n * 4 // count :])}\n" for n in range(count)]
     real: DType = float32 if kind in ("uniform", "normal") and width == 32 else float64
     text = f"""def {name}(out, {STATE_PARAMS}, shift: real, scale: real):
     for i in range(out.shape[0] // {count}):
         w0, w1, w2, w3 = block(start + uint64(i), uint32(0), stream, key)
-{before}{"".join(stores)}"""
+{made}{"".join(stores)}"""
     return jit.kernel.from_text(name, text, {**SCOPE, "real": real})

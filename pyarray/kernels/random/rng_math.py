@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...dtypes import float32, int32, uint32
+from ...dtypes import float32, float64, int32, uint32, uint64
 from ...jit.functions import func
 from ...lang.markers import kernel_math
 
@@ -179,6 +179,51 @@ def normal_pair(a: Any, b: Any) -> Any:
     cosine = 1.0 + s * (-0.49999857 + s * (0.041655027 + s * -0.0013585909))
     cosine = (cosine.view(uint32) ^ (b << uint32(1) & uint32(1 << 31))).view(float32)
     turned = int32(b) < 0
+    x = sine if turned else cosine
+    y = cosine if turned else sine
+    return r * x, r * y
+
+
+@func
+def mantissa_bits(a: Any, b: Any) -> Any:
+    """A float64 from 1 up to 2, in bits: 52 of two words, all but the lowest 12 of `b`."""
+    return (uint64(a) << uint64(20)) | uint64(b >> uint32(12)) | uint64(0x3FF << 52)
+
+
+@func
+def log_radius(x: Any) -> Any:
+    """sqrt(-2 * log(x)) for x = m * 2**n, 2**-52 <= x <= 1, by 4 * atanh(s) = 2 * log(m), s = (m - 1) / (m + 1),
+    for m from sqrt(1/2) to sqrt(2): a polynomial whose error is 5e-18 of the logarithm."""
+    bits = x.view(uint64)
+    exponent = bits + uint64((0x3FF00000 - 0x3FE6A09E) << 32)  # n + 1023 stands above the 52 bits of a fraction
+    m = (bits - (exponent & uint64(0xFFF << 52)) + uint64(0x3FF << 52)).view(float64)
+    # an integer below 2**52 is the fraction of 2**52 and itself: no conversion, which vectors of 64 bits may lack
+    n = ((exponent >> uint64(52)) | uint64(0x433 << 52)).view(float64) - (2.0**52 + 1023.0)
+    s = (m - 1.0) / (m + 1.0)
+    z = s * s
+    p = 0.4444442225144562 + z * (0.36365779572382084 + z * (0.30663399267087715 + z * 0.2923344235972363))
+    p = 1.333333333333334 + z * (0.7999999999979877 + z * (0.5714285725206213 + z * p))
+    return kernel_math.sqrt(n * (-2.0 * LOG_TWO) - s * (4.0 + z * p))
+
+
+@func
+def normal_pair_64(w0: Any, w1: Any, w2: Any, w3: Any) -> Any:
+    """Two independent standard normal variates (float64) of four words, as `normal_pair` makes them: 52 bits for
+    the distance from 0, 52 for the angle between -pi / 4 and pi / 4, two for sign and swap. Polynomials of this
+    and of `log_radius` agree with their functions at the Chebyshev points of the interval, in the square of the
+    argument. Those of sin and cos of pi / 2 * v are in error by less than 2e-17; with the roundings, variates
+    are within 1e-15 of their value, relatively."""
+    r = log_radius(2.0 - mantissa_bits(w0, w1).view(float64))
+    v = mantissa_bits(w2, w3).view(float64) - 1.5
+    z = v * v
+    p = 0.00016044116661409423 + z * (-3.5987029509735105e-06 + z * 5.642225369163528e-08)
+    p = -0.6459640975062462 + z * (0.07969262624614423 + z * (-0.004681754134254207 + z * p))
+    sine = v * (1.5707963267948966 + z * p)
+    q = -2.5202039028029178e-05 + z * (4.710678405505227e-07 + z * -6.329396344967424e-09)
+    q = -0.020863480763340773 + z * (0.0009192602745468447 + z * q)
+    cosine = 1.0 + z * (-1.2337005501361697 + z * (0.2536695079010478 + z * q))
+    cosine = (cosine.view(uint64) ^ (uint64(w3) << uint64(63))).view(float64)
+    turned = (w3 & uint32(2)) != 0
     x = sine if turned else cosine
     y = cosine if turned else sine
     return r * x, r * y
