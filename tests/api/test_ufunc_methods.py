@@ -138,3 +138,18 @@ def test_an_array_of_numpys_is_not_changed_on_another_device(device):
     else:
         with pytest.raises(TypeError, match="the array that it changes is NumPy's"):
             np.add.at(x, index, 2)
+
+
+def test_operands_of_numpy_go_to_the_arrays_device(device):
+    x, y = np.arange(1.0, 4.0), np.arange(1.0, 3.0).astype(">f8")
+    a = pa.asarray(x, device=device)
+    for found, wanted in (
+        (pa.copysign.outer(a, y), np.copysign.outer(x, y)),
+        (pa.subtract.outer(y, a), np.subtract.outer(y, x)),
+        (pa.add.outer(a, [1.0, 2.0]), np.add.outer(x, [1.0, 2.0])),
+        (pa.cov(a, x[::-1]), np.cov(x, x[::-1])),
+        (pa.average(a, weights=x), np.average(x, weights=x)),
+        (pa.diff(a, prepend=y), np.diff(x, prepend=y)),
+    ):
+        assert found.device == a.device
+        np.testing.assert_allclose(pa.asnumpy(found), wanted)

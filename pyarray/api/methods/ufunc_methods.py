@@ -23,7 +23,7 @@ from ...kernels.reduce.reduce import SUM, on_grid
 from ...lang.markers import ndrange
 from ...typing import ArrayLike, AxisLike, DTypeLike
 from ..core.fast_path import UFUNC_METHODS
-from ..core.ufunc import Ufunc, compute_out, operand, store_out
+from ..core.ufunc import Ufunc, as_operands, compute_out, operand, store_out
 from ..standard import scans, statistical, utility
 from ..standard.creation import arange
 from ..standard.manipulation import broadcast_to
@@ -160,7 +160,7 @@ def reduceat(
 
 def outer(function: Any, ufunc: Ufunc, x1: ArrayLike, x2: ArrayLike, /, **options: Any) -> ndarray:
     """The function of each element of `x1` with each of `x2`: the axes of the first come first."""
-    first, second = (operand(f"{ufunc.name}.outer", x) for x in (x1, x2))
+    first, second = as_operands(f"{ufunc.name}.outer", (x1, x2))
     if isinstance(first, ndarray) and isinstance(second, ndarray):
         first = first.reshape(*first._shape, *(1,) * second.ndim)
     return function(first, second, **options)
