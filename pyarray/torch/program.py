@@ -71,6 +71,7 @@ class Program:
             self._bind(node)
         for node in placeholders:
             if any(node.name.startswith(prefix) for prefix in self._check):
+                self._check_signs(node)
                 self._check_strides(node)
         output = next(n for n in self.module.graph.nodes if n.op == "output")
         returned = set(output.all_input_nodes)
@@ -103,6 +104,13 @@ class Program:
         if x.is_Symbol and x not in self._bound:
             self._bound.add(x)
             self._lines.append(f"{x} = {text}")
+
+    def _check_signs(self, node: Node) -> None:
+        """Copies a tensor whose elements are negated or conjugated when they are read: kernels read memory."""
+        value = node.meta.get("val")
+        if isinstance(value, torch.Tensor) and not (value.is_neg() or value.is_conj()):
+            lazy = f"{node.name}.is_neg() or {node.name}.is_conj()"
+            self._lines.append(f"if {lazy}: {node.name} = {node.name}.resolve_conj().resolve_neg()")
 
     def _check_strides(self, node: Node) -> None:
         """Copies a tensor of torch's if it doesn't have the traced strides, which kernels are compiled for."""

@@ -61,8 +61,11 @@ def _node(module: GraphModule, fusion: Fusion, node: Node, view: StridedView) ->
 
 
 def _strided_view(node: Node, base: Node) -> StridedView | None:
-    """Sizes, strides and offset of a view in its base's memory."""
+    """Sizes, strides and offset of a view in its base's memory. Views that negate or conjugate what is read are
+    torch's own: AOTAutograd makes such a result anew from its base, and needs the chain of views for it."""
     view, value = node.meta["val"], base.meta.get("val")
+    if view.is_neg() or view.is_conj():
+        return None
     if not isinstance(value, torch.Tensor) or value.layout != torch.strided or view.dtype != value.dtype:
         return None
     chain = node

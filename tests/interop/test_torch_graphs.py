@@ -198,6 +198,42 @@ def test_a_tensor_with_the_negative_bit():
     equal(compiled(negative), (negative * 2, negative.sum(0), negative + 1))
 
 
+def test_gradients_with_the_negative_or_conjugate_bit():
+    """Kernels read memory; whether a gradient comes negated isn't known when they are compiled."""
+    x = torch.randn(4, 3)
+    z = torch.complex(x, x + 1)
+    for function, given, tangents in (
+        (lambda x: (x * 2 + 1).sin(), x, (x, torch._neg_view(x), z.conj().imag)),
+        (lambda z: torch.view_as_real(z * 2).sin()[..., 1], z, (x, torch._neg_view(x))),
+        (lambda z: z * 2, z, (z, z.conj(), torch._neg_view(z), torch._neg_view(z).conj())),
+    ):
+        compiled = torch.compile(function, backend=pyarray, dynamic=True)
+        given = given.clone().requires_grad_()
+        for tangent in tangents:
+            found, wanted = (torch.autograd.grad(f(given), given, tangent)[0] for f in (compiled, function))
+            torch.testing.assert_close(found, wanted)
+
+
+@pytest.mark.parametrize("trained", [False, True])
+def test_results_with_the_negative_or_conjugate_bit(trained):
+    def function(z):
+        negative = torch._neg_view(torch.view_as_real(z * 2))
+        conjugate = (z + 1).conj()
+        return (
+            negative.select(-1, 1), negative.select(-1, 0) + 1, negative.flatten(), negative[1:].mT, conjugate.T,
+            conjugate.reshape(2, -1), conjugate * 2, torch._neg_view(conjugate).unsqueeze(0), z.conj()[1:],
+        )  # fmt: skip
+
+    compiled = torch.compile(function, backend=pyarray, dynamic=True)
+    for n in (4, 6):
+        z = torch.randn(n, 3, dtype=torch.complex64).requires_grad_(trained)
+        found, wanted = compiled(z), function(z)
+        torch.testing.assert_close(found, wanted)
+        if trained:
+            totals = (sum((x.abs() ** 2).sum() for x in results) for results in (found, wanted))
+            torch.testing.assert_close(*(torch.autograd.grad(total, z)[0] for total in totals))
+
+
 def test_sizes_that_depend_on_data():
     same(lambda x: (x.nonzero() + 1, x[x > 0] * 2, (x > 0).sum() + 1), torch.randn(4, 5))
     same(lambda x: torch.unique(x * 2) + 1, torch.tensor([1.0, 2, 2, 3]))
