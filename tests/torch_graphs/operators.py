@@ -96,6 +96,8 @@ def pointwise(d: Drawing) -> bool:
             xs = (torch.clamp(xs[0], -1e4, 1e4),)
         if name == "copysign" and len(xs) > 1:  # a NaN's sign differs between processors
             xs = (xs[0], torch.where(torch.isnan(xs[1]), 1, xs[1]))
+        if mode == "trunc" and xs[0].dtype.is_signed and not xs[0].is_floating_point():
+            xs = (torch.clamp(xs[0], min=torch.iinfo(xs[0].dtype).min + 1), *xs[1:])  # over -1, it ends torch's process
         given = [xs[x[1]] if isinstance(x, tuple) else x for x in made]
         return op(*given, **named)  # type: ignore[no-any-return]
 
