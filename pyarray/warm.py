@@ -76,7 +76,9 @@ def common_calls() -> Iterator[Call]:
 def make(call: Call) -> str | None:
     """Makes the call; says what it raised."""
     try:
-        exec(call.text, vars(pa) | _operands(call.dtype, call.size))
+        code = compile(call.text, "<precompiled>", "exec")
+        public = {name: getattr(pa, name) for name in code.co_names if hasattr(pa, name)}  # imported on first use, too
+        exec(code, public | _operands(call.dtype, call.size))
     except Exception as error:  # of a compiler, say; a kernel less is no reason to stop
         return f"{call.text} of {call.dtype}: {type(error).__name__}: {error}"
     return None
