@@ -113,10 +113,7 @@ class NullDriver(Driver):
         return launch
 
     def checked_launcher(self, function: int, operands: Sequence[Operand] = ()) -> CheckedLauncher:
-        def launch(slots: bytes) -> None:
-            self._record("launch", function, slots)
-
-        return launch
+        return self.launcher(function)
 
     def grid_launcher(self, module: int, name: str) -> GridLauncher:
         def launch(grid: tuple[int, int, int], block: tuple[int, int, int], shared: int, slots: bytes) -> None:

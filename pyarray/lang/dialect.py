@@ -13,7 +13,6 @@ class Dialect:
     results go to memory past the cache, `blocks` that the loop's function gets blocks of iterations:
     otherwise an iteration is a thread of a grid, and reductions are plain loops."""
 
-    name: str
     prelude: str
     function: str
     body: str
@@ -26,7 +25,6 @@ class Dialect:
 
 
 CPU = Dialect(
-    name="cpu",
     prelude="""\
 /* Iterations per block: enough work to be worth a wake-up, few enough blocks for stealing to be cheap, and
    where they are few, as many for each thread. */
@@ -67,7 +65,6 @@ __attribute__((visibility("default"))) void {symbol}(const void *memory, pa_runt
 )
 
 GPU = Dialect(
-    name="gpu",
     prelude="""\
 PA_FN int64_t pa_thread(void) { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
 PA_FN int64_t pa_threads(void) { return (int64_t)gridDim.x * blockDim.x; }

@@ -290,24 +290,21 @@ class ExprEmitter:
 
     def emit_SubView(self, e: ir.SubView) -> str:
         self.declare(e.type)
-        name = self.helper(views.subview(e.type, self.dialect.function, self.debug, e.site is not None))
+        name = self.helper(views.subview(e, self.dialect.function, self.debug))
         args = [*self.check_args(e.site), *(self.expr(x) for x in (e.array, e.offset, e.size))]
         return f"{name}({', '.join(args)})"
 
     def emit_Reshape(self, e: ir.Reshape) -> str:
         self.declare(e.array.type)
         self.declare(e.type)
-        checked, missing = e.site is not None, e.missing
-        function = reshaper(e.array.type, e.type, missing, self.dialect.function, self.debug, checked)
-        sizes = [self.expr(n) for k, n in enumerate(e.shape) if k != missing]
-        return f"{self.helper(function)}({', '.join([*self.check_args(e.site), self.expr(e.array), *sizes])})"
+        sizes = [self.expr(n) for k, n in enumerate(e.shape) if k != e.missing]
+        name = self.helper(reshaper(e, self.dialect.function, self.debug))
+        return f"{name}({', '.join([*self.check_args(e.site), self.expr(e.array), *sizes])})"
 
     def emit_Slice(self, e: ir.Slice) -> str:
         self.declare(e.type)
         self.declare(e.array.type)
-        checked = e.site is not None
-        function = views.slicer(e.array.type, e.type, e.parts, self.dialect.function, self.debug, checked, e.transposed)
-        name = self.helper(function)
+        name = self.helper(views.slicer(e, self.dialect.function, self.debug))
         args = [*self.check_args(e.site), self.expr(e.array)]
         for p in e.parts:
             args += map(self.expr, ir.children(p) if isinstance(p, ir.Range) else (p,))

@@ -19,11 +19,10 @@ def flat_accessor(kind: ir.ArrayType, function: str) -> tuple[str, str]:
     return name, function_text(head, [*lines, f"return {element};"])
 
 
-def reshaper(
-    kind: ir.ArrayType, result: ir.ArrayType, missing: int | None, function: str, debug: bool, checked: bool
-) -> tuple[str, str]:
+def reshaper(e: ir.Reshape, function: str, debug: bool) -> tuple[str, str]:
     """(name, text) of the function that gives a view another shape; the axis `missing` gets what the others
     leave. One that hasn't as many elements is empty, which a checked one records."""
+    kind, result, missing, checked = e.array.type, e.type, e.missing, e.site is not None
     layout = views.view_name(result).removeprefix(f"view_{kind.dtype.suffix}_")
     name = f"{'checked_' if checked else ''}reshape_{views.view_name(kind).removeprefix('view_')}_{layout}"
     name += "" if missing is None else f"_{missing}"

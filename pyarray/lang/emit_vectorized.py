@@ -160,12 +160,11 @@ def write_body(code: Emitter, loop: ir.For, variable: str | None, registers: dic
 def always_evaluated(node: Any) -> Iterator[Any]:
     """`node` and what is evaluated whenever it is."""
     yield node
-    below: list[Any]
     if isinstance(node, (ir.Select, ir.If, ir.While)):
-        below = [node.condition]
+        below: Any = [node.condition]
     elif isinstance(node, ir.Logic):
         below = [node.a]
     else:
-        below = list(node.ranges if isinstance(node, ir.For) else ir.children(node))
+        below = node.ranges if isinstance(node, ir.For) else ir.children(node)
     for child in below:
         yield from always_evaluated(child)

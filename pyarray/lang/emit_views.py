@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from . import ir
 from .printer import conjunction, function_text
 
@@ -101,8 +103,9 @@ def accessor(kind: ir.ArrayType, function: str, checked: bool) -> tuple[str, str
     return name, function_text(head, [*lines, f"    ? {address(kind, 'v', index)} : {scrap};"])
 
 
-def subview(kind: ir.ArrayType, function: str, debug: bool, checked: bool) -> tuple[str, str]:
+def subview(e: ir.SubView, function: str, debug: bool) -> tuple[str, str]:
     """(name, text) of the strict sub-range of a 1-D view; a checked one that is outside is empty."""
+    kind, checked = e.type, e.site is not None
     name = f"{'checked_' if checked else ''}subview_{view_name(kind).removeprefix('view_')}"
     extra = f"{WHERE}, " if checked else ""
     lines = []
@@ -134,40 +137,23 @@ def _offset_view(kind: ir.ArrayType, result: str, view: str, by: str, debug: boo
 
 def slice_pattern(parts: tuple[object, ...]) -> str:
     """Name of a slicing pattern: i an index; a range is r, with a letter for each bound it has."""
-    letters = []
-    for p in parts:
-        present = (
-            "".join(c for c, x in zip("abs", (p.start, p.stop, p.step), strict=True) if x is not None)
-            if isinstance(p, ir.Range)
-            else ""
-        )
-        letters.append("r" + present if isinstance(p, ir.Range) else "i")
-    return "_".join(letters)
+    return "_".join(f"r{p.present}" if isinstance(p, ir.Range) else "i" for p in parts)
 
 
-def slicer(
-    kind: ir.ArrayType,
-    result: ir.ArrayType,
-    parts: tuple[object, ...],
-    function: str,
-    debug: bool,
-    checked: bool,
-    transposed: bool = False,
-) -> tuple[str, str]:
-    """(name, text) of the function that takes a view apart by one pattern of indices and ranges; if `transposed`,
-    the axes it has left are in reverse order."""
-    name = (
-        f"{'checked_' if checked else ''}slice_{view_name(kind).removeprefix('view_')}_{slice_pattern(parts)}"
-        f"{'_turned' if transposed else ''}"
-    )
+def slicer(e: ir.Slice, function: str, debug: bool) -> tuple[str, str]:
+    """(name, text) of the function that takes a view apart by one pattern of indices and ranges; if the slice is
+    `transposed`, the axes it has left are in reverse order."""
+    kind, result, checked = e.array.type, e.type, e.site is not None
+    name = f"slice_{view_name(kind).removeprefix('view_')}_{slice_pattern(e.parts)}{'_turned' if e.transposed else ''}"
+    name = f"checked_{name}" if checked else name
     params = [WHERE] if checked else []
     params.append(f"const {view_name(kind)} v")
     lines = [f"{view_name(result)} r;", "int64_t bytes = 0;"]
-    indexed = checked and not all(isinstance(p, ir.Range) for p in parts)
+    indexed = checked and not all(isinstance(p, ir.Range) for p in e.parts)
     if indexed:
         lines.append("bool whole = true;")
     out = 0
-    for axis, p in enumerate(parts):
+    for axis, p in enumerate(e.parts):
         n, s = f"v.n{axis}", stride(kind, "v", axis)
         if not isinstance(p, ir.Range):
             params.append(f"int64_t i{axis}")
@@ -177,7 +163,7 @@ def slicer(
             lines.append(f"bytes += i{axis} * {s};")
             continue
         lines += _slice_range(p, axis, n, s, params, checked)
-        target_axis = result.ndim - 1 - out if transposed else out
+        target_axis = result.ndim - 1 - out if e.transposed else out
         lines.append(f"r.n{target_axis} = count{axis};")
         if result.strided:
             step = s if p.step is None else f"pa_mul_i64({s}, step{axis})"  # of one element it is any number
@@ -205,18 +191,18 @@ def _slice_range(p: ir.Range, axis: int, n: str, s: str, params: list[str], chec
         if checked:
             test = f"pa_check_step(at->rt, up, site + {axis}, at->loop, at->tid, {step})"
             lines.append(f"if (!inside && !{test}) at->failed = true;")
-        first = (
-            f"pa_slice_start_step(start{axis}, {n}, {step})"
-            if p.start is not None
-            else f"pa_slice_start_none({n}, {step})"
-        )
-        last = (
-            f"pa_slice_stop_step(stop{axis}, {n}, {step})" if p.stop is not None else f"pa_slice_stop_none({n}, {step})"
-        )
+        first, last = slice_ends(p.start and f"start{axis}", p.stop and f"stop{axis}", n, step)
     lines.append(f"const int64_t first{axis} = {first};")
     lines.append(f"const int64_t count{axis} = pa_slice_len(first{axis}, {last}, {step});")
     lines.append(f"if (count{axis} > 0) bytes += first{axis} * {s};")
     return lines
+
+
+def slice_ends(start: Any, stop: Any, n: str, step: str) -> tuple[str, str]:
+    """The clamped bounds of a slice with a step."""
+    first = f"pa_slice_start_step({start}, {n}, {step})" if start else f"pa_slice_start_none({n}, {step})"
+    last = f"pa_slice_stop_step({stop}, {n}, {step})" if stop else f"pa_slice_stop_none({n}, {step})"
+    return first, last
 
 
 def step_checker(function: str) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from . import ir
 from .emit_statements import cname
+from .emit_views import slice_ends
 from .interval_analysis import (
     INT64_MAX,
     INT64_MIN,
@@ -170,29 +171,22 @@ class CTextDomain:
             return None
         a, b, s = (None if x is None else _c_text(x.low) for x in part)
         n, step = _c_text(extent.low), s or "1"
-        first = f"pa_slice_start_step({a}, {n}, {step})" if a else f"pa_slice_start_none({n}, {step})"
-        last = f"pa_slice_stop_step({b}, {n}, {step})" if b else f"pa_slice_stop_none({n}, {step})"
+        first, last = slice_ends(a, b, n, step)
         count = self.name(f"pa_slice_len({first}, {last}, {step})")
         return Interval(count, count)
 
     def satisfy(self, test: Test) -> bool:
         if isinstance(test, NonZero):
-            return (
-                test.step is not None
-                and test.step.low == test.step.high
-                and self._test(f"{_c_text(test.step.low)} != 0")
-            )
+            step = test.step
+            return step is not None and _are_points(step) and self._test(f"{_c_text(step.low)} != 0")
         if isinstance(test, SubViewFits):
             if test.offset is None or test.size is None or test.extent is None:
                 return False
             if INT64_MAX in (test.offset.high, test.size.high):
                 return False
             end = self.add(test.offset.high, test.size.high)
-            return (
-                self._is_natural(test.offset.low)
-                and self._is_natural(test.size.low)
-                and self._test(f"{_c_text(end)} <= {_c_text(test.extent.low)}")
-            )
+            natural = self._is_natural(test.offset.low) and self._is_natural(test.size.low)
+            return natural and self._test(f"{_c_text(end)} <= {_c_text(test.extent.low)}")
         assert isinstance(test, InRange)
         if test.index is None or test.extent is None or test.index.high == INT64_MAX:
             return False
@@ -242,12 +236,8 @@ class Hoisting:
         self.kernel = tree.kernel
         self.hoistable: dict[str, frozenset[int]] = {}
         for function in tree.functions:  # callees first
-            env = unknown_variables(
-                function,
-                lambda name: _point(cname(name)),
-                lambda name, axis: _point(f"{cname(name)}.n{axis}"),
-            )
-            analysis = self._walk(CTextDomain(), env)
+            names = lambda name: _point(cname(name)), lambda name, axis: _point(f"{cname(name)}.n{axis}")
+            analysis = self._walk(CTextDomain(), unknown_variables(function, *names))
             analysis.block(function.body)
             self.hoistable[function.symbol] = frozenset(analysis.satisfied)
 

@@ -74,10 +74,7 @@ def _captured(scope: Scope, node: ast.AST, name: str) -> Any:
 
 @rule(ast.Attribute)
 def _attribute(scope: Scope, node: ast.Attribute) -> Any:
-    return _attribute_of(scope, node, scope.infer(node.value))
-
-
-def _attribute_of(scope: Scope, node: ast.Attribute, owner: Any) -> Any:
+    owner = scope.infer(node.value)
     if isinstance(owner, Aggregate):
         return field(scope, node, owner, node.attr)
     if isinstance(getattr(owner, "type", None), ir.TupleType):

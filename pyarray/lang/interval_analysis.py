@@ -267,11 +267,10 @@ class IntervalAnalysis:
                 tests.append(InRange(self.value(part), extent))
                 continue
             start, stop, step = (None if x is None else self.value(x) for x in (part.start, part.stop, part.step))
-            present = "".join(c for c, x in zip("abs", (part.start, part.stop, part.step), strict=True) if x)
             if part.step is not None:
                 tests.append(NonZero(step))
             cut = part != ir.WHOLE
-            sizes.append(self.domain.slice_length((start, stop, step), present, extent) if cut else extent)
+            sizes.append(self.domain.slice_length((start, stop, step), part.present, extent) if cut else extent)
         satisfied = self.test(e, tests)  # a slice out of range gives an empty view
         shape = tuple(self.domain.extent(x if satisfied else None) for x in sizes)
         return shape[::-1] if e.transposed else shape

@@ -158,6 +158,11 @@ class Range:
     stop: Expr | None
     step: Expr | None
 
+    @property
+    def present(self) -> str:
+        """A letter for each bound that it has, of "abs"."""
+        return "".join(c for c, x in zip("abs", (self.start, self.stop, self.step), strict=True) if x is not None)
+
 
 WHOLE = Range(None, None, None)
 

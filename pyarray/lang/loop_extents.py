@@ -66,11 +66,9 @@ def _size(e: Any, values: Mapping[str, Any]) -> Any:
 def are_sizes_of_output(found: LoopExtents, directions: Mapping[str, str]) -> bool:
     """Whether the sizes are those of different axes of an array that is written: it has all these
     elements."""
-    names = {size[0] for size in found.sizes if isinstance(size, tuple) and len(size) == 2}
-    pairs = len(set(found.sizes)) == len(found.sizes) and all(
-        isinstance(size, tuple) and len(size) == 2 for size in found.sizes
-    )
-    return pairs and len(names) == 1 and directions.get(min(names)) in ("OUT", "INOUT")
+    axes = {size for size in found.sizes if isinstance(size, tuple) and len(size) == 2}
+    names = {name for name, _ in axes}
+    return len(axes) == len(found.sizes) and len(names) == 1 and directions.get(min(names)) in ("OUT", "INOUT")
 
 
 def overflow_test(found: LoopExtents, variables: Mapping[str, str]) -> tuple[str, str]:

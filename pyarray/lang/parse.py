@@ -282,11 +282,8 @@ def _check(source: FunctionSource, root: ast.FunctionDef | ast.Lambda) -> None:
     for statement in body:
         for node in ast.walk(statement):
             if isinstance(node, (ast.FunctionDef, ast.Lambda)):
-                source.fail(
-                    node,
-                    "a function inside a kernel is not part of the kernel language",
-                    "define it outside and decorate it with @pa.func",
-                )
+                what = "a function inside a kernel is not part of the kernel language"
+                source.fail(node, what, "define it outside and decorate it with @pa.func")
             if isinstance(node, ast.keyword) and node.arg is None:
                 source.fail(node, "'**' is not part of the kernel language", "write the arguments out")
             if isinstance(node, ast.Compare):
@@ -298,11 +295,8 @@ def _check(source: FunctionSource, root: ast.FunctionDef | ast.Lambda) -> None:
                 where = node if hasattr(node, "lineno") else _parent_of(node, statement)
                 source.fail(where, f"{what} is not part of the kernel language", instead)
             if isinstance(node, (ast.For, ast.While)) and node.orelse:
-                source.fail(
-                    node,
-                    "'else' of a loop is not part of the kernel language",
-                    "set a flag in the loop and test it after the loop",
-                )
+                what = "'else' of a loop is not part of the kernel language"
+                source.fail(node, what, "set a flag in the loop and test it after the loop")
     arguments = root.args
     for extra in (arguments.vararg, arguments.kwarg):
         if extra is not None:

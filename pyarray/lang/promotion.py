@@ -90,7 +90,7 @@ def fits(value: Any, dtype: DType) -> bool:
     return dtype.kind not in "iu" or not isinstance(value, int) or _wrap(int(value), dtype) == value
 
 
-_FOLD: dict[str, Callable[[Any, Any], Any]] = {
+FOLD: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": operator.floordiv,
     "mod": operator.mod, "div": operator.truediv, "pow": operator.pow, "and": operator.and_,
     "or": operator.or_, "xor": operator.xor, "shl": operator.lshift, "shr": operator.rshift,
@@ -108,7 +108,7 @@ def _folded(loc: ir.Loc, op: str, a: ir.Expr, b: ir.Expr) -> ir.Const | None:
     if are_ints and b.value > 256 and ((op == "shl" and a.value) or (op == "pow" and abs(a.value) > 1)):
         raise TypeError(f"{a.value} {SYMBOLS[op]} {b.value} doesn't fit into 64 bits")
     try:
-        value = _FOLD[op](a.value, b.value)
+        value = FOLD[op](a.value, b.value)
     except (ArithmeticError, ValueError) as error:
         raise TypeError(f"{error} (in constants)") from None
     except TypeError:
@@ -148,10 +148,8 @@ def binary(loc: ir.Loc, op: str, a: ir.Expr, b: ir.Expr) -> ir.Expr:
     )
     if refused:
         raise TypeError(f"'{SYMBOLS[op]}' is not defined for {a.type} and {b.type}")
-    return through_float32(
-        ir.ScalarType(dtype, kind.weak),
-        lambda t: ir.Binary(loc, t, op, cast(a, t.dtype, t.weak), cast(b, t.dtype, t.weak)),
-    )
+    result = ir.ScalarType(dtype, kind.weak)
+    return through_float32(result, lambda t: ir.Binary(loc, t, op, *(cast(x, t.dtype, t.weak) for x in (a, b))))
 
 
 def through_float32(result: ir.ScalarType, build: Callable[[ir.ScalarType], ir.Expr]) -> ir.Expr:
@@ -171,7 +169,7 @@ def compare(loc: ir.Loc, op: str, a: ir.Expr, b: ir.Expr) -> ir.Expr:
         if isinstance(literal, ir.Const) and literal.type.weak and not fits(literal.value, other.type.dtype):
             # beyond the range of the other's type, so that any number of that type compares alike
             below, above = (literal.value, 0) if literal is a else (0, literal.value)
-            return constant(loc, _FOLD[op](below, above))
+            return constant(loc, FOLD[op](below, above))
     if {a.type.dtype.kind, b.type.dtype.kind} <= {"i", "u"}:
         # an index is weak, and yet it must not be cut down to the other's type here: comparisons are by value
         weak = [isinstance(x, ir.Const) and x.type.weak for x in (a, b)]
@@ -182,9 +180,8 @@ def compare(loc: ir.Loc, op: str, a: ir.Expr, b: ir.Expr) -> ir.Expr:
     dtype = join(a.type, b.type).dtype
     if dtype.kind == "c" and op not in ("eq", "ne"):
         raise TypeError("complex numbers have no order; compare real parts or absolute values")
-    return through_float32(
-        ir.ScalarType(dtype), lambda t: ir.Compare(loc, ir.BOOL, op, cast(a, t.dtype), cast(b, t.dtype))
-    )
+    kind = ir.ScalarType(dtype)
+    return through_float32(kind, lambda t: ir.Compare(loc, ir.BOOL, op, cast(a, t.dtype), cast(b, t.dtype)))
 
 
 def unary(loc: ir.Loc, op: str, a: ir.Expr) -> ir.Expr:
@@ -225,11 +222,9 @@ def call(loc: ir.Loc, name: str, args: list[ir.Expr]) -> ir.Expr:
     if name in _ON_HALF_BITS and dtype.itemsize == 2 and dtype.kind == "f":
         result = ir.BOOL if row.result == "bool" else ir.ScalarType(dtype, kind.weak)
         return _builtin(loc, name, ir.ScalarType(dtype, kind.weak), args, result)
-    if row.result == "same":
-        return through_float32(ir.ScalarType(dtype, kind.weak), lambda t: _builtin(loc, name, t, args, t))
     if row.result == "bool":
         return through_float32(ir.ScalarType(dtype), lambda t: _builtin(loc, name, t, args, ir.BOOL))
-    if dtype.kind != "c":
+    if row.result == "same" or dtype.kind != "c":
         return through_float32(ir.ScalarType(dtype, kind.weak), lambda t: _builtin(loc, name, t, args, t))
     return _builtin(loc, name, ir.ScalarType(dtype), args, ir.ScalarType(float32 if dtype.itemsize == 8 else float64))
 

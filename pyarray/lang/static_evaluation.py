@@ -5,7 +5,6 @@ A value is a Python number, a vector with an element per unrolled iteration, or 
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,13 +12,8 @@ from typing import Any
 import numpy as np
 
 from . import ir
+from .promotion import FOLD
 
-_BINARY = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
-    "floordiv": operator.floordiv, "mod": operator.mod, "shl": operator.lshift, "shr": operator.rshift,
-    "and": operator.and_, "or": operator.or_, "xor": operator.xor,
-}  # fmt: skip
-_COMPARE = {name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
 _BUILTIN = {"min": np.minimum, "max": np.maximum, "abs": np.abs}
 
 
@@ -106,10 +100,8 @@ def _operate(node: Any, parts: Sequence[Any]) -> Any:
             return np.logical_not(parts[0]) if isinstance(parts[0], np.ndarray) else not parts[0]
         case ir.Unary(op="invert"):
             return ~parts[0]
-        case ir.Binary(op=op) if op in _BINARY:
-            return _BINARY[op](*parts)
-        case ir.Compare(op=op):
-            return _COMPARE[op](*parts)
+        case ir.Binary(op=op) | ir.Compare(op=op) if op != "pow":
+            return FOLD[op](*parts)
         case ir.Builtin(name=name) if name in _BUILTIN:
             return _python_number(_BUILTIN[name](*parts))
         case ir.Cast(type=kind):

@@ -38,6 +38,11 @@ def shape_of(node: Node) -> Index:
     return expressions(node.meta["val"].shape)
 
 
+def _shapes(node: Node) -> tuple[Index, Index]:
+    """Those of a view and its source."""
+    return shape_of(node), shape_of(source_of(node))
+
+
 def is_view(node: Node) -> bool:
     """Whether a node only renames elements, in a way that is known here."""
     if node.op != "call_function" or node.meta.get("unbacked_bindings"):  # sizes that only torch's call tells
@@ -87,14 +92,6 @@ def _axis(node: Node, position: int, rank: int, name: str = "dim") -> int:
     return axis + rank if axis < 0 else axis
 
 
-def _source_reshape(node: Node, digits: Digits, index: Index) -> Index:
-    return reshaped(digits, index, shape_of(node), shape_of(source_of(node)))
-
-
-def _view_reshape(node: Node, digits: Digits, index: Index) -> Index:
-    return reshaped(digits, index, shape_of(source_of(node)), shape_of(node))
-
-
 def _order(node: Node) -> list[int]:
     rank = len(shape_of(node))
     if node.target is aten.permute.default:
@@ -109,10 +106,6 @@ def _order(node: Node) -> list[int]:
 def _source_permute(node: Node, digits: Digits, index: Index) -> Index:
     order = _order(node)
     return tuple(index[order.index(k)] for k in range(len(order)))
-
-
-def _view_permute(node: Node, digits: Digits, index: Index) -> Index:
-    return tuple(index[k] for k in _order(node))
 
 
 def _squeezed(node: Node) -> list[int]:
@@ -145,12 +138,8 @@ def _view_unsqueeze(node: Node, digits: Digits, index: Index) -> Index:
     return (*index[:axis], ZERO, *index[axis:])
 
 
-def _source_expand(node: Node, digits: Digits, index: Index) -> Index:
-    return broadcast(index, shape_of(node), shape_of(source_of(node)))
-
-
 def _view_of_all(node: Node, digits: Digits, index: Index) -> Index | None:
-    return index if same_shape(shape_of(node), shape_of(source_of(node))) else None
+    return index if same_shape(*_shapes(node)) else None
 
 
 def _source_select(node: Node, digits: Digits, index: Index) -> Index:
@@ -197,29 +186,25 @@ def _source_unfold(node: Node, digits: Digits, index: Index) -> Index:
     return tuple(x * step + index[-1] if k == axis else x for k, x in enumerate(index[:-1]))
 
 
-def _same(node: Node, digits: Digits, index: Index) -> Index:
-    return index
-
-
 Map = Callable[[Node, Digits, Index], Any]
 _PERMUTATIONS = (aten.permute.default, aten.transpose.int, aten.t.default)
 _SQUEEZES = (aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims)
 _SOURCE_INDEX: dict[Any, Map] = {
-    **dict.fromkeys(_RESHAPES, _source_reshape),
-    **dict.fromkeys(_SAME, _same),
+    **dict.fromkeys(_RESHAPES, lambda node, digits, index: reshaped(digits, index, *_shapes(node))),
+    **dict.fromkeys(_SAME, lambda _node, _digits, index: index),
     **dict.fromkeys(_PERMUTATIONS, _source_permute),
     **dict.fromkeys(_SQUEEZES, _source_squeeze),
     aten.unsqueeze.default: _source_unsqueeze,
-    aten.expand.default: _source_expand,
+    aten.expand.default: lambda node, _digits, index: broadcast(index, *_shapes(node)),
     aten.select.int: _source_select,
     aten.slice.Tensor: _source_slice,
     aten.unfold.default: _source_unfold,
     _getitem: _source_getitem,
 }
 _VIEW_INDEX: dict[Any, Map] = {
-    **dict.fromkeys(_RESHAPES, _view_reshape),
-    **dict.fromkeys(_SAME, _same),
-    **dict.fromkeys(_PERMUTATIONS, _view_permute),
+    **dict.fromkeys(_RESHAPES, lambda node, digits, index: reshaped(digits, index, *_shapes(node)[::-1])),
+    **dict.fromkeys(_SAME, lambda _node, _digits, index: index),
+    **dict.fromkeys(_PERMUTATIONS, lambda node, _digits, index: tuple(index[k] for k in _order(node))),
     **dict.fromkeys(_SQUEEZES, _view_squeeze),
     aten.unsqueeze.default: _view_unsqueeze,
     aten.expand.default: _view_of_all,
