@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from ..driver.base import Failure
@@ -39,6 +39,13 @@ def warn_of_changes(kernel: Any, captured: str, parameter: Any, times: int) -> N
         f"def {name}(..., {parameter})",
         RuntimeWarning, path, line,
     )  # fmt: skip
+
+
+def launch_checked(kernel: str, variant: Any, args: Iterable[Any]) -> None:
+    """Runs a variant. Raises the `BoundsError` of its first failure."""
+    failure = variant.launch(*args)
+    if failure:
+        raise_bounds(kernel, variant.program.sites, failure)
 
 
 def raise_bounds(kernel: str, sites: Sequence[Site], failure: Failure) -> NoReturn:

@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from .binding import BoundArguments
 from .launch import launcher_of, written_by
 from .launch_state import Launch, launch_state, observe, observed
 from .pytree import Pytree, Struct
-from .report import raise_bounds
+from .report import launch_checked
 from .serialization import extents_from_json, site_from_json, site_to_json, type_from_json, type_to_json
 from .signature import Constant, Parameter, Signature, Unread, as_argument, signature_of
 from .variants import Variant
@@ -225,15 +226,11 @@ class SavedKernel:
         named, directions = bound.named, variant.program.directions
         foreign_arrays.upload(self.__name__, bound.copied, named, directions)
         if observed():
-            observe(Launch(self.__name__, variant, named, lambda: self._run(variant, bound)))
+            run = partial(launch_checked, self.__name__, variant, tuple(bound.slots()))
+            observe(Launch(self.__name__, variant, named, run))
         else:
-            self._run(variant, bound)
+            launch_checked(self.__name__, variant, bound.slots())
         foreign_arrays.download(bound.copied, named, directions)
-
-    def _run(self, variant: Variant, bound: BoundArguments) -> None:
-        failure = variant.launch(*bound.slots())
-        if failure:
-            raise_bounds(self.__name__, variant.program.sites, failure)
 
     def _find(self, arguments: dict[str, Any]) -> tuple[_SavedVariant, BoundArguments]:
         checked = self._manifest["debug"] if self._manifest["debug"] is not None else launch_state.debug

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from .. import jit, lang
@@ -100,12 +101,7 @@ class TextKernel:
         by `checked` for which mode they are."""
         variant = self.variant(key, device, checked)
         if not observed():
-            self._run(variant, args)
+            jit.report.launch_checked(self.__name__, variant, args)
             return
         named = {name: a for (name, _), a in zip(variant.program.params, args, strict=True)}
-        observe(Launch(self.__name__, variant, named, lambda: self._run(variant, args)))
-
-    def _run(self, variant: Variant, args: tuple[Any, ...]) -> None:
-        failure = variant.launch(*args)
-        if failure:
-            jit.report.raise_bounds(self.__name__, variant.program.sites, failure)
+        observe(Launch(self.__name__, variant, named, partial(jit.report.launch_checked, self.__name__, variant, args)))

@@ -288,11 +288,7 @@ class _GridProgram:
         """Declarations of the loop's variables, from the number of the iteration."""
         names, fields = [cname(v) for v in loop.variables], dict(emit_loop.bound_fields(loop))
         if len(names) == 1:
-            range_ = loop.ranges[0]
-            first, step = (
-                None if x is None else field if field in fields else self.code.expr(x)
-                for field, x in ((f"from{loop.loop}", range_.start), (f"step{loop.loop}", range_.step))
-            )
+            first, step = emit_loop.start_and_step(self.code, loop, "")
             return [f"const int64_t {names[0]} = {emit_loop.variable_at('t', first, step)};"]
         inner = reversed(list(zip(names[1:], list(fields)[1:], strict=True)))
         lines = [f"const int64_t {name} = pa_split(&rest, {field}, count);" for name, field in inner]
@@ -343,6 +339,4 @@ def _frame_fields(loop: ir.For) -> list[tuple[str, Any]]:
 
 
 def _slot_count(kind: Any, debug: bool) -> int:
-    if hasattr(kind, "ndim"):
-        return 1 + debug + kind.ndim * (2 if kind.strided else 1)
-    return 2 if kind.dtype.kind == "c" else 1
+    return len(views.struct_fields(kind, debug)) if hasattr(kind, "ndim") else 1 + (kind.dtype.kind == "c")

@@ -71,6 +71,13 @@ def bound_fields(loop: ir.For) -> list[tuple[str, ir.Range | Any]]:
     return [(f"{name}{loop.loop}", x) for name, x in fields if x is not None and not isinstance(x, ir.Const)]
 
 
+def start_and_step(code: Emitter, loop: ir.For, prefix: str) -> Iterator[str | None]:
+    """Of a single range as C text, None where it has none; what `bound_fields` hold is read from `prefix`."""
+    fields, range_ = dict(bound_fields(loop)), loop.ranges[0]
+    for field, x in ((f"from{loop.loop}", range_.start), (f"step{loop.loop}", range_.step)):
+        yield None if x is None else f"{prefix}{field}" if field in fields else code.expr(x)
+
+
 def bound_text(code: Emitter, loop: ir.For, field: str, x: ir.Range | Any) -> str:
     """What one of the `bound_fields` is, as C text."""
     if isinstance(x, ir.Range):
@@ -264,12 +271,8 @@ def variable_at(t: str, first: str | None, step: str | None) -> str:
 
 
 def _single(code: Emitter, loop: ir.For) -> None:
-    name, range_, out = cname(loop.variables[0]), loop.ranges[0], code.out
-    fields = dict(bound_fields(loop))
-    first, step = (
-        None if x is None else f"env->{field}" if field in fields else code.expr(x)
-        for field, x in ((f"from{loop.loop}", range_.start), (f"step{loop.loop}", range_.step))
-    )
+    name, out = cname(loop.variables[0]), code.out
+    first, step = start_and_step(code, loop, "env->")
     split = find_rows(code, loop) if step is None else None
     if split is not None:
         ends = [variable_at(t, first, None) for t in ("begin", "end")]

@@ -65,7 +65,25 @@ class FunctionSource:
     @functools.cached_property
     def rebound(self) -> frozenset[str]:
         """Names that something other than a `for` assigns, or a `for` in a loop over the same name."""
-        return _rebound_names(self.node)
+        found: set[str] = set()
+
+        def visit(node: ast.AST, outer: set[str]) -> None:
+            """`outer`: the names of the loops around."""
+            target = None
+            if isinstance(node, ast.For):
+                target, names = node.target, _names_in(node.target)
+                found.update(names & outer)
+                outer = outer | names
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                found.add(node.id)
+            elif isinstance(node, ast.arg):
+                found.add(node.arg)
+            for child in ast.iter_child_nodes(node):
+                if child is not target:
+                    visit(child, outer)
+
+        visit(self.node, set())
+        return frozenset(found)
 
     def loc(self, node: ast.AST) -> Loc:
         """Place of an AST node; columns count characters, not bytes."""
@@ -132,36 +150,13 @@ def source_of(function: Callable[..., Any], scope: Mapping[str, Any] | None = No
     return FunctionSource(function.__name__, code.co_filename, tuple(lines), code.co_firstlineno, function, names)
 
 
-def _rebound_names(node: ast.AST) -> frozenset[str]:
-    """Names that something other than a `for` assigns, or a `for` in a loop over the same name."""
-    found: set[str] = set()
-
-    def visit(node: ast.AST, outer: set[str]) -> None:
-        """`outer`: the names of the loops around."""
-        target = None
-        if isinstance(node, ast.For):
-            target, names = node.target, _stored_in(node.target)
-            found.update(names & outer)
-            outer = outer | names
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-        elif isinstance(node, ast.arg):
-            found.add(node.arg)
-        for child in ast.iter_child_nodes(node):
-            if child is not target:
-                visit(child, outer)
-
-    visit(node, set())
-    return frozenset(found)
-
-
-def _stored_in(target: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
+def _names_in(tree: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
 
 
 def _names(text: str) -> set[str]:
     try:
-        return {n.id for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, ast.Name)}
+        return _names_in(ast.parse(text, mode="eval"))
     except SyntaxError:
         return set()
 

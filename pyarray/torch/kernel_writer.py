@@ -26,7 +26,6 @@ from .loop_collapse import (
     array_layout,
     collapse_loops,
     fit_loop_nest,
-    loop_nest_of,
 )
 from .operator_support import range_of
 from .operators import CREATIONS, FLOAT_FUNCTIONS, POINTWISE, dtype_of, library_dtype, number_text, tensor
@@ -321,7 +320,8 @@ class KernelWriter:
                     array.strided = not nest.contiguous[arrays.index(array)]
                 self.axes = [axis for part in found[0] for axis in part]
                 return found[0], nest.tiled
-        nests.append(loop_nest_of(parts, layouts, tiled))
+        patterns, contiguous = tuple(w.axes for w in layouts), tuple(w.contiguous for w in layouts)
+        nests.append(LoopNest(tuple(map(len, parts)), patterns, contiguous, tiled))
         return parts, tiled
 
     def _named(self, lines: Sequence[str], variables: Sequence[str]) -> list[str]:

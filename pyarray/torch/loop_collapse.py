@@ -113,16 +113,6 @@ class LoopNest:
     tiled: bool
 
 
-def loop_nest_of(parts: Sequence[Sequence[Axis]], layouts: Sequence[ArrayLayout], tiled: bool) -> LoopNest:
-    """The loop structure of a kernel."""
-    return LoopNest(
-        tuple(map(len, parts)),
-        tuple(w.axes for w in layouts),
-        tuple(w.contiguous for w in layouts),
-        tiled,
-    )
-
-
 def fit_loop_nest(
     nest: LoopNest, parts: Sequence[Sequence[Axis]], layouts: Sequence[ArrayLayout]
 ) -> tuple[list[list[Axis]], list[ArrayLayout]] | None:

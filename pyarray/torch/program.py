@@ -187,11 +187,8 @@ class Program:
         is_new_tensor = isinstance(node.meta.get("val"), torch.Tensor) and not views.is_view(node)
         if is_new_tensor and node.target not in DENSE:
             self._check_strides(node)
-        if (
-            node.target is not _getitem
-            and not views.is_view(node)
-            and not isinstance(node.meta.get("val"), (int, float, bool, torch.SymInt, torch.SymBool, torch.SymFloat))
-        ):
+        is_number = isinstance(node.meta.get("val"), (int, float, bool, torch.SymInt, torch.SymBool, torch.SymFloat))
+        if node.target is not _getitem and not views.is_view(node) and not is_number:
             self.eager.append(node)
 
     def _aliased(self, node: Node) -> set[Node]:
@@ -249,17 +246,17 @@ class Program:
         """An array's memory with the sizes and strides of a node's."""
         if same_layout(x, node):
             return x.name
+        return self._reinterpreted(x, node, "0")
+
+    def _reinterpreted(self, x: Node, node: Node, offset: str) -> str:
         shape, strides = self._texts(node)
-        return f"reinterpret_tensor({x.name}, {shape}, {strides}, 0)"
+        return f"reinterpret_tensor({x.name}, {shape}, {strides}, {offset})"
 
     def _allocate_part(self, node: Node) -> None:
         concatenation, offset = self._parts[node]
         if concatenation not in self._alias_roots:
             self._allocate(concatenation)
-        shape, strides = self._texts(node)
-        self._lines.append(
-            f"{node.name} = reinterpret_tensor({concatenation.name}, {shape}, {strides}, {python(offset)})"
-        )
+        self._lines.append(f"{node.name} = {self._reinterpreted(concatenation, node, python(offset))}")
         self._alias_roots[node] = {node, concatenation}
         self._reused.add(node)
 
@@ -287,11 +284,8 @@ class Program:
                 uses[node] = k
         found: dict[int, list[Node]] = {}
         for node, k in uses.items():
-            if (
-                node not in returned
-                and isinstance(node.meta.get("val"), (torch.Tensor, tuple, list))
-                and node.op != "get_attr"
-            ):
+            has_memory = isinstance(node.meta.get("val"), (torch.Tensor, tuple, list)) and node.op != "get_attr"
+            if node not in returned and has_memory:
                 found.setdefault(k, []).append(node)
         return found
 
