@@ -6,7 +6,7 @@ import itertools
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from kept import artifact_count
+from compile_cache import artifact_count
 
 torch = pytest.importorskip("torch")
 nn, functional = torch.nn, torch.nn.functional

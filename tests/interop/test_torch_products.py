@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from compile_cache import artifact_count
 from hypothesis import given
 from hypothesis import strategies as st
-from kept import artifact_count
 from strategies import examples
 
 torch = pytest.importorskip("torch")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kept import artifact_count
+from compile_cache import artifact_count
 
 torch = pytest.importorskip("torch")
 nn, functional = torch.nn, torch.nn.functional

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kept import identity
+from compile_cache import compiler_identity
 
 from pyarray.driver import hiprtc
 from pyarray.driver.cc import include_dirs
@@ -50,7 +50,7 @@ def fingerprint(target):
         parts = [_library("amdhip64"), _library("hiprtc-builtins"), *hiprtc.FLAGS]
     else:
         parts = [shutil.which("clang-19"), _library("hiprtc-builtins"), *_CLANG_FLAGS]
-    return " ".join([target, *(identity(part) if os.path.isabs(part) else part for part in parts)])
+    return " ".join([target, *(compiler_identity(part) if os.path.isabs(part) else part for part in parts)])
 
 
 def refused(target, text, folder, parsed):

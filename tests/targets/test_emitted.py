@@ -4,7 +4,7 @@ import os
 import re
 
 import pytest
-from kept import Passed
+from compile_cache import AcceptedTexts
 from kernel_batch import culprit, first_callers, joined, recorded, share
 from kernel_recorder import COMPILE
 from strategies import TIMES
@@ -43,7 +43,7 @@ def test_there_is_a_compiler_for_each_target():
 def check(target, kernels, folder, parsed):
     """Fails with the first kernel that is refused, its test and the compiler's words. What the same compiler
     has passed in an earlier run isn't asked again."""
-    passed = Passed(fingerprint(target), joined([], parsed))
+    passed = AcceptedTexts(fingerprint(target), joined([], parsed))
     kernels, names = [k for k in kernels if k.name not in passed], [k.name for k in kernels]
 
     def words(some):
@@ -79,7 +79,7 @@ def test_code_for_some(target, kernels, tmp_path):
 
 def test_texts_as_they_are(target, kernels, tmp_path):
     """Not joined with others: a kernel includes what it needs."""
-    passed = Passed(fingerprint(target), "alone")
+    passed = AcceptedTexts(fingerprint(target), "alone")
     alone = [k for k in (kernels[0], kernels[len(kernels) // 2]) if k.name not in passed]
     for kernel in alone:
         words = refused(target, kernel.text, tmp_path, parsed=False)

@@ -13,7 +13,7 @@ import tempfile
 
 import ml_dtypes
 import numpy as np
-from kept import compile_cached
+from compile_cache import compile_cached
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCE = pathlib.Path(__file__).with_name("device_headers.c")

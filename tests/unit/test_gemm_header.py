@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from compile_cache import compile_cached
 from gemm_cases import (
     DTYPES,
     EPS,
@@ -23,7 +24,6 @@ from gemm_cases import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
-from kept import compile_cached
 from pyarray._runtime import ffi, lib
 from strategies import examples
 

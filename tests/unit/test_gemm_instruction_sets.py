@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from compile_cache import compile_cached
 from gemm_cases import DTYPES, FLAGS, INCLUDES, KINDS, arguments, check, text, view
-from kept import compile_cached
 
 # Reads products from standard input, numbers before bytes, and writes each C to standard output.
 PROGRAM = """

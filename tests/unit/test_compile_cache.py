@@ -1,6 +1,6 @@
-"""tests/kept.py: an entry stands for a compile where all that decides the answer is the same."""
+"""The tests' compile cache: an entry is used only where all inputs of the compiler are the same."""
 
-import kept
+import compile_cache
 import pytest
 
 from pyarray import config
@@ -16,14 +16,14 @@ def cache_dir(tmp_path):
 
 
 def command(*more):
-    return ["cc", "-shared", "-fPIC", *(f"-I{folder}" for folder in kept.cc.include_dirs()), *more]
+    return ["cc", "-shared", "-fPIC", *(f"-I{folder}" for folder in compile_cache.cc.include_dirs()), *more]
 
 
 def test_a_program_is_compiled_once(tmp_path, monkeypatch):
     first, again = tmp_path / "first.so", tmp_path / "again.so"
-    kept.compile_cached(command(), TEXT, first)
-    monkeypatch.delattr(kept.subprocess, "run")
-    kept.compile_cached(command(), TEXT, again)
+    compile_cache.compile_cached(command(), TEXT, first)
+    monkeypatch.delattr(compile_cache.subprocess, "run")
+    compile_cache.compile_cached(command(), TEXT, again)
     assert first.read_bytes() == again.read_bytes()
 
 
@@ -36,26 +36,26 @@ def test_what_an_entry_depends_on(cache_dir, tmp_path, monkeypatch):
         [(command(), TEXT), (command(), TEXT + " "), (command("-DX"), TEXT)], start=1
     ):
         for _ in range(2):
-            kept.compile_cached(words, text, out)
+            compile_cache.compile_cached(words, text, out)
             assert entries() == number
-    monkeypatch.setattr(kept, "headers", lambda: "another state of them")
-    kept.compile_cached(command(), TEXT, out)
+    monkeypatch.setattr(compile_cache, "headers", lambda: "another state of them")
+    compile_cache.compile_cached(command(), TEXT, out)
     assert entries() == 4
 
 
 def test_a_program_that_does_not_compile_is_said_each_time(cache_dir, tmp_path):
     for _ in range(2):
         with pytest.raises(AssertionError, match="error"):
-            kept.compile_cached(command(), "none", tmp_path / "program.so")
+            compile_cache.compile_cached(command(), "none", tmp_path / "program.so")
     assert not cache_dir.exists() or not list(cache_dir.iterdir())
 
 
 def test_texts_that_passed(monkeypatch):
-    kept.Passed("gfx90a", "whole").add(["a", "b"])
-    again = kept.Passed("gfx90a", "whole")
+    compile_cache.AcceptedTexts("gfx90a", "whole").add(["a", "b"])
+    again = compile_cache.AcceptedTexts("gfx90a", "whole")
     assert "a" in again
     assert "c" not in again
-    assert "a" not in kept.Passed("gfx90a", "parsed")
-    monkeypatch.setattr(kept, "MAX_DIGESTS", 3)
+    assert "a" not in compile_cache.AcceptedTexts("gfx90a", "parsed")
+    monkeypatch.setattr(compile_cache, "MAX_DIGESTS", 3)
     again.add(["c", "d"])
-    assert list(kept.Passed("gfx90a", "whole").known) == ["c", "d", "a"]
+    assert list(compile_cache.AcceptedTexts("gfx90a", "whole").digests) == ["c", "d", "a"]
