@@ -168,9 +168,9 @@ PA_GEMM_HOT void PA_G(load_addend)(const pa_gemm_job *job, int which, int64_t i,
     }
 }
 
-/* The epilogue on rows i .. i + rows of C, columns j .. j + cols, and the writing of them. A row of sums is `apart`
+/* The epilogue on rows i .. i + rows of C, columns j .. j + cols, and the writing of them. A row of sums is `ld`
    from the next, an imaginary part `im` from its real part. */
-PA_GEMM_HOT void PA_G(apply_epilogue)(const pa_gemm_job *job, const PA_ACC *sum, int64_t apart, int64_t im, int64_t i,
+PA_GEMM_HOT void PA_G(apply_epilogue)(const pa_gemm_job *job, const PA_ACC *sum, int64_t ld, int64_t im, int64_t i,
                                       int64_t j, int64_t rows, int64_t cols)
 {
     PA_G_E acc[PA_G_MR * PA_G_NR] __attribute__((aligned(64)));
@@ -181,13 +181,13 @@ PA_GEMM_HOT void PA_G(apply_epilogue)(const pa_gemm_job *job, const PA_ACC *sum,
     int64_t r, q, n = 0;
     (void)im;
     for (; cols > most; cols -= most, sum += most, j += most)
-        PA_G(apply_epilogue)(job, sum, apart, im, i, j, rows, most);
+        PA_G(apply_epilogue)(job, sum, ld, im, i, j, rows, most);
     for (r = 0; r < rows; r++, n += cols) {
 #if PA_KIND == PA_GEMM_REAL
-        if (rows == 1 || apart == cols) all = sum;
-        else PA_G(copy_row)(acc + n, sum + r * apart, cols, (int64_t)sizeof(PA_ACC));
+        if (rows == 1 || ld == cols) all = sum;
+        else PA_G(copy_row)(acc + n, sum + r * ld, cols, (int64_t)sizeof(PA_ACC));
 #else
-        for (q = 0; q < cols; q++) { PA_GEMM_SCALAR(); PA_G_STORE_ELEMENT(acc[n + q], sum, r * apart + q, im); }
+        for (q = 0; q < cols; q++) { PA_GEMM_SCALAR(); PA_G_STORE_ELEMENT(acc[n + q], sum, r * ld + q, im); }
 #endif
         if (job->d[0]) PA_G(load_addend)(job, 0, i + r, j, cols, d + n);
         if (job->d[1]) PA_G(load_addend)(job, 1, i + r, j, cols, e + n);
@@ -383,7 +383,7 @@ PA_GEMM_PLAN void PA_G(compute_tiles)(void *context, int64_t begin, int64_t end)
     int64_t pa = pa_gemm_ceil(job->mb, PA_G_MR), pb = pa_gemm_ceil(job->nb, PA_G_NR),
             across = pa_gemm_ceil(job->nb, job->nc);
     int64_t t, slice, i, j;
-    PA_ACC own[PA_G_SIDE_PANELS * PA_G_KC_MAX * PA_G_NR * PA_G_PLANES] __attribute__((aligned(64)));
+    PA_ACC b_panels[PA_G_SIDE_PANELS * PA_G_KC_MAX * PA_G_NR * PA_G_PLANES] __attribute__((aligned(64)));
     for (t = begin; t < end; t++) {
         int64_t i0 = t / across * job->mc, i1 = pa_gemm_min(job->mb, i0 + job->mc);
         int64_t j0 = t % across * job->nc, j1 = pa_gemm_min(job->nb, j0 + job->nc);
@@ -396,10 +396,10 @@ PA_GEMM_PLAN void PA_G(compute_tiles)(void *context, int64_t begin, int64_t end)
                 first = job->a + (job->i0 + i0) * job->ras + (job->p0 + p0) * job->sak, pnext = PA_G_MR * job->ras;
             for (j = j0; j < j1; j += PA_G_NR) {
                 const int64_t side = (j - j0) / PA_G_NR % PA_G_SIDE_PANELS;
-                const char *a = first, *b = (const char *)(own + side * kc * PA_G_NR * PA_G_PLANES);
+                const char *a = first, *b = (const char *)(b_panels + side * kc * PA_G_NR * PA_G_PLANES);
                 if (job->b_direct) b = job->b + (job->p0 + p0) * job->rbs + (job->j0 + j) * PA_G_ES;
                 else if (!job->b_private) b = job->pb + PA_G(panel_offset)(job, slice, j / PA_G_NR, pb, PA_G_NR);
-                else if (!side) PA_G(pack_panels)(job, PA_GEMM_SITE_B, j, j1, p0, kc, own);
+                else if (!side) PA_G(pack_panels)(job, PA_GEMM_SITE_B, j, j1, p0, kc, b_panels);
                 const char *prefetched = b;
                 int64_t prefetch_step = 0;
                 if (!job->b_direct && !job->b_private && j + PA_G_NR < j1) {

@@ -25,10 +25,10 @@ PA_GEMM_HOT int PA_G(fits_int32)(const char *x, int64_t rows, int64_t cols, int6
     const PA_G_V biases = bias - (PA_G_V){0};
     PA_G_V bits = {0};
     PA_ACC all = 0;
-    int64_t i, j, across = cols, down = rows, apart = rs;
-    if (cs != PA_G_ES) across = rows, down = cols, apart = cs, cs = rs;
+    int64_t i, j, across = cols, down = rows, stride = rs;
+    if (cs != PA_G_ES) across = rows, down = cols, stride = cs, cs = rs;
     if (cs != PA_G_ES) return 0;
-    for (i = 0; i < down; i++, x += apart) {
+    for (i = 0; i < down; i++, x += stride) {
         const PA_ACC *row = (const PA_ACC *)x;
         for (j = 0; j + PA_G_L <= across; j += PA_G_L) bits |= *(const PA_G_VU *)(row + j) + biases;
         for (; j < across; j++) { PA_GEMM_SCALAR(); all |= row[j] + bias; }

@@ -46,25 +46,25 @@ PA_GEMM_INLINE void PA_G(interleave)(int64_t n, const uint16_t *x, const uint16_
 }
 
 /* A panel from any strides. */
-PA_GEMM_PLAN void PA_G(pack_edge)(const pa_gemm_job *job, int which, PA_ACC *dst, int width, int64_t w0, int64_t there,
+PA_GEMM_PLAN void PA_G(pack_edge)(const pa_gemm_job *job, int which, PA_ACC *dst, int width, int64_t w0, int64_t left,
                                   int64_t p0, int64_t kc)
 {
     const int of_a = which == PA_GEMM_SITE_A;
-    const int64_t sw = of_a ? job->ras : job->cbs, sk = of_a ? job->cas : job->rbs, deep = job->args->k - 2 * p0;
+    const int64_t sw = of_a ? job->ras : job->cbs, sk = of_a ? job->cas : job->rbs, k_left = job->args->k - 2 * p0;
     const char *src = (of_a ? job->a : job->b) + w0 * sw + 2 * p0 * sk;
     uint16_t *to = (uint16_t *)dst;
     int64_t p, i;
-    if (there > width) there = width;
+    if (left > width) left = width;
     __builtin_memset(dst, 0, (size_t)(kc * width * PA_G_WORD));
-    for (p = 0; p < pa_gemm_min(2 * kc, deep); p++, src += sk)
-        for (i = 0; i < there; i++) {
+    for (p = 0; p < pa_gemm_min(2 * kc, k_left); p++, src += sk)
+        for (i = 0; i < left; i++) {
             PA_GEMM_SCALAR();
             to[p / 2 * 2 * width + 2 * i + p % 2] = *(const uint16_t *)(src + i * sw);
         }
 }
 
-/* The groups of `there` neighbours in rows `sk` apart, of which `deep` are left, `group` pairs from one to the next. */
-PA_GEMM_INLINE void PA_G(pack_groups)(const char *src, int64_t sk, int64_t kc, int64_t deep, PA_ACC *dst, int64_t there,
+/* Groups of n adjacent elements of rows `sk` apart, of which `k_left` are left, `group` pairs from one to the next. */
+PA_GEMM_INLINE void PA_G(pack_groups)(const char *src, int64_t sk, int64_t kc, int64_t k_left, PA_ACC *dst, int64_t n,
                                       int64_t group)
 {
     static const uint16_t none[PA_G_MR > PA_G_NR ? PA_G_MR : PA_G_NR];
@@ -72,39 +72,39 @@ PA_GEMM_INLINE void PA_G(pack_groups)(const char *src, int64_t sk, int64_t kc, i
     for (p = 0; p < kc; p++, src += 2 * sk, dst += group) {
         __builtin_prefetch(src + PA_G_PREFETCH_ROWS * sk, 0, 2);
         __builtin_prefetch(src + (PA_G_PREFETCH_ROWS + 1) * sk, 0, 2);
-        PA_G(interleave)(there, (const uint16_t *)src, 2 * p + 1 < deep ? (const uint16_t *)(src + sk) : none,
+        PA_G(interleave)(n, (const uint16_t *)src, 2 * p + 1 < k_left ? (const uint16_t *)(src + sk) : none,
                          (uint32_t *)dst);
     }
 }
 
-PA_GEMM_HOT void PA_G(pack_partial)(const char *src, int64_t sk, int64_t kc, int64_t deep, PA_ACC *dst, int width,
-                                    int there)
+PA_GEMM_HOT void PA_G(pack_partial)(const char *src, int64_t sk, int64_t kc, int64_t k_left, PA_ACC *dst, int width,
+                                    int left)
 {
     __builtin_memset(dst, 0, (size_t)(kc * width * PA_G_WORD));
-    PA_G(pack_groups)(src, sk, kc, deep, dst, there, width);
+    PA_G(pack_groups)(src, sk, kc, k_left, dst, left, width);
 }
 
-PA_GEMM_INLINE void PA_G(pack_whole)(const char *src, int64_t sw, int64_t sk, int64_t kc, int64_t deep, PA_ACC *dst,
+PA_GEMM_INLINE void PA_G(pack_full)(const char *src, int64_t sw, int64_t sk, int64_t kc, int64_t k_left, PA_ACC *dst,
                                      const int width, int count)
 {
-    PA_ACC room[(PA_G_MR > PA_G_NR ? PA_G_MR : PA_G_NR) * PA_G_CONVERTED_RUN];
+    PA_ACC scratch[(PA_G_MR > PA_G_NR ? PA_G_MR : PA_G_NR) * PA_G_CONVERTED_RUN];
     int64_t p, n, i;
     for (; count > 0; count--, src += width * sw, dst += kc * width) {
         if (sw == PA_G_ES) {
-            PA_G(pack_groups)(src, sk, kc, deep, dst, width, width);
+            PA_G(pack_groups)(src, sk, kc, k_left, dst, width, width);
             continue;
         }
-        p = pa_gemm_min(kc, deep / 2) / 4 * 4;
+        p = pa_gemm_min(kc, k_left / 2) / 4 * 4;
         PA_G(transpose)(p, src, sw, dst, width, width);
         for (; p < kc; p += PA_G_CONVERTED_RUN) {
             n = pa_gemm_min(PA_G_CONVERTED_RUN, kc - p);
             for (i = 0; i < width; i++) {
-                if (2 * (p + n) > deep) room[i * PA_G_CONVERTED_RUN + n - 1] = 0;
-                __builtin_memcpy(room + i * PA_G_CONVERTED_RUN, src + i * sw + 2 * p * sk,
-                                 (size_t)(pa_gemm_min(2 * n, deep - 2 * p) * PA_G_ES));
+                if (2 * (p + n) > k_left) scratch[i * PA_G_CONVERTED_RUN + n - 1] = 0;
+                __builtin_memcpy(scratch + i * PA_G_CONVERTED_RUN, src + i * sw + 2 * p * sk,
+                                 (size_t)(pa_gemm_min(2 * n, k_left - 2 * p) * PA_G_ES));
             }
-            PA_G(transpose)(n, (const char *)room, PA_G_CONVERTED_RUN * (int64_t)sizeof(PA_ACC), dst + p * width, width,
-                            width);
+            PA_G(transpose)(n, (const char *)scratch, PA_G_CONVERTED_RUN * (int64_t)sizeof(PA_ACC), dst + p * width,
+                            width, width);
         }
     }
 }
@@ -129,7 +129,7 @@ PA_GEMM_INLINE PA_G(halves) PA_G(load_masked)(const char *p, int64_t n)
 PA_GEMM_HOT void PA_G(axpy_pairs)(const pa_gemm_job *job, int64_t n, int64_t j, int64_t p, PA_ACC *sums,
                                   const PA_ACC *x)
 {
-    const int64_t deep = job->args->k - 2 * p, all = job->rbs, nx = job->sai / (int64_t)sizeof(PA_ACC);
+    const int64_t k_left = job->args->k - 2 * p, all = job->rbs, nx = job->sai / (int64_t)sizeof(PA_ACC);
     const char *b = job->b + 2 * p * all + j * PA_G_ES;
     PA_G_V low[PA_G_PAIR_ROWS], high[PA_G_PAIR_ROWS];
     int64_t r;
@@ -138,8 +138,8 @@ PA_GEMM_HOT void PA_G(axpy_pairs)(const pa_gemm_job *job, int64_t n, int64_t j, 
     for (j = 0; j < n; j += PA_G_PAIR_COLUMNS, b += PA_G_VBYTES, sums += PA_G_PAIR_COLUMNS) {
         PA_GEMM_UNROLL for (q = 0; q < PA_G_PAIR_ROWS; q++) {
             PA_G(halves) x0 = {0}, x1 = {0};
-            if (2 * q < deep) x0 = PA_G(load_masked)(b + 2 * q * all, n - j);
-            if (2 * q + 1 < deep) x1 = PA_G(load_masked)(b + (2 * q + 1) * all, n - j);
+            if (2 * q < k_left) x0 = PA_G(load_masked)(b + 2 * q * all, n - j);
+            if (2 * q + 1 < k_left) x1 = PA_G(load_masked)(b + (2 * q + 1) * all, n - j);
             __asm__("vpunpcklwd %2, %1, %0" : "=v"(low[q]) : "v"(x0), "v"(x1));
             __asm__("vpunpckhwd %2, %1, %0" : "=v"(high[q]) : "v"(x0), "v"(x1));
         }

@@ -2,31 +2,31 @@
 
 #define PA_G_PREFETCH_ROWS PA_GEMM_PREFETCH_ROWS
 
-/* An element into runs of PA_ACC and back. `apart`: from a real part to its imaginary part. */
+/* An element into runs of PA_ACC and back. `plane`: from a real part to its imaginary part. */
 #if PA_KIND == PA_GEMM_COMPLEX
-#define PA_G_LOAD_ELEMENT(to, i, apart, from) ((to)[i] = (from).re, (to)[(apart) + (i)] = (from).im)
-#define PA_G_STORE_ELEMENT(to, from, i, apart) ((to).re = (from)[i], (to).im = (from)[(apart) + (i)])
+#define PA_G_LOAD_ELEMENT(to, i, plane, from) ((to)[i] = (from).re, (to)[(plane) + (i)] = (from).im)
+#define PA_G_STORE_ELEMENT(to, from, i, plane) ((to).re = (from)[i], (to).im = (from)[(plane) + (i)])
 #else
-#define PA_G_LOAD_ELEMENT(to, i, apart, from) ((to)[i] = (PA_ACC)PA_LOAD(from))
-#define PA_G_STORE_ELEMENT(to, from, i, apart) ((to) = (PA_C)PA_STORE((from)[i]))
+#define PA_G_LOAD_ELEMENT(to, i, plane, from) ((to)[i] = (PA_ACC)PA_LOAD(from))
+#define PA_G_STORE_ELEMENT(to, from, i, plane) ((to) = (PA_C)PA_STORE((from)[i]))
 #endif
 
 #if PA_G_PLAIN
-#define PA_G_LOAD_RUN(n, from, to, apart) __builtin_memcpy(to, from, (size_t)(n) * sizeof(PA_ACC))
+#define PA_G_LOAD_RUN(n, from, to, plane) __builtin_memcpy(to, from, (size_t)(n) * sizeof(PA_ACC))
 #else
-#define PA_G_LOAD_RUN(n, from, to, apart) PA_G(load_converted)(n, (const PA_T *)(from), to, apart)
-PA_GEMM_LOOP void PA_G(load_converted)(int64_t n, const PA_T *__restrict__ from, PA_ACC *__restrict__ to, int64_t apart)
+#define PA_G_LOAD_RUN(n, from, to, plane) PA_G(load_converted)(n, (const PA_T *)(from), to, plane)
+PA_GEMM_LOOP void PA_G(load_converted)(int64_t n, const PA_T *__restrict__ from, PA_ACC *__restrict__ to, int64_t plane)
 {
     int64_t i;
-    (void)apart;
-    for (i = 0; i < n; i++) PA_G_LOAD_ELEMENT(to, i, apart, from[i]);
+    (void)plane;
+    for (i = 0; i < n; i++) PA_G_LOAD_ELEMENT(to, i, plane, from[i]);
 }
 PA_GEMM_LOOP void PA_G(store_converted)(int64_t n, const PA_ACC *__restrict__ from, PA_C *__restrict__ to,
-                                        int64_t apart)
+                                        int64_t plane)
 {
     int64_t i;
-    (void)apart;
-    for (i = 0; i < n; i++) PA_G_STORE_ELEMENT(to[i], from, i, apart);
+    (void)plane;
+    for (i = 0; i < n; i++) PA_G_STORE_ELEMENT(to[i], from, i, plane);
 }
 #endif
 
@@ -37,9 +37,9 @@ typedef PA_ACC PA_G(fouru) __attribute__((vector_size(4 * sizeof(PA_ACC)), align
 #define PA_G_SHUFFLE __builtin_shufflevector
 #endif
 
-/* `width` rows of n elements, `apart` bytes from one to the next, into n groups of `width`, `group` elements apart: by
+/* `width` rows of n elements, `rs` bytes from one to the next, into n groups of `width`, `group` elements apart: by
    4 x 4 transposes (where the compiler has shuffles); the last one of a `width` overlaps the one before. */
-PA_GEMM_INLINE void PA_G(transpose)(int64_t n, const char *from, int64_t apart, PA_ACC *to, int64_t group,
+PA_GEMM_INLINE void PA_G(transpose)(int64_t n, const char *from, int64_t rs, PA_ACC *to, int64_t group,
                                     const int width)
 {
     int64_t most = 0, q;
@@ -47,14 +47,14 @@ PA_GEMM_INLINE void PA_G(transpose)(int64_t n, const char *from, int64_t apart, 
 #ifdef PA_G_SHUFFLE
     int64_t p;
     most = width >= 4 ? n / 4 * 4 : 0;
-    for (p = 0; p < most; p += 16) /* a line of a row at a time: rows may fight for the same few lines of the cache */
+    for (p = 0; p < most; p += 16) /* a line of a row at a time: rows may conflict in the cache */
         PA_GEMM_UNROLL for (i = 0; i < width; i += 4) {
             const int at = i + 4 <= width ? i : width - 4;
             for (q = p; q < p + 16 && q < most; q += 4) {
-                const char *x = from + at * apart + q * (int64_t)sizeof(PA_ACC);
+                const char *x = from + at * rs + q * (int64_t)sizeof(PA_ACC);
                 PA_ACC *y = to + q * group + at;
-                const PA_G(four) r0 = *(const PA_G(fouru) *)x, r1 = *(const PA_G(fouru) *)(x + apart);
-                const PA_G(four) r2 = *(const PA_G(fouru) *)(x + 2 * apart), r3 = *(const PA_G(fouru) *)(x + 3 * apart);
+                const PA_G(four) r0 = *(const PA_G(fouru) *)x, r1 = *(const PA_G(fouru) *)(x + rs);
+                const PA_G(four) r2 = *(const PA_G(fouru) *)(x + 2 * rs), r3 = *(const PA_G(fouru) *)(x + 3 * rs);
                 const PA_G(four) s0 = PA_G_SHUFFLE(r0, r1, 0, 4, 1, 5), s1 = PA_G_SHUFFLE(r2, r3, 0, 4, 1, 5);
                 const PA_G(four) s2 = PA_G_SHUFFLE(r0, r1, 2, 6, 3, 7), s3 = PA_G_SHUFFLE(r2, r3, 2, 6, 3, 7);
                 *(PA_G(fouru) *)y = PA_G_SHUFFLE(s0, s1, 0, 1, 4, 5);
@@ -67,7 +67,7 @@ PA_GEMM_INLINE void PA_G(transpose)(int64_t n, const char *from, int64_t apart, 
     for (q = most; q < n; q++) {
         PA_GEMM_SCALAR();
         for (i = 0; i < width; i++)
-            to[q * group + i] = *(const PA_ACC *)(from + i * apart + q * (int64_t)sizeof(PA_ACC));
+            to[q * group + i] = *(const PA_ACC *)(from + i * rs + q * (int64_t)sizeof(PA_ACC));
     }
 }
 
@@ -77,17 +77,16 @@ PA_GEMM_INLINE void PA_G(transpose)(int64_t n, const char *from, int64_t apart, 
 #include "pa_gemm_pairs.h"
 #else
 /* Writes a panel: `width` rows of A (or columns of B) from w0 on, depth p0 .. p0 + kc, as kc groups of `width`
-   elements; complex numbers as kc groups of real parts and of imaginary parts. There are only `there` rows left: zeros
-   stand for the others. */
-PA_GEMM_PLAN void PA_G(pack_edge)(const pa_gemm_job *job, int which, PA_ACC *dst, int width, int64_t w0, int64_t there,
+   elements; complex numbers as kc groups of real parts and of imaginary parts. Rows beyond `left` are zeros. */
+PA_GEMM_PLAN void PA_G(pack_edge)(const pa_gemm_job *job, int which, PA_ACC *dst, int width, int64_t w0, int64_t left,
                                   int64_t p0, int64_t kc)
 {
     int64_t p;
     int i;
-    if (there > width) there = width;
+    if (left > width) left = width;
     __builtin_memset(dst, 0, (size_t)(kc * width * PA_G_WORD));
     for (p = p0; p < p0 + kc; p++, dst += width * PA_G_PLANES)
-        for (i = 0; i < there; i++) {
+        for (i = 0; i < left; i++) {
             PA_GEMM_SCALAR();
             const char *at = which == PA_GEMM_SITE_A ? job->a + (w0 + i) * job->ras + p * job->cas
                                                      : job->b + p * job->rbs + (w0 + i) * job->cbs;
@@ -101,16 +100,16 @@ PA_GEMM_PLAN void PA_G(pack_edge)(const pa_gemm_job *job, int which, PA_ACC *dst
         }
 }
 
-/* The same for `count` whole panels, quickly: `sw` bytes apart along the width, `sk` along the depth. A few panels side
-   by side are read together, since longer runs come faster from memory. Elements that need widening lie in a run in one
-   direction. */
-PA_GEMM_INLINE void PA_G(pack_whole)(const char *src, int64_t sw, int64_t sk, int64_t kc, int64_t deep, PA_ACC *dst,
+/* The same for `count` full panels, quickly. Strides in bytes: `sw` along the width, `sk` along the depth. Adjacent
+   panels are read together, since longer runs come faster from memory. Elements that need widening are contiguous in
+   one direction. */
+PA_GEMM_INLINE void PA_G(pack_full)(const char *src, int64_t sw, int64_t sk, int64_t kc, int64_t k_left, PA_ACC *dst,
                                      const int width, int count)
 {
     const int64_t group = width * PA_G_PLANES;
     int64_t p;
     int i, g;
-    (void)deep;
+    (void)k_left;
     if (sw == PA_G_ES) {
         for (p = 0; p < kc; p++, src += sk, dst += group)
             for (g = 0; g < count; g++) {
@@ -131,14 +130,14 @@ PA_GEMM_INLINE void PA_G(pack_whole)(const char *src, int64_t sw, int64_t sk, in
             PA_GEMM_UNROLL2 for (i = 0; i < width; i++, at += sw) dst[p * width + i] = *(const PA_ACC *)at;
         }
 #else
-        PA_ACC room[(PA_G_MR > PA_G_NR ? PA_G_MR : PA_G_NR) * PA_G_CONVERTED_RUN * PA_G_PLANES];
+        PA_ACC scratch[(PA_G_MR > PA_G_NR ? PA_G_MR : PA_G_NR) * PA_G_CONVERTED_RUN * PA_G_PLANES];
         for (p = 0; p < kc; p += PA_G_CONVERTED_RUN) {
             int64_t n = pa_gemm_min(PA_G_CONVERTED_RUN, kc - p);
             for (i = 0; i < width; i++)
-                PA_G(load_converted)(n, (const PA_T *)(src + i * sw) + p, room + i * PA_G_CONVERTED_RUN,
+                PA_G(load_converted)(n, (const PA_T *)(src + i * sw) + p, scratch + i * PA_G_CONVERTED_RUN,
                                      width * PA_G_CONVERTED_RUN);
             for (i = 0; i < PA_G_PLANES; i++)
-                PA_G(transpose)(n, (const char *)(room + i * width * PA_G_CONVERTED_RUN),
+                PA_G(transpose)(n, (const char *)(scratch + i * width * PA_G_CONVERTED_RUN),
                                 PA_G_CONVERTED_RUN * (int64_t)sizeof(PA_ACC), dst + p * group + i * width, group,
                                 width);
         }
@@ -146,14 +145,14 @@ PA_GEMM_INLINE void PA_G(pack_whole)(const char *src, int64_t sw, int64_t sk, in
     }
 }
 
-/* A panel of which only `there` rows (or columns) are left, which lie in runs: zeros stand for the others. */
-PA_GEMM_HOT void PA_G(pack_partial)(const char *src, int64_t sk, int64_t kc, int64_t deep, PA_ACC *dst, int width,
-                                    int there)
+/* A panel of the last `left` rows (or columns), each contiguous: zeros stand for the others. */
+PA_GEMM_HOT void PA_G(pack_partial)(const char *src, int64_t sk, int64_t kc, int64_t k_left, PA_ACC *dst, int width,
+                                    int left)
 {
     int64_t p;
-    (void)deep;
+    (void)k_left;
     __builtin_memset(dst, 0, (size_t)(kc * width * PA_G_WORD));
-    for (p = 0; p < kc; p++, src += sk, dst += width * PA_G_PLANES) PA_G_LOAD_RUN(there, src, dst, width);
+    for (p = 0; p < kc; p++, src += sk, dst += width * PA_G_PLANES) PA_G_LOAD_RUN(left, src, dst, width);
 }
 #endif /* PA_G_PAIRS */
 
@@ -173,22 +172,22 @@ PA_GEMM_HOT void PA_G(pack_panels)(const pa_gemm_job *job, int which, int64_t w,
 {
     const int width = which == PA_GEMM_SITE_A ? PA_G_MR : PA_G_NR;
     int64_t w0 = w + (which == PA_GEMM_SITE_A ? job->i0 : job->j0),
-            there = pa_gemm_min(end - w, PA_G_SIDE_PANELS * width);
+            left = pa_gemm_min(end - w, PA_G_SIDE_PANELS * width);
 #ifndef PA_DEBUG_CHECKS
     int64_t sw = which == PA_GEMM_SITE_A ? job->ras : job->cbs, sk = which == PA_GEMM_SITE_A ? job->cas : job->rbs;
     const char *src = (which == PA_GEMM_SITE_A ? job->a : job->b) + w0 * sw + (job->p0 + p) * PA_G_K_PER_WORD * sk;
-    const int64_t deep = job->args->k - (job->p0 + p) * PA_G_K_PER_WORD;
-    int whole = PA_G_PLAIN || sw == PA_G_ES || sk == PA_G_ES ? (int)(there / width) : 0;
-    if (which == PA_GEMM_SITE_A) PA_G(pack_whole)(src, sw, sk, kc, deep, dst, PA_G_MR, whole);
-    else PA_G(pack_whole)(src, sw, sk, kc, deep, dst, PA_G_NR, whole);
-    w0 += whole * width, there -= whole * width, dst += kc * whole * width * PA_G_PLANES;
-    if (there > 0 && sw == PA_G_ES) {
-        PA_G(pack_partial)(src + whole * width * sw, sk, kc, deep, dst, width, (int)pa_gemm_min(there, width));
+    const int64_t k_left = job->args->k - (job->p0 + p) * PA_G_K_PER_WORD;
+    int full = PA_G_PLAIN || sw == PA_G_ES || sk == PA_G_ES ? (int)(left / width) : 0;
+    if (which == PA_GEMM_SITE_A) PA_G(pack_full)(src, sw, sk, kc, k_left, dst, PA_G_MR, full);
+    else PA_G(pack_full)(src, sw, sk, kc, k_left, dst, PA_G_NR, full);
+    w0 += full * width, left -= full * width, dst += kc * full * width * PA_G_PLANES;
+    if (left > 0 && sw == PA_G_ES) {
+        PA_G(pack_partial)(src + full * width * sw, sk, kc, k_left, dst, width, (int)pa_gemm_min(left, width));
         return;
     }
 #endif
-    for (; there > 0; w0 += width, there -= width, dst += kc * width * PA_G_PLANES)
-        PA_G(pack_edge)(job, which, dst, width, w0, there, job->p0 + p, kc);
+    for (; left > 0; w0 += width, left -= width, dst += kc * width * PA_G_PLANES)
+        PA_G(pack_edge)(job, which, dst, width, w0, left, job->p0 + p, kc);
 }
 
 /* Each task copies the panels of some rows (or of one tile's columns) in one slice. */

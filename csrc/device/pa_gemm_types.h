@@ -30,7 +30,7 @@ typedef struct pa_gemm_args {
     const void *d[2];
     int64_t rds[2], cds[2];
     const int64_t *batch_d[2];
-    const void *more; /* whatever it wants */
+    const void *more; /* its other parameters */
     int64_t kc, mc, nc; /* the blocks PA_KC (at most what that is), PA_MC and PA_NC for this product; 0: as defined */
 } pa_gemm_args;
 

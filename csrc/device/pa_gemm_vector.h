@@ -139,9 +139,9 @@ PA_GEMM_HOT void PA_G(axpy1)(int64_t n, PA_ACC *y, const PA_ACC *x, const PA_ACC
 }
 #endif
 
-/* out[q] = sum of x[q * apart + j] * b[q][j], and for the second of two rows out[4 + q], whose factors are `nx`
+/* out[q] = sum of x[q * stride + j] * b[q][j], and for the second of two rows out[4 + q], whose factors are `nx`
    further. A single row has two sums on the way, that no sum waits for the one before. */
-PA_GEMM_INLINE void PA_G(dot)(int64_t n, const PA_ACC *x, int64_t apart, int64_t nx, const PA_ACC *const *b,
+PA_GEMM_INLINE void PA_G(dot)(int64_t n, const PA_ACC *x, int64_t stride, int64_t nx, const PA_ACC *const *b,
                               PA_ACC *out, const int rows)
 {
     const PA_ACC *b0 = b[0], *b1 = b[1], *b2 = b[2], *b3 = b[3], *z = x + (rows - 1) * nx;
@@ -152,16 +152,16 @@ PA_GEMM_INLINE void PA_G(dot)(int64_t n, const PA_ACC *x, int64_t apart, int64_t
     int q;
     PA_GEMM_UNROLL for (q = 0; q < 8; q++) t[q] = PA_G(vsum_from)((PA_G_V){0});
     for (j = 0; j + step <= n; j += step) {
-        const PA_G_V x0 = *(const PA_G_VU *)(x + j), x1 = *(const PA_G_VU *)(x + apart + j);
-        const PA_G_V x2 = *(const PA_G_VU *)(x + 2 * apart + j), x3 = *(const PA_G_VU *)(x + 3 * apart + j);
+        const PA_G_V x0 = *(const PA_G_VU *)(x + j), x1 = *(const PA_G_VU *)(x + stride + j);
+        const PA_G_V x2 = *(const PA_G_VU *)(x + 2 * stride + j), x3 = *(const PA_G_VU *)(x + 3 * stride + j);
         t[0] = PA_G(vsum_mac)(t[0], *(const PA_G_VU *)(b0 + j), x0);
         t[1] = PA_G(vsum_mac)(t[1], *(const PA_G_VU *)(b1 + j), x1);
         t[2] = PA_G(vsum_mac)(t[2], *(const PA_G_VU *)(b2 + j), x2);
         t[3] = PA_G(vsum_mac)(t[3], *(const PA_G_VU *)(b3 + j), x3);
         if (sums == 4) continue;
-        const PA_G_V z0 = *(const PA_G_VU *)(z + more + j), z1 = *(const PA_G_VU *)(z + apart + more + j);
-        const PA_G_V z2 = *(const PA_G_VU *)(z + 2 * apart + more + j),
-                     z3 = *(const PA_G_VU *)(z + 3 * apart + more + j);
+        const PA_G_V z0 = *(const PA_G_VU *)(z + more + j), z1 = *(const PA_G_VU *)(z + stride + more + j);
+        const PA_G_V z2 = *(const PA_G_VU *)(z + 2 * stride + more + j),
+                     z3 = *(const PA_G_VU *)(z + 3 * stride + more + j);
         t[4] = PA_G(vsum_mac)(t[4], *(const PA_G_VU *)(b0 + more + j), z0);
         t[5] = PA_G(vsum_mac)(t[5], *(const PA_G_VU *)(b1 + more + j), z1);
         t[6] = PA_G(vsum_mac)(t[6], *(const PA_G_VU *)(b2 + more + j), z2);
@@ -174,7 +174,7 @@ PA_GEMM_INLINE void PA_G(dot)(int64_t n, const PA_ACC *x, int64_t apart, int64_t
         sum = PA_G(horizontal_sum)(s);
         for (i = j; i < n; i++) {
             PA_GEMM_SCALAR();
-            sum = PA_G_MAC_WORD(sum, b[q % 4][i], x[q % 4 * apart + q / 4 * nx + i]);
+            sum = PA_G_MAC_WORD(sum, b[q % 4][i], x[q % 4 * stride + q / 4 * nx + i]);
         }
         out[q] = sum;
     }
@@ -210,10 +210,10 @@ PA_GEMM_HOT PA_ACC PA_G(dot0)(int64_t n, const PA_ACC *x, const PA_ACC *b)
 #endif
 
 #if PA_G_COLUMNS_IN_PLACE
-/* y[q] += sum of x[j] * b[q][j] for PA_G_DOT_COLUMNS rows of B that are `apart` bytes from one to the next, and for a
-   second row of A the same `ny` and `nx` further. The more rows are read at a time, the better the caches see them
-   coming; six are what the sums (of two rows, or of halves) leave registers for. */
-PA_GEMM_INLINE void PA_G(dot_columns)(int64_t n, const PA_ACC *x, int64_t nx, const char *from, int64_t apart,
+/* y[q] += sum of x[j] * b[q][j] for PA_G_DOT_COLUMNS rows of B with a `stride` in bytes, and for a second row of A
+   the same `ny` and `nx` further. More rows at a time give the prefetchers more streams; six are what the sums (of two
+   rows, or of halves) leave registers for. */
+PA_GEMM_INLINE void PA_G(dot_columns)(int64_t n, const PA_ACC *x, int64_t nx, const char *from, int64_t stride,
                                       PA_ACC *y, int64_t ny, const int rows)
 {
     PA_G(vsum) t[2 * PA_G_DOT_COLUMNS];
@@ -221,7 +221,7 @@ PA_GEMM_INLINE void PA_G(dot_columns)(int64_t n, const PA_ACC *x, int64_t nx, co
     int64_t j, i;
     int q, r;
     PA_GEMM_UNROLL for (q = 0; q < rows * PA_G_DOT_COLUMNS; q++) t[q] = PA_G(vsum_from)((PA_G_V){0});
-    PA_GEMM_UNROLL for (q = 0; q < PA_G_DOT_COLUMNS; q++) b[q] = (const PA_ACC *)(from + q * apart);
+    PA_GEMM_UNROLL for (q = 0; q < PA_G_DOT_COLUMNS; q++) b[q] = (const PA_ACC *)(from + q * stride);
     for (j = 0; j + PA_G_L <= n; j += PA_G_L) {
         const PA_G_V v = *(const PA_G_VU *)(x + j), w = *(const PA_G_VU *)(x + (rows - 1) * nx + j);
         PA_GEMM_UNROLL for (q = 0; q < PA_G_DOT_COLUMNS; q++) {
@@ -237,36 +237,36 @@ PA_GEMM_INLINE void PA_G(dot_columns)(int64_t n, const PA_ACC *x, int64_t nx, co
             y[q] = (PA_ACC)PA_G_ADD(y[q], sum);
         }
 }
-PA_GEMM_HOT void PA_G(dot_columns1)(int64_t n, const PA_ACC *x, const char *from, int64_t apart, PA_ACC *y)
+PA_GEMM_HOT void PA_G(dot_columns1)(int64_t n, const PA_ACC *x, const char *from, int64_t stride, PA_ACC *y)
 {
-    PA_G(dot_columns)(n, x, 0, from, apart, y, 0, 1);
+    PA_G(dot_columns)(n, x, 0, from, stride, y, 0, 1);
 }
-PA_GEMM_HOT void PA_G(dot_columns2)(int64_t n, const PA_ACC *x, int64_t nx, const char *from, int64_t apart, PA_ACC *y,
+PA_GEMM_HOT void PA_G(dot_columns2)(int64_t n, const PA_ACC *x, int64_t nx, const char *from, int64_t stride, PA_ACC *y,
                                     int64_t ny)
 {
 #if PA_G_HALVES
-    PA_G(dot_columns)(n, x, 0, from, apart, y, 0, 1);
-    PA_G(dot_columns)(n, x + nx, 0, from, apart, y + ny, 0, 1);
+    PA_G(dot_columns)(n, x, 0, from, stride, y, 0, 1);
+    PA_G(dot_columns)(n, x + nx, 0, from, stride, y + ny, 0, 1);
 #else
-    PA_G(dot_columns)(n, x, nx, from, apart, y, ny, 2);
+    PA_G(dot_columns)(n, x, nx, from, stride, y, ny, 2);
 #endif
 }
 #endif
 
-/* b = `count` rows or columns of B, `apart` bytes from one to the next, widened into `room` where needed. Beyond
-   `count` the last is repeated. */
-PA_GEMM_HOT void PA_G(row_pointers)(int64_t n, const char *from, int64_t apart, int count, PA_ACC *room,
+/* b = `count` rows or columns of B with a `stride` in bytes, widened into `scratch` where needed. Beyond `count`
+   the last is repeated. */
+PA_GEMM_HOT void PA_G(row_pointers)(int64_t n, const char *from, int64_t stride, int count, PA_ACC *scratch,
                                     const PA_ACC **b)
 {
     int q;
-    (void)n, (void)room;
+    (void)n, (void)scratch;
     for (q = 0; q < PA_G_AXPY_ROWS; q++) {
         int at = q < count ? q : count - 1;
 #if PA_G_COLUMNS_IN_PLACE
-        b[q] = (const PA_ACC *)(from + at * apart);
+        b[q] = (const PA_ACC *)(from + at * stride);
 #else
-        b[q] = room + at * PA_G_VECTOR_RUN;
-        if (q == at) PA_G(load_converted)(n, (const PA_T *)(from + q * apart), room + q * PA_G_VECTOR_RUN, 0);
+        b[q] = scratch + at * PA_G_VECTOR_RUN;
+        if (q == at) PA_G(load_converted)(n, (const PA_T *)(from + q * stride), scratch + q * PA_G_VECTOR_RUN, 0);
 #endif
     }
 }
@@ -331,7 +331,7 @@ PA_GEMM_PLAN void PA_G(sweep_b)(void *context, int64_t begin, int64_t end)
     int64_t across = pa_gemm_ceil(job->nb, job->cchunk),
             size = PA_G_COLUMNS_IN_PLACE ? (int64_t)sizeof(PA_ACC) : PA_G_ES;
     int64_t t, r, j, p, n, at, nx = job->sai / (int64_t)sizeof(PA_ACC);
-    PA_ACC room[PA_G_COLUMNS_IN_PLACE ? 1 : PA_G_AXPY_ROWS * PA_G_VECTOR_RUN] __attribute__((aligned(64))), s[8];
+    PA_ACC scratch[PA_G_COLUMNS_IN_PLACE ? 1 : PA_G_AXPY_ROWS * PA_G_VECTOR_RUN] __attribute__((aligned(64))), s[8];
     const PA_ACC *b[PA_G_AXPY_ROWS];
     int q, count, rows;
     for (t = begin; t < end; t++) {
@@ -352,7 +352,7 @@ PA_GEMM_PLAN void PA_G(sweep_b)(void *context, int64_t begin, int64_t end)
             for (j = j0; j < j1; j += run)
                 for (p = p0; p < p1; p += PA_G_AXPY_ROWS) {
                     count = (int)pa_gemm_min(PA_G_AXPY_ROWS, p1 - p), n = pa_gemm_min(run, j1 - j);
-                    PA_G(row_pointers)(n, job->b + p * job->rbs + j * size, job->rbs, count, room, b);
+                    PA_G(row_pointers)(n, job->b + p * job->rbs + j * size, job->rbs, count, scratch, b);
                     for (r = 0; r + 1 < job->mb; r += 2)
                         PA_G(axpy2)(n, PA_G(row_of_sums)(job, piece, r) + j, job->nb, PA_G(row_of_a)(job, r) + p, nx, b,
                                     count);
@@ -381,7 +381,7 @@ PA_GEMM_PLAN void PA_G(sweep_b)(void *context, int64_t begin, int64_t end)
             for (; j < j1; j += 4)
                 for (at = p0; at < p1; at += run) {
                     count = (int)pa_gemm_min(4, j1 - j), n = pa_gemm_min(run, p1 - at);
-                    PA_G(row_pointers)(n, job->b + at * size + j * job->cbs, job->cbs, count, room, b);
+                    PA_G(row_pointers)(n, job->b + at * size + j * job->cbs, job->cbs, count, scratch, b);
                     for (r = 0; r < job->mb; r += rows) {
                         PA_ACC *y = PA_G(row_of_sums)(job, piece, r) + j;
                         const PA_ACC *x = PA_G(row_of_a)(job, r) + at;

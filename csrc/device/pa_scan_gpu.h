@@ -83,11 +83,11 @@ PA_FN void pa_scan_tile(const pa_scan *s, pa_runtime *rt, int64_t tile, int64_t 
     p.read(s, rt, tile, first, end);
 #pragma unroll
     for (int r = 0; r < PA_ROWS; ++r) {
-        PA_ACC own = PA_LOAD(p.x[r].v[0]);
+        PA_ACC partial = PA_LOAD(p.x[r].v[0]);
 #pragma unroll
-        for (int j = 1; j < PA_ITEMS; ++j) own = PA_COMBINE(own, PA_LOAD(p.x[r].v[j]));
-        own = pa_warp_exclusive_scan(own, &all);
-        before[r] = PA_COMBINE(run, own);
+        for (int j = 1; j < PA_ITEMS; ++j) partial = PA_COMBINE(partial, PA_LOAD(p.x[r].v[j]));
+        partial = pa_warp_exclusive_scan(partial, &all);
+        before[r] = PA_COMBINE(run, partial);
         run = PA_COMBINE(run, all);
     }
     const PA_ACC before_thread = pa_team_exclusive_scan(run, &all), base = PA_COMBINE(*sum, before_thread);

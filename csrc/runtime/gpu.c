@@ -9,8 +9,8 @@ typedef int (*get_fn)(uintptr_t *context);
 typedef int (*set_fn)(uintptr_t context);
 
 /* cffi needs literal sizes in the header */
-_Static_assert(sizeof((pa_gpu_device *)0)->recent / sizeof(int64_t) == PA_GPU_RECENT,
-               "recent has PA_GPU_RECENT elements");
+_Static_assert(sizeof((pa_gpu_device *)0)->recent_functions / sizeof(int64_t) == PA_GPU_RECENT,
+               "recent_functions has PA_GPU_RECENT elements");
 _Static_assert(sizeof((pa_gpu_step *)0)->guards / sizeof(pa_gpu_guard) == PA_GPU_GUARDS,
                "guards has PA_GPU_GUARDS elements");
 _Static_assert(sizeof((pa_gpu_step *)0)->size_slots / sizeof(int32_t) == PA_GPU_SIZES,
@@ -22,11 +22,11 @@ static _Thread_local pa_gpu_stream *current[PA_GPU_DEVICES];
 
 pa_gpu_stream *pa_gpu_current_stream(pa_gpu_device *device)
 {
-    pa_gpu_stream *stream = current[device->number];
+    pa_gpu_stream *stream = current[device->id];
     return stream ? stream : &device->default_stream;
 }
 
-void pa_gpu_set_current_stream(pa_gpu_device *device, pa_gpu_stream *stream) { current[device->number] = stream; }
+void pa_gpu_set_current_stream(pa_gpu_device *device, pa_gpu_stream *stream) { current[device->id] = stream; }
 
 int pa_gpu_enter_context(const pa_gpu_device *device, uintptr_t *before)
 {
@@ -60,10 +60,10 @@ static int64_t rows_of(const pa_gpu_step *step, int64_t size, int64_t count)
 static unsigned blocks_of(const pa_gpu_device *device, const pa_gpu_step *step, const char *slots)
 {
     if (step->threads == 0) return 1;
-    if (step->size_count < 0) return (unsigned)device->full_grid;
+    if (step->size_count < 0) return (unsigned)device->resident_blocks;
     const int64_t *values = (const int64_t *)slots;
     const int64_t row = step->team && step->row_slot >= 0 ? values[step->row_slot] : 0;
-    int64_t most = step->team && row <= LONG_ROW ? device->full_grid : INT32_MAX,
+    int64_t most = step->team && row <= LONG_ROW ? device->resident_blocks : INT32_MAX,
             count = step->team ? step->threads : 1;
     for (int k = 0; k < step->size_count; ++k)
         if (values[step->size_slots[k]] <= 0) return 0;
@@ -94,7 +94,7 @@ void pa_gpu_count_work(pa_gpu_stream *stream) { __atomic_fetch_add(&stream->work
 static void record_launch(pa_gpu_device *device, pa_gpu_stream *stream, int64_t function)
 {
     uint64_t number = __atomic_fetch_add(&device->launches, 1, __ATOMIC_RELAXED);
-    device->recent[number % PA_GPU_RECENT] = function;
+    device->recent_functions[number % PA_GPU_RECENT] = function;
     pa_gpu_count_work(stream);
 }
 

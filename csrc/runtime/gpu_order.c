@@ -81,7 +81,7 @@ static int wait_for_accesses(pa_gpu_device *device, pa_gpu_stream *stream, const
         if (old->stream == stream) continue;
         for (int r = 0; r < count && !error; ++r)
             if ((ranges[r].writes || old->writes) && ranges[r].low < old->high && old->low < ranges[r].high)
-                error = wait_for(device, stream, old->stream, old->number);
+                error = wait_for(device, stream, old->stream, old->event_number);
     }
     return error;
 }
@@ -102,7 +102,7 @@ static void record_access(pa_gpu_device *device, pa_gpu_stream *stream, pa_gpu_r
     if (slot == PA_GPU_ACCESSES) { /* the one that is dropped comes before all work of other streams */
         slot = (int)(device->dropped_accesses++ % PA_GPU_ACCESSES);
         const pa_gpu_access *old = &device->accesses[slot];
-        if (old->stream->fence < old->number) old->stream->fence = old->number;
+        if (old->stream->fence < old->event_number) old->stream->fence = old->event_number;
     } else {
         ++device->access_count;
     }

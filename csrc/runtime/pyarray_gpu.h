@@ -45,12 +45,12 @@ typedef struct pa_gpu_range {
     int32_t writes;
 } pa_gpu_range;
 
-/* An access by work of a stream before its event `number`. */
+/* An access by work of a stream before its event `event_number`. */
 typedef struct pa_gpu_access {
     uintptr_t low;
     uintptr_t high;
     pa_gpu_stream *stream;
-    uint64_t number;
+    uint64_t event_number;
     int32_t writes;
 } pa_gpu_access;
 
@@ -71,9 +71,9 @@ typedef struct pa_gpu_device {
     uintptr_t stream_wait;
     uintptr_t context;   /* made current on the calling thread during a call */
     uintptr_t param_end; /* ends the `extra` list of a launch: CU_LAUNCH_PARAM_END is 0, HIP_LAUNCH_PARAM_END is 3 */
-    int64_t full_grid;   /* blocks that fill the device, for launches of which only the device knows the size */
-    int64_t l2_bytes;   /* of the second-level cache */
-    int32_t number;      /* below PA_GPU_DEVICES, of this device alone */
+    int64_t resident_blocks; /* blocks that fill the device, for launches of which only the device knows the size */
+    int64_t l2_bytes;    /* of the second-level cache */
+    int32_t id;          /* unique in the process, below PA_GPU_DEVICES */
     int32_t alive;       /* 0 in a process forked from the one that opened the device */
     int32_t blocking;    /* each launch is waited for */
     int32_t is_default_context;   /* threads without a context have this one */
@@ -81,12 +81,12 @@ typedef struct pa_gpu_device {
     uintptr_t staging;            /* 64 blocks of PA_GPU_STAGING bytes in pinned memory; 0: there are none */
     uint64_t staging_used;        /* a bit for each block */
     uint64_t launches;            /* so far */
-    int64_t recent[256];          /* the function of launch n is at n % PA_GPU_RECENT */
+    int64_t recent_functions[256]; /* the function of launch n is at n % PA_GPU_RECENT */
     int32_t ordered;              /* work is ordered between streams */
     uint64_t used_indexes;        /* a bit for each index that a stream has; 0 is that of `default_stream` */
     pa_gpu_stream *only_stream;   /* the only one with work, whose accesses aren't recorded; NULL: there are several */
-    pa_gpu_stream *last_stream;   /* the stream of the last work, */
-    int64_t consecutive;          /* and how much of it there was in a row */
+    pa_gpu_stream *last_stream;   /* the stream of the last work */
+    int64_t consecutive;          /* launches and copies on `last_stream` since those of another one */
     uint64_t waits;               /* of a stream for another one, so far */
     uint64_t dropped_accesses;    /* no longer recorded one by one */
     int32_t access_count;         /* of `accesses` */
@@ -148,7 +148,7 @@ void pa_gpu_count_work(pa_gpu_stream *stream);
 int pa_gpu_enter_context(const pa_gpu_device *device, uintptr_t *before);
 void pa_gpu_leave_context(const pa_gpu_device *device, uintptr_t before);
 
-/* All of a launch but its arguments; `steps` and `operands` stay the caller's. `function` is recorded as a recent
+/* A launch without its arguments; `steps` and `operands` stay the caller's. `function` is recorded as a recent
    launch. */
 typedef struct pa_gpu_plan {
     pa_gpu_device *device;

@@ -69,10 +69,10 @@ class GpuDriver(GpuCalls):
         self._gpu.alive = 1
         self._open_device(index)
         self._fill_addresses()
-        self._gpu.number = number = next(_numbers)  # last: what is above may fail and be tried again
-        if number >= lib.PA_GPU_DEVICES:
+        self._gpu.id = device_id = next(_device_ids)  # last: what is above may fail and be tried again
+        if device_id >= lib.PA_GPU_DEVICES:
             raise DeviceError(f"a process can use {lib.PA_GPU_DEVICES} GPUs, and this is one more")
-        self._gpu.full_grid = self.properties()["processors"] * BLOCKS
+        self._gpu.resident_blocks = self.properties()["processors"] * BLOCKS
         self._gpu.l2_bytes = self.properties()["l2_bytes"]
         self._pool = self._create_pool()
         self._gpu.staging = self.pinned(64 * lib.PA_GPU_STAGING)
@@ -416,7 +416,7 @@ class GpuDriver(GpuCalls):
         self._gpu.alive = 0
 
 
-_numbers = itertools.count()
+_device_ids = itertools.count()
 _drivers: weakref.WeakSet[GpuDriver] = weakref.WeakSet()
 
 

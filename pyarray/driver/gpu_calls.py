@@ -129,7 +129,7 @@ class GpuCalls(Driver):
         if last == self._succeeded:
             return ""
         first = last - 1 if self._gpu.blocking else max(self._succeeded, last - RECENT)
-        numbers = [self._gpu.recent[n % RECENT] for n in range(first, last)]
+        numbers = [self._gpu.recent_functions[n % RECENT] for n in range(first, last)]
         names = Counter(self._functions[n][2] if n in self._functions else "a kernel" for n in numbers)
         if last - first == 1:
             return f"; it is that of the launch of {next(iter(names))}"

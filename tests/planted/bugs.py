@@ -338,7 +338,7 @@ BUGS = (
     Bug(
         "streams",
         "accesses that are no longer listed",
-        "        if (old->stream->fence < old->number) old->stream->fence = old->number;\n",
+        "        if (old->stream->fence < old->event_number) old->stream->fence = old->event_number;\n",
         "",
         "test_stream_order.py -k TestOrder",
         hip=True,

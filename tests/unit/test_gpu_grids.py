@@ -25,7 +25,7 @@ def launches():
     device = ffi.new("pa_gpu_device *")
     device.launch = ctypes.cast(calls, POINTER).value
     device.get_context = device.set_context = ctypes.cast(same, POINTER).value
-    device.full_grid, device.alive, device.number, device.l2_bytes = FULL, 1, 31, L2
+    device.resident_blocks, device.alive, device.id, device.l2_bytes = FULL, 1, 31, L2
     device.only_stream = ffi.addressof(device.default_stream)
 
     def run(fields, slots):
