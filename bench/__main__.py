@@ -41,10 +41,10 @@ def measured(part: str, quick: bool) -> tuple[dict[str, Any], bool]:
         except KeyboardInterrupt:
             ended = True
         nothing = {"machine": machine(), "versions": peers.versions(), "quick": quick, "failed": UNFINISHED}
-        found = read(path).get(part, nothing) if path.is_file() else nothing
-    if found["failed"] == UNFINISHED:
-        found["failed"] = "ended by the user" if ended else f"its process ended with {_name(code)}"
-    return found, ended
+        result = read(path).get(part, nothing) if path.is_file() else nothing
+    if result["failed"] == UNFINISHED:
+        result["failed"] = "ended by the user" if ended else f"its process ended with {_name(code)}"
+    return result, ended
 
 
 def _name(code: int) -> str:
@@ -94,33 +94,33 @@ def options() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=OUT, metavar="FOLDER", help="where to write")
     parser.add_argument("--against", type=Path, metavar="FILE", help="compare with this results.json")
     parser.add_argument("--report", action="store_true", help="measure nothing: write the page anew")
-    found = parser.parse_args()
-    if unknown := set(found.parts) - set(PARTS):
+    parsed = parser.parse_args()
+    if unknown := set(parsed.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    if found.against:  # read now: it may be the file that is written later
+    if parsed.against:  # read now: it may be the file that is written later
         try:
-            found.against = read(found.against)
+            parsed.against = read(parsed.against)
         except (OSError, ValueError) as error:
             parser.error(str(error))
-    return found
+    return parsed
 
 
 def main() -> None:
-    given = options()
-    if given.threads:
-        os.environ.update(dict.fromkeys(THREADS, str(given.threads)))
-    parts, results, ended = list(given.parts or PARTS), given.out / "results.json", False
-    if not given.report:
+    args = options()
+    if args.threads:
+        os.environ.update(dict.fromkeys(THREADS, str(args.threads)))
+    parts, results, ended = list(args.parts or PARTS), args.out / "results.json", False
+    if not args.report:
         print("  ".join(f"{k} {v}" for k, v in {**machine(), **peers.versions()}.items()))
         current = known(results)
-        previous = given.out / "previous.json"
+        previous = args.out / "previous.json"
         write(previous, {"parts": before(known(previous), current, parts)})
         for part in parts:
-            current[part], ended = measured(part, given.quick)
+            current[part], ended = measured(part, args.quick)
             write(results, {"parts": current})
             if ended:
                 break
-    report(given.out, given.against)
+    report(args.out, args.against)
     if ended:
         raise SystemExit(130)
 

@@ -41,8 +41,8 @@ class Change:
 
 def spread(times: Times) -> float:
     """How far the minimum may be off, as a logarithm: half of the way from there to the median."""
-    found = math.log(times.median / times.min) / 2
-    return found if times.samples >= FEW else max(found, UNKNOWN)
+    distance = math.log(times.median / times.min) / 2
+    return distance if times.samples >= FEW else max(distance, UNKNOWN)
 
 
 def noise(times: Iterable[Times], floor: float) -> float:
@@ -63,16 +63,16 @@ def change(part: str, now: Row, before: Row, floor: float = FLOOR) -> Change | N
     return Change(part, now, least[0], least[1], noise(times, floor), typical[1] / typical[0])
 
 
-def rows_of(found: Mapping[str, Any]) -> list[Row]:
+def rows_of(part: Mapping[str, Any]) -> list[Row]:
     """Of one part's JSON."""
-    return [Row.from_dict(row) for row in found.get("rows", ())]
+    return [Row.from_dict(row) for row in part.get("rows", ())]
 
 
 def changes(part: str, now: Sequence[Row], before: Sequence[Row], quick: bool = False) -> list[Change]:
     """Of all cases that both runs have; `quick`: if one of them was."""
     known = {row.key: row for row in before}
     pairs = [(row, known[row.key]) for row in now if row.key in known]
-    return [found for row, old in pairs if (found := change(part, row, old, QUICK if quick else FLOOR)) is not None]
+    return [moved for row, old in pairs if (moved := change(part, row, old, QUICK if quick else FLOOR)) is not None]
 
 
 def differences(now: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
@@ -89,6 +89,6 @@ def differences(now: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
     for name, words in (("quick", ("full", "quick")), ("threads", None)):
         pair = [run.get(name) for run in (before, now)]
         if pair[0] != pair[1]:
-            said = [words[bool(x)] if words else f"{name} {x or 'by default'}" for x in pair]
-            told.append(" → ".join(said))
+            described = [words[bool(x)] if words else f"{name} {x or 'by default'}" for x in pair]
+            told.append(" → ".join(described))
     return told

@@ -109,8 +109,8 @@ def first_uses(processes: int = 3) -> list[Row]:
     return rows
 
 
-def _times(found: list[dict[str, float]], name: str) -> Times:
-    seconds = [facts[name] for facts in found]
+def _times(processes: list[dict[str, float]], name: str) -> Times:
+    seconds = [facts[name] for facts in processes]
     return Times(min(seconds), statistics.median(seconds), len(seconds), 1)
 
 
@@ -119,8 +119,8 @@ def _first_use(name: str, warmed: str, processes: int) -> list[dict[str, float]]
     found = []
     for _ in range(processes):
         with tempfile.TemporaryDirectory(prefix="bench-cache-") as cache:
-            said = _python("-m", "bench.first_call", "function", name, PYARRAY_CACHE_DIR=cache, PYARRAY_WARMED=warmed)
-            found.append(json.loads(said.splitlines()[-1]))
+            output = _python("-m", "bench.first_call", "function", name, PYARRAY_CACHE_DIR=cache, PYARRAY_WARMED=warmed)
+            found.append(json.loads(output.splitlines()[-1]))
     return found
 
 

@@ -201,20 +201,20 @@ def operands_of(size: int) -> dict[str, Any]:
             "numpy": MillionOperands(np, np.asarray),
         }
     torch = peers.peer("torch")
-    found = {"pyarray": Operands(size, pa.asarray), "numpy": Operands(size, np.asarray)}
+    by_library = {"pyarray": Operands(size, pa.asarray), "numpy": Operands(size, np.asarray)}
     if torch is not None:
-        found["torch"] = Operands(size, lambda x: torch.from_numpy(np.array(x)))
-    return found
+        by_library["torch"] = Operands(size, lambda x: torch.from_numpy(np.array(x)))
+    return by_library
 
 
 def first_use(operands: dict[str, Any]) -> dict[str, float]:
     """Seconds of each function's first call in this process: the compiler's work, unless it is on disk."""
-    found = {}
+    seconds = {}
     for name, call, _ in CASES:
         start = time.perf_counter()
         call(pa, operands["pyarray"])
-        found[name] = time.perf_counter() - start
-    return found
+        seconds[name] = time.perf_counter() - start
+    return seconds
 
 
 def run(quick: bool = False) -> Iterator[Row | Figure]:

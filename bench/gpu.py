@@ -105,14 +105,14 @@ def elementwise(torch: Any) -> list[tuple[str, int, Callable[[], Any], dict[str,
         ("sum axis 0", once, lambda: pa.sum(n, axis=0), lambda: tn.sum(0)),
         ("sum axis 1", once, lambda: pa.sum(n, axis=1), lambda: tn.sum(1)),
     ]
-    found = [(name, size, ours, {"torch": theirs}) for name, size, ours, theirs in cases]
+    rows = [(name, size, ours, {"torch": theirs}) for name, size, ours, theirs in cases]
     cupy = peers.peer("cupy")
     if cupy is not None:
         ca, cb, cc = (cupy.from_dlpack(t) for t in (ta, tb, tc))
-        found[0][3]["cupy"] = lambda: cupy.add(ca, cb, out=cc)
-        found[7][3]["cupy"] = lambda: cb.sum()
-    found.insert(0, ("copy", 2 * once, lambda: tc.copy_(ta), {"torch": lambda: tc.copy_(ta)}))
-    return found
+        rows[0][3]["cupy"] = lambda: cupy.add(ca, cb, out=cc)
+        rows[7][3]["cupy"] = lambda: cb.sum()
+    rows.insert(0, ("copy", 2 * once, lambda: tc.copy_(ta), {"torch": lambda: tc.copy_(ta)}))
+    return rows
 
 
 def bandwidths(torch: Any, measure: Callable[[Callable[[], Any]], Times]) -> list[Row]:

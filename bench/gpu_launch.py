@@ -43,9 +43,9 @@ def bare(data: Any) -> Callable[[], Any]:
     size = ctypes.c_size_t(24)
     extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(slots), 2, ctypes.addressof(size), 0)
     driver.cuCtxSetCurrent(device._context)
-    launch, place = driver.cuLaunchKernel, ctypes.addressof(extra)
+    launch, arguments = driver.cuLaunchKernel, ctypes.addressof(extra)
     kept = slots, size, extra
-    return lambda: launch(function, 1, 1, 1, 256, 1, 1, 0, 0, 0, place) if kept else None
+    return lambda: launch(function, 1, 1, 1, 256, 1, 1, 0, 0, 0, arguments) if kept else None
 
 
 def cases(name: str) -> list[tuple[str, dict[str, Callable[[], Any] | None], float | None]]:
@@ -77,18 +77,18 @@ def cases(name: str) -> list[tuple[str, dict[str, Callable[[], Any] | None], flo
 
 def run(quick: bool = False) -> Iterator[Row | Figure]:
     """All of it, printed as it comes."""
-    found = devices("cuda")
-    if not found:
+    available = devices("cuda")
+    if not available:
         print("no NVIDIA GPU: nothing to measure")
         yield Figure("device", "none: nothing was measured")
         return
     rows = []
-    for name, calls, goal in cases(str(found[0])):
+    for name, calls, goal in cases(str(available[0])):
         times = race(calls, 0.1 if quick else 0.5)
         rows.append(Row("gpu_launch", name, times, goal, n=N, against=("bare",)))
-        pa.synchronize(found[0])
-    print(f"{found[0].driver.name()}, host time, n = {N}: minimum (median)\n{table(rows)}\n", flush=True)
-    yield Figure("device", found[0].driver.name())
+        pa.synchronize(available[0])
+    print(f"{available[0].driver.name()}, host time, n = {N}: minimum (median)\n{table(rows)}\n", flush=True)
+    yield Figure("device", available[0].driver.name())
     yield from rows
 
 

@@ -122,14 +122,14 @@ def first_calls(repeats: int = 3) -> list[Row]:
     for library in ("pyarray", "numba", "quadrants", "warp"):
         if peers.peer(library) is None:
             continue
-        found: dict[str, list[float]] = {case: [] for case in rows}
+        measured: dict[str, list[float]] = {case: [] for case in rows}
         for _ in range(repeats if library == "pyarray" else 1):
             with tempfile.TemporaryDirectory(prefix="bench-cache-") as cache:
                 for case in rows:
                     facts = _first_call(library, cache)
                     if facts is not None:
-                        found[case].append(facts["launch"])
-        for case, seconds in found.items():
+                        measured[case].append(facts["launch"])
+        for case, seconds in measured.items():
             rows[case][library] = Times(min(seconds), statistics.median(seconds), len(seconds), 1) if seconds else None
     return [Row("first call", case, times, 1.0) for case, times in rows.items()]
 
@@ -152,12 +152,12 @@ def _first_call(library: str, cache: str) -> dict[str, float] | None:
 def imports(repeats: int = 5) -> list[Row]:
     """`import` in a fresh process; NumPy's is a part of most of the others."""
     names = ["pyarray", *(name for name in peers.NAMES if peers.peer(name) is not None)]
-    found: dict[str, list[float]] = {name: [] for name in names}
+    measured: dict[str, list[float]] = {name: [] for name in names}
     for turn in range(repeats):
         for name in names:
             if name in ("pyarray", "numpy") or turn < 2:
-                found[name].append(_import_time(name))
-    times: dict[str, Times | None] = {n: Times(min(s), statistics.median(s), len(s), 1) for n, s in found.items()}
+                measured[name].append(_import_time(name))
+    times: dict[str, Times | None] = {n: Times(min(s), statistics.median(s), len(s), 1) for n, s in measured.items()}
     return [Row("import", "import", times, against=())]
 
 

@@ -81,11 +81,11 @@ def compared(name: str, part: Part, rows: Sequence[Row], earlier: Part | None) -
 
 def said(parts: Mapping[str, Part], earlier: Mapping[str, Part]) -> str:
     """The changes, for a terminal."""
-    found = [c for name, part in parts.items() for c in compared(name, part, compare.rows_of(part), earlier.get(name))]
-    if not found:
+    cases = [c for name, part in parts.items() for c in compared(name, part, compare.rows_of(part), earlier.get(name))]
+    if not cases:
         return "(no earlier run to compare with)"
-    moved = sorted((c for c in found if c.moved), key=lambda c: c.factor)
-    lines = [f"of {len(found)} cases {len(moved)} moved by more than the noise, in relation to their peers"]
+    moved = sorted((c for c in cases if c.moved), key=lambda c: c.factor)
+    lines = [f"of {len(cases)} cases {len(moved)} moved by more than the noise, in relation to their peers"]
     for c in moved:
         where = f"{c.part}: {c.row.case}, {c.row.group}"
         lines.append(f"  {c.before:7.2f} → {c.now:7.2f}  {percent(c.factor):>8}  (± {c.noise * 100:.0f} %)  {where}")
@@ -153,11 +153,11 @@ def problems(parts: Mapping[str, Part], rows: Mapping[str, list[Row]]) -> str:
             text = f"<b>{escape(name)}</b> did not get to its end: {escape(last)}"
             whole = tag("details", tag("summary", "all of it") + tag("pre", escape(str(part["failed"]))))
             lines.append(text + (whole if last != str(part["failed"]).strip() else ""))
-    gone: dict[tuple[str, str], list[str]] = {}
+    absent: dict[tuple[str, str], list[str]] = {}
     for name, part in parts.items():
         for peer, why in part.get("missing", {}).items():
-            gone.setdefault((peer, why), []).append(name)
-    for (peer, why), where in gone.items():
+            absent.setdefault((peer, why), []).append(name)
+    for (peer, why), where in absent.items():
         lines.append(f"<b>{escape(peer)}</b> is not measured in {escape(', '.join(where))}: {escape(why)}")
     for name, found in rows.items():
         for row in found:
@@ -168,15 +168,15 @@ def problems(parts: Mapping[str, Part], rows: Mapping[str, list[Row]]) -> str:
 
 def comparison(parts: Mapping[str, Part], earlier: Mapping[str, Part], moves: Mapping[str, list[Change]]) -> str:
     """Cases that moved, the slowest first."""
-    found = [c for part in moves.values() for c in part]
+    cases = [c for part in moves.values() for c in part]
     title = tag("h2", "What moved", "")
-    if not found:
+    if not cases:
         return title + tag("p", "No earlier run of the same cases to compare with.")
-    moved = sorted((c for c in found if c.moved), key=lambda c: c.factor)
+    moved = sorted((c for c in cases if c.moved), key=lambda c: c.factor)
     dates = sorted({when(earlier[name])[:16] for name in moves if moves[name]})
     then = " and ".join(dict.fromkeys((dates[0], dates[-1])))
     text = (
-        f"{len(moved)} of {len(found)} cases moved in relation to their peers by more than the noise, "
+        f"{len(moved)} of {len(cases)} cases moved in relation to their peers by more than the noise, "
         f"against the run of {then}. The noise is what the spread of the samples says, of ours and of the "
         "best peer in both runs, and what differs from process to process."
     )
@@ -226,12 +226,12 @@ def code(text: str) -> str:
     return "".join(tag("code", escape(t)) if k % 2 else escape(t) for k, t in enumerate(text.split("`")))
 
 
-def figures(found: Sequence[Figure]) -> str:
+def figures(rows: Sequence[Figure]) -> str:
     """What is no ratio to a peer."""
-    if not found:
+    if not rows:
         return ""
     lines = []
-    for f in found:
+    for f in rows:
         value = escape(f.value) if isinstance(f.value, str) else f"{f.value:.4g}"
         bounds = [f"{sign}\u2009{b:g}" for sign, b in (("≤", f.at_most), ("≥", f.at_least)) if b is not None]
         mark = "" if not bounds else tag("b", "missed", "down") if f.missed else "reached"
@@ -300,19 +300,19 @@ def growth(rows: Sequence[Row]) -> str:
     for row in rows:
         if row.n is not None and row.ratio() is not None:
             series.setdefault(row.series or row.case, {})[row.n] = row
-    several = {name: [found[n] for n in sorted(found)] for name, found in series.items() if len(found) > 1}
+    several = {name: [sizes[n] for n in sorted(sizes)] for name, sizes in series.items() if len(sizes) > 1}
     if not several:
         return ""
-    names = list(dict.fromkeys(peer for found in several.values() for row in found for peer in row.peers))
+    names = list(dict.fromkeys(peer for sizes in several.values() for row in sizes for peer in row.peers))
     colours = {name: k % 6 for k, name in enumerate(names)}
     legend = "".join(f'<span class="peer"><i class="c{k}"></i>{escape(name)}</span>' for name, k in colours.items())
     drawn = []
-    for name, found in several.items():
+    for name, sizes in several.items():
         lines = {
-            peer: [(row.n or 1, r) for row in found if (r := row.ratio("min", {peer})) is not None] for peer in names
+            peer: [(row.n or 1, r) for row in sizes if (r := row.ratio("min", {peer})) is not None] for peer in names
         }
-        best = [(row.n or 1, row.ratio() or 1.0) for row in found]
-        targets = [(row.n or 1, row.target) for row in found if row.target is not None]
+        best = [(row.n or 1, row.ratio() or 1.0) for row in sizes]
+        targets = [(row.n or 1, row.target) for row in sizes if row.target is not None]
         svg = plots.growth({p: points for p, points in lines.items() if points}, best, targets, colours, name)
         drawn.append(tag("figure", tag("figcaption", escape(name)) + svg))
     what = "ratio to each peer; thick: to the best one of that size; dashed: the target"

@@ -38,7 +38,7 @@ UNFINISHED = "did not end"  # what a part is said to be until it has ended
 
 def measure(part: str, quick: bool, note: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     """Run one part. `note` gets what is known so far after each row, so that a crash loses little."""
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "about": "", "machine": machine(), "versions": peers.versions(), "quick": quick,
         "threads": os.environ.get("PYARRAY_NUM_THREADS"),
         "rows": [], "figures": [], "missing": peers.missing, "failed": UNFINISHED, "seconds": 0.0,
@@ -46,21 +46,21 @@ def measure(part: str, quick: bool, note: Callable[[dict[str, Any]], None]) -> d
     began = time.perf_counter()
     try:
         module = importlib.import_module(f"bench.{part}")
-        found["about"] = " ".join(module.ABOUT.split())
+        result["about"] = " ".join(module.ABOUT.split())
         for item in module.run(quick):
             if isinstance(item, Row):
-                found["rows"].append(item.as_dict())
+                result["rows"].append(item.as_dict())
             else:
-                found["figures"].append(asdict(item))
-            found["seconds"] = time.perf_counter() - began
-            note(found)
-        found["failed"] = None
+                result["figures"].append(asdict(item))
+            result["seconds"] = time.perf_counter() - began
+            note(result)
+        result["failed"] = None
     except Exception:  # whatever it is, the other parts are measured, and the page says it
-        found["failed"] = traceback.format_exc()
-        print(found["failed"], flush=True)
-    found["seconds"] = time.perf_counter() - began
-    note(found)
-    return found
+        result["failed"] = traceback.format_exc()
+        print(result["failed"], flush=True)
+    result["seconds"] = time.perf_counter() - began
+    note(result)
+    return result
 
 
 def write(path: Path, content: dict[str, Any]) -> None:
@@ -77,5 +77,5 @@ def alone(part: str) -> None:
     parser.add_argument("--quick", action="store_true", help="fewer and shorter samples")
     parser.add_argument("--json", type=Path, default=OUT / f"{part}.json", help="where to write the figures")
     options = parser.parse_args()
-    found = measure(part, options.quick, lambda known: write(options.json, {"parts": {part: known}}))
-    raise SystemExit(1 if found["failed"] else 0)
+    result = measure(part, options.quick, lambda known: write(options.json, {"parts": {part: known}}))
+    raise SystemExit(1 if result["failed"] else 0)

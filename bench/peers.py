@@ -50,8 +50,8 @@ def warp() -> Any:
 
 def versions() -> dict[str, str]:
     """Version of each peer that is installed, and of pyarray. Nothing is imported for it."""
-    found = {}
+    installed = {}
     for name in ("pyarray", *NAMES, "cupy"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(DISTRIBUTIONS.get(name, name))
-    return found
+            installed[name] = importlib.metadata.version(DISTRIBUTIONS.get(name, name))
+    return installed

@@ -110,14 +110,14 @@ class Row:
         return plain | {"times": times, "why": self.why or getattr(self.times, "why", {})} | ratios
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Row:
+    def from_dict(cls, data: Mapping[str, Any]) -> Row:
         """What `as_dict` gave, perhaps by an earlier version of this file."""
-        fields = {name: found[name] for name in cls.__dataclass_fields__ if name in found}
+        fields = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
         fields["times"] = {
-            name: t and Times(**{k: t[k] for k in Times.__dataclass_fields__}) for name, t in found["times"].items()
+            name: t and Times(**{k: t[k] for k in Times.__dataclass_fields__}) for name, t in data["times"].items()
         }
-        if found.get("against") is not None:
-            fields["against"] = tuple(found["against"])
+        if data.get("against") is not None:
+            fields["against"] = tuple(data["against"])
         return cls(**fields)
 
 
@@ -157,9 +157,9 @@ def race(candidates: Mapping[str, Callable[[], Any] | None], budget: float = 0.5
 
     A candidate that is None, or whose first call raises, has None; why is printed, and in the result.
     """
-    why = {name: said for name, call in candidates.items() if call is not None and (said := _complaint(call))}
-    for name, said in why.items():
-        print(f"  ({name}: {said})")
+    why = {name: error for name, call in candidates.items() if call is not None and (error := _complaint(call))}
+    for name, error in why.items():
+        print(f"  ({name}: {error})")
     runners = {name: call for name, call in candidates.items() if call is not None and name not in why}
     calls = {name: _calls_per_sample(call) for name, call in runners.items()}
     samples: dict[str, list[float]] = {name: [] for name in runners}

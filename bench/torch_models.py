@@ -190,14 +190,14 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--only")
     parser.add_argument("--one", nargs=2)
-    given = parser.parse_args()
-    if given.one:
-        print(json.dumps(run(*given.one, given.device)))
+    args = parser.parse_args()
+    if args.one:
+        print(json.dumps(run(*args.one, args.device)))
         return
     for name in models("cpu"):
-        if given.only and given.only not in name:
+        if args.only and args.only not in name:
             continue
-        found: dict[str, Any] = {}
+        results: dict[str, Any] = {}
         for backend in BACKENDS:
             with tempfile.TemporaryDirectory() as folder:
                 own = {"PYARRAY_CACHE_DIR": folder + "/p", "TORCHINDUCTOR_CACHE_DIR": folder + "/i"}
@@ -206,7 +206,7 @@ def main() -> None:
                     "-m",
                     "bench.torch_models",
                     "--device",
-                    given.device,
+                    args.device,
                     "--one",
                     name,
                     backend,
@@ -215,16 +215,16 @@ def main() -> None:
             if done.returncode:
                 print(f"{name} {backend}: {done.stderr.strip().splitlines()[-1]}", flush=True)
                 continue
-            found[backend] = json.loads(done.stdout.strip().splitlines()[-1])
-        for backend, row in found.items():
+            results[backend] = json.loads(done.stdout.strip().splitlines()[-1])
+        for backend, row in results.items():
             print(
                 f"{name:16} {backend:9} first pass {row['first']:7.2f} s  "
                 f"steady {1e3 * row['steady']:8.2f} ms (least {1e3 * row['least']:8.2f})  "
                 f"off {row['off']:.1e}  compiles {row['compiles']}, later {row['later']}",
                 flush=True,
             )
-        if {"inductor", "pyarray"} <= found.keys():
-            theirs, ours = found["inductor"], found["pyarray"]
+        if {"inductor", "pyarray"} <= results.keys():
+            theirs, ours = results["inductor"], results["pyarray"]
             steady, total = theirs["steady"] / ours["steady"], theirs["first"] / ours["first"]
             print(f"{name:16} inductor / pyarray: steady {steady:.2f}, first pass {total:.2f}", flush=True)
 

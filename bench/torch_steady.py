@@ -53,11 +53,11 @@ def steps(name: str) -> dict[str, Callable[[int], None]]:
 def shortest(step: Callable[[int], None], n: int) -> float:
     """Seconds of the shortest call within a turn, after one that isn't counted."""
     step(n)
-    found, end = float("inf"), time.perf_counter() + TURN
+    least, end = float("inf"), time.perf_counter() + TURN
     while (start := time.perf_counter()) < end:
         step(n)
-        found = min(found, time.perf_counter() - start)
-    return found
+        least = min(least, time.perf_counter() - start)
+    return least
 
 
 def compare(name: str, sizes: tuple[int, ...], rounds: int) -> dict[str, dict[int, float]]:
@@ -81,21 +81,21 @@ def main() -> None:
     parser.add_argument("--only")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sizes", type=int, nargs="*", default=[2, 7, 12, 17, 28])
-    given = parser.parse_args()
-    os.environ["PYARRAY_NUM_THREADS"] = str(given.threads)
+    args = parser.parse_args()
+    os.environ["PYARRAY_NUM_THREADS"] = str(args.threads)
     import torch
 
-    torch.set_num_threads(given.threads)
+    torch.set_num_threads(args.threads)
     ratios = []
     for name in models("cpu"):
-        if given.only and given.only not in name:
+        if args.only and args.only not in name:
             continue
-        best = compare(name, tuple(given.sizes), given.rounds)
-        ratios.append(statistics.geometric_mean(best["inductor"][n] / best["pyarray"][n] for n in given.sizes))
-        each = "  ".join(f"{n}: {1e6 * best['pyarray'][n]:.0f}/{1e6 * best['inductor'][n]:.0f}" for n in given.sizes)
+        best = compare(name, tuple(args.sizes), args.rounds)
+        ratios.append(statistics.geometric_mean(best["inductor"][n] / best["pyarray"][n] for n in args.sizes))
+        each = "  ".join(f"{n}: {1e6 * best['pyarray'][n]:.0f}/{1e6 * best['inductor'][n]:.0f}" for n in args.sizes)
         print(f"{name:16} inductor / pyarray {ratios[-1]:.3f}   µs, ours/theirs by size: {each}", flush=True)
     if ratios:
-        print(f"geometric mean {statistics.geometric_mean(ratios):.3f} with {given.threads} threads")
+        print(f"geometric mean {statistics.geometric_mean(ratios):.3f} with {args.threads} threads")
 
 
 if __name__ == "__main__":

@@ -210,12 +210,12 @@ def distance(ours: list[Any], theirs: list[Any]) -> float:
     return worst
 
 
-def run(name: str, backend: str, given: argparse.Namespace) -> dict[str, Any]:
+def run(name: str, backend: str, args: argparse.Namespace) -> dict[str, Any]:
     """One model under one backend."""
     import torch
 
-    model, inputs = build(name, given.device, given.dtype, given.attention)
-    trained = MODELS[name].trained and not given.forward
+    model, inputs = build(name, args.device, args.dtype, args.attention)
+    trained = MODELS[name].trained and not args.forward
     programs: list[Any] = []
     used: Any = backend
     if backend == "pyarray":
@@ -225,7 +225,7 @@ def run(name: str, backend: str, given: argparse.Namespace) -> dict[str, Any]:
     call = torch.compile(model, backend=used, dynamic=True)
 
     def timed() -> float:
-        if given.device == "cuda":
+        if args.device == "cuda":
             torch.cuda.synchronize()
         return time.perf_counter()
 
@@ -239,14 +239,14 @@ def run(name: str, backend: str, given: argparse.Namespace) -> dict[str, Any]:
     first, compiled = a_pass(call), 0
     passes = [(a_pass(call), a_pass(model)) for _ in range(PASSES)]
     ours, theirs = (statistics.median(times) for times in zip(*passes, strict=True))
-    found: dict[str, Any] = {"first": first, "steady": ours, "eager": theirs}
+    result: dict[str, Any] = {"first": first, "steady": ours, "eager": theirs}
     if backend == "pyarray":
         from pyarray.torch.explain import Explanation
         from pyarray.torch.fused_kernel import compiles
 
         compiled = compiles()
         made = Explanation(programs)
-        found |= {
+        result |= {
             "graphs": len(programs), "kernels": len(made.kernels), "share": made.eager_fraction,
             "stay": Counter(made.eager).most_common(),
         }  # fmt: skip
@@ -254,7 +254,7 @@ def run(name: str, backend: str, given: argparse.Namespace) -> dict[str, Any]:
     for n in SIZES:
         wanted, results = (step(model, f, inputs[n], trained) for f in (model, call))
         off = [max(worst, distance(x, y)) for worst, x, y in zip(off, results, wanted, strict=True)]
-    return found | {"off": off, "compiles": compiled, "trained": trained}
+    return result | {"off": off, "compiles": compiled, "trained": trained}
 
 
 def show(name: str, backend: str, row: dict[str, Any], nodes: bool) -> None:
@@ -282,26 +282,26 @@ def main() -> int:
     parser.add_argument("--inductor", action="store_true", help="time Inductor, too")
     parser.add_argument("--nodes", action="store_true", help="the names of operators that stay torch's")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    args = parser.parse_args()
     if importlib.util.find_spec("transformers") is None:
         print(MISSING, file=sys.stderr)
         return 2
-    if given.one:
-        name, backend = given.one
-        print(json.dumps(run(name, backend, given)))
+    if args.one:
+        name, backend = args.one
+        print(json.dumps(run(name, backend, args)))
         return 0
-    names = given.only.split(",") if given.only else list(MODELS)
+    names = args.only.split(",") if args.only else list(MODELS)
     if unknown := [name for name in names if name not in MODELS]:
         parser.error(f"no model {', '.join(unknown)}; there are {', '.join(MODELS)}")
     failed = 0
     for name in names:
-        for backend in ("pyarray", *(["inductor"] if given.inductor else [])):
+        for backend in ("pyarray", *(["inductor"] if args.inductor else [])):
             row = in_a_process(name, backend)
             if isinstance(row, str):
                 print(f"{name:8} {backend:8} failed: {row}", flush=True)
                 failed = 1
             else:
-                show(name, backend, row, given.nodes)
+                show(name, backend, row, args.nodes)
     return failed
 
 
@@ -315,8 +315,8 @@ def in_a_process(name: str, backend: str) -> dict[str, Any] | str:
     if done.returncode:
         errors = [line for line in lines if "Error" in line]
         return (errors or lines or [f"exit status {done.returncode}"])[-1]
-    found: dict[str, Any] = json.loads(lines[-1])
-    return found
+    result: dict[str, Any] = json.loads(lines[-1])
+    return result
 
 
 if __name__ == "__main__":

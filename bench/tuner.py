@@ -88,10 +88,10 @@ def hits(budget: float) -> list[Row]:
     for name, n in (("smooth", 16), ("sums", 1), ("product", 2)):
         tuned, args = KERNELS[name], arguments(name, n)
         tuned(*args)
-        given = (*args, *tuned.choice(*args).config.values.values())
+        plain_args = (*args, *tuned.choice(*args).config.values.values())
         calls = {
             "pyarray": lambda tuned=tuned, args=args: tuned(*args),
-            "plain kernel": lambda plain=tuned.kernel, given=given: plain(*given),
+            "plain kernel": lambda plain=tuned.kernel, plain_args=plain_args: plain(*plain_args),
         }
         if name == "smooth":
             calls["without constants"] = lambda args=args: smooth_fixed(*args)
@@ -123,12 +123,12 @@ def searches(repeats: int) -> tuple[list[Row], list[Figure]]:
     """First calls in fresh processes: with an empty cache, then with the same one."""
     rows, figures = [], []
     for name, sizes in SIZES.items():
-        found: dict[str, list[dict[str, Any]]] = {"first": [], "second": []}
+        runs_of: dict[str, list[dict[str, Any]]] = {"first": [], "second": []}
         for _ in range(repeats):
             with tempfile.TemporaryDirectory(prefix="bench-tune-") as cache:
-                for process in found.values():
+                for process in runs_of.values():
                     process.append(_process(name, cache))
-        seconds = {which: [run["seconds"] for run in runs] for which, runs in found.items()}
+        seconds = {which: [run["seconds"] for run in runs] for which, runs in runs_of.items()}
         times = {which: Times(min(s), statistics.median(s), len(s), 1) for which, s in seconds.items()}
         rows.append(
             Row(
@@ -138,9 +138,9 @@ def searches(repeats: int) -> tuple[list[Row], list[Figure]]:
                 against=("with a search",),
             )
         )
-        told = f"{name}: first call, {found['first'][0]['candidates']} candidates searched"
+        told = f"{name}: first call, {runs_of['first'][0]['candidates']} candidates searched"
         figures.append(Figure(told, times["first"].median, "s", at_most=LONGEST))
-        again = max(run["searches"] for run in found["second"])
+        again = max(run["searches"] for run in runs_of["second"])
         figures.append(Figure(f"{name}: searches in the second process", again, at_most=0))
     return rows, figures
 
@@ -149,8 +149,8 @@ def _process(name: str, cache: str) -> dict[str, Any]:
     settings = os.environ | {"PYARRAY_CACHE_DIR": cache}
     command = [sys.executable, "-m", "bench.tuner", "search", name]
     done = subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True, check=True)
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
 
 
 def search(name: str) -> None:
@@ -159,8 +159,8 @@ def search(name: str) -> None:
     start = time.perf_counter()
     tuned(*args)
     seconds = time.perf_counter() - start
-    found = {"seconds": seconds, "searches": tuned.cache_info()["searches"]}
-    print(json.dumps(found | {"candidates": len(tuned.results(*args))}))
+    result = {"seconds": seconds, "searches": tuned.cache_info()["searches"]}
+    print(json.dumps(result | {"candidates": len(tuned.results(*args))}))
 
 
 def run(quick: bool = False) -> Iterator[Row | Figure]:
