@@ -15,13 +15,13 @@ def main() -> int:
     parser = arguments("tests.differential", __doc__, "calls", 10_000)
     parser.add_argument("--dtypes", type=int, default=2, help="of each function at a time")
     parser.add_argument("--only", default="", help="functions whose names match this pattern, such as 'nan*'")
-    given = parser.parse_args()
+    args = parser.parse_args()
     clock = Clock()
-    report = run_parts(partial(part, given), range(given.processes), given.processes, given.stop_after)
+    report = run_parts(partial(part, args), range(args.processes), args.processes, args.stop_after)
     meant = ", ".join(f"{count} {what}" for what, count in report.meant.most_common())
     print(
-        f"{report.calls} calls of {report.functions} functions ({report.cases} cases) on {given.device}, "
-        f"seed {given.seed}: {len(report.differences)} differences in {clock}. Meant: {meant or 'none'}"
+        f"{report.calls} calls of {report.functions} functions ({report.cases} cases) on {args.device}, "
+        f"seed {args.seed}: {len(report.differences)} differences in {clock}. Meant: {meant or 'none'}"
     )
     return 1 if report.differences else 0
 

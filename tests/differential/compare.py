@@ -40,15 +40,15 @@ def run(case: Case, rng: np.random.Generator, device: str) -> list[Difference] |
     """What differs in one run of `case`, with fresh memory and values. None: both sides refuse it."""
     made = Run(case, rng, device)
     args, kwargs = made.arguments(ours=True)
-    found, error = outcome(case.row.ours, args, kwargs)
-    given, options = made.arguments(ours=False)
-    wanted, refusal = outcome(case.row.theirs, given, options)
+    result, error = outcome(case.row.ours, args, kwargs)
+    theirs, options = made.arguments(ours=False)
+    wanted, refusal = outcome(case.row.theirs, theirs, options)
     if refusal is not None or error is not None:
         if (refusal is None) == (error is None):
             return None if isinstance(error, REFUSALS) else [Difference("raises", f"{error!r} for {refusal!r}")]
         return [Difference("raises", f"{error!r}" if error is not None else f"nothing for {refusal!r}")]
     scale = _scale(made)
-    differences = list(_compare(case, found, wanted, scale))
+    differences = list(_compare(case, result, wanted, scale))
     for k, (block, host) in enumerate(zip(made.ours, made.hosts, strict=True)):
         now = pa.asnumpy(block)
         wanted_now = rounded(host, case.memories[k].dtype)
@@ -70,19 +70,19 @@ def _scale(made: Run) -> tuple[float, int]:
     return most, size
 
 
-def _compare(case: Case, found: Any, wanted: Any, scale: tuple[float, int]) -> Any:
-    if isinstance(wanted, (tuple, list)) and not isinstance(found, pa.ndarray):
-        if not isinstance(found, (tuple, list)) or len(found) != len(wanted):
-            yield Difference("type", f"{type(found).__name__} for {type(wanted).__name__}")
+def _compare(case: Case, result: Any, wanted: Any, scale: tuple[float, int]) -> Any:
+    if isinstance(wanted, (tuple, list)) and not isinstance(result, pa.ndarray):
+        if not isinstance(result, (tuple, list)) or len(result) != len(wanted):
+            yield Difference("type", f"{type(result).__name__} for {type(wanted).__name__}")
             return
-        for mine, theirs in zip(found, wanted, strict=True):
+        for mine, theirs in zip(result, wanted, strict=True):
             yield from _compare(case, mine, theirs, scale)
         return
-    if wanted is None or isinstance(wanted, (str, bytes, slice)) or found is None:
-        if found is not wanted and found != wanted:
-            yield Difference("values", f"{found!r} for {wanted!r}")
+    if wanted is None or isinstance(wanted, (str, bytes, slice)) or result is None:
+        if result is not wanted and result != wanted:
+            yield Difference("values", f"{result!r} for {wanted!r}")
         return
-    mine = pa.asnumpy(found) if isinstance(found, pa.ndarray) else np.asarray(found)
+    mine = pa.asnumpy(result) if isinstance(result, pa.ndarray) else np.asarray(result)
     theirs = np.asarray(wanted)
     if mine.shape != theirs.shape:
         yield Difference("shape", f"{mine.shape} for {theirs.shape}")
@@ -129,8 +129,8 @@ def _apart(case: Case, mine: np.ndarray, theirs: np.ndarray, dtype: str, scale: 
     names = [dtype, mine.dtype.name, theirs.dtype.name, *case.dtypes]
     if mine.dtype.kind == "c" or theirs.dtype.kind == "c":
         names += ["float32" if mine.dtype.itemsize == 8 else "float64"]
-        whole = np.abs(theirs)
-        real, imag = (_reals(case, part(mine), part(theirs), names, scale, whole) for part in (np.real, np.imag))
+        magnitude = np.abs(theirs)
+        real, imag = (_reals(case, part(mine), part(theirs), names, scale, magnitude) for part in (np.real, np.imag))
         return real | imag
     return _reals(case, mine, theirs, names, scale, np.abs(theirs))
 

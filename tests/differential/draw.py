@@ -46,7 +46,7 @@ class Draw:
 
     def options(self, **choices: Sequence[Any]) -> dict[str, Any]:
         """Keywords, each left out half of the time."""
-        return {name: self.one_of(given) for name, given in choices.items() if self.chance(0.5)}
+        return {name: self.one_of(values) for name, values in choices.items() if self.chance(0.5)}
 
     # ---- shapes
 
@@ -144,13 +144,13 @@ class Draw:
 
     def related(self, case: Case) -> Case:
         """The case with another relation between its operands."""
-        found = [x for x in case.operands() if x.given in ("array", "view", "returned")]
-        if len(found) < 2:
+        operands = [x for x in case.operands() if x.given in ("array", "view", "returned")]
+        if len(operands) < 2:
             return case
-        x = self.one_of(found)
+        x = self.one_of(operands)
         alike = [
             y
-            for y in found
+            for y in operands
             if y is not x and _kind(case, x) == _kind(case, y) and (x.sort, x.writeable) == (y.sort, y.writeable)
         ]
         if not alike:

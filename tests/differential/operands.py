@@ -58,9 +58,9 @@ class Case:
 
     def operands(self) -> list[Operand]:
         """In the order of the arguments."""
-        found: list[Operand] = []
-        mapped((self.args, self.kwargs), found.append)
-        return found
+        operands: list[Operand] = []
+        mapped((self.args, self.kwargs), operands.append)
+        return operands
 
     @property
     def function(self) -> str:
@@ -117,18 +117,18 @@ class Run:
     def _mine(self, x: Operand) -> Any:
         if x.given in ("numpy", "unaligned", "swapped"):
             return _as_numpy(self._theirs(x), x.given, self.case.memories[x.memory].dtype)
-        whole = self.ours[x.memory]
-        width = whole.itemsize
-        if x.given == "array" and x.start == 0 and x.shape == whole.shape and x.writeable:
+        memory = self.ours[x.memory]
+        width = memory.itemsize
+        if x.given == "array" and x.start == 0 and x.shape == memory.shape and x.writeable:
             steps = tuple(s * width for s in x.steps)
-            if steps == whole.strides:
-                return whole
+            if steps == memory.strides:
+                return memory
         run = pa.BufferView if x.given == "view" else None
         start, steps = (x.start * width, tuple(s * width for s in x.steps)) if 0 not in x.shape else (0, None)
-        view = whole._view(start, x.shape, steps or tuple(width for _ in x.shape), run)
+        view = memory._view(start, x.shape, steps or tuple(width for _ in x.shape), run)
         if not x.writeable or x.repeats:
             view.setflags(write=False)
-        if x.given == "returned" and self.device == "cpu" and whole.dtype.name != "bfloat16":
+        if x.given == "returned" and self.device == "cpu" and memory.dtype.name != "bfloat16":
             return pa.asarray(np.asarray(view), copy=False)
         return view
 
@@ -153,8 +153,8 @@ def _as_numpy(view: np.ndarray, given: str, dtype: str) -> np.ndarray:
     elif given == "swapped":
         return view.astype(view.dtype.newbyteorder())
     if given == "unaligned":
-        room = np.empty(view.nbytes + 1, np.uint8)
-        copy = np.ndarray(view.shape, view.dtype, room, 1)
+        buffer = np.empty(view.nbytes + 1, np.uint8)
+        copy = np.ndarray(view.shape, view.dtype, buffer, 1)
         copy[...] = view
         return copy
     return view.copy()

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 
-def part(given: argparse.Namespace, place: int) -> Report:
+def part(args: argparse.Namespace, index: int) -> Report:
     """The calls of one process: of its own functions, in turn."""
-    if given.device.startswith("hip"):
+    if args.device.startswith("hip"):
         from hip_emulator.build import use_emulator
 
         use_emulator()
@@ -28,15 +28,15 @@ def part(given: argparse.Namespace, place: int) -> Report:
 
     def progress(report: Report) -> None:
         text = f"{report.calls} calls, {len(report.differences)} differences, {clock}"
-        print(text if given.processes == 1 else f"process {place}: {text}", file=sys.stderr)
+        print(text if args.processes == 1 else f"process {index}: {text}", file=sys.stderr)
 
-    rows = (matching(given.only) if given.only else ROWS)[place :: given.processes]
+    rows = (matching(args.only) if args.only else ROWS)[index :: args.processes]
     if not rows:
         return Report()
-    calls = given.calls // given.processes + (place < given.calls % given.processes)
+    calls = args.calls // args.processes + (index < args.calls % args.processes)
     report = check(
-        calls, given.device, given.seed,
-        rows=rows, dtypes=given.dtypes, stop_after=given.stop_after, progress=progress,
+        calls, args.device, args.seed,
+        rows=rows, dtypes=args.dtypes, stop_after=args.stop_after, progress=progress,
         found=lambda line: print(line, flush=True),
     )  # fmt: skip
     report.functions = len(rows)

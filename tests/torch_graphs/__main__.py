@@ -21,18 +21,18 @@ def main() -> int:
     parser = arguments("tests.torch_graphs", __doc__, "graphs", 1000)
     parser.add_argument("--first", type=int, default=0, help="the number of the first graph")
     parser.add_argument("--dynamo", type=float, default=0.05, help="share that goes through torch.compile")
-    given = parser.parse_args()
+    args = parser.parse_args()
     clock = Clock()
 
     def progress(report: Report) -> None:
         print(f"{report.graphs} graphs, {len(report.differences)} differ, {clock}", file=sys.stderr)
 
-    end = given.first + given.graphs
-    parts = [range(n, min(n + AT_ONCE, end)) for n in range(given.first, end, AT_ONCE)]
-    report = run_parts(partial(part, given), parts, given.processes, given.stop_after, progress)
+    end = args.first + args.graphs
+    parts = [range(n, min(n + AT_ONCE, end)) for n in range(args.first, end, AT_ONCE)]
+    report = run_parts(partial(part, args), parts, args.processes, args.stop_after, progress)
     print(
         f"{report.graphs} graphs ({report.traces} traces, {report.calls} calls, "
-        f"{len(report.nodes)} operators) on {given.device}, seed {given.seed}: "
+        f"{len(report.nodes)} operators) on {args.device}, seed {args.seed}: "
         f"{len(report.differences)} differ, {clock}. Skipped calls: {dict(report.skipped)}"
     )
     return 1 if report.differences else 0

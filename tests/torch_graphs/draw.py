@@ -129,10 +129,10 @@ class Graph:
 
     def made(self, sizes: Sizes, device: str) -> list[torch.Tensor]:
         """The inputs for these sizes, in memory of their own."""
-        found: list[torch.Tensor] = []
+        inputs: list[torch.Tensor] = []
         for x in self.inputs:
-            found.append(x.make(sizes, device, found))
-        return found
+            inputs.append(x.make(sizes, device, inputs))
+        return inputs
 
     def run(
         self, tensors: list[Any], noise: Callable[..., Any] | None = None, device: str = "cpu",
@@ -220,10 +220,10 @@ class Drawing:
 
     def pick(self, accept: Callable[[Value], bool] = lambda v: True) -> Value | None:
         """A value, later ones more often."""
-        found = [v for v in self.values if accept(v)]
-        if not found:
+        accepted = [v for v in self.values if accept(v)]
+        if not accepted:
             return None
-        return found[-1 - min(int(self.rng.expovariate(0.35)), len(found) - 1)]
+        return accepted[-1 - min(int(self.rng.expovariate(0.35)), len(accepted) - 1)]
 
     def new(self) -> str:
         """The name of a size that is known when the graph runs."""

@@ -50,9 +50,9 @@ def gradients(
 def _gradients(run: Callable[..., Any], tensors: list[torch.Tensor], strict: bool = False) -> Gradients | None:
     """Those of a weighted sum of the outputs; None where nothing has one, or, unless `strict`, where torch's
     own formula fails."""
-    given = [x.detach().clone().requires_grad_() if x.dtype.is_floating_point else x for x in tensors]
-    inputs = [x for x in given if x.requires_grad]
-    outputs = [x for x in run(*given) if x.requires_grad]
+    leaves = [x.detach().clone().requires_grad_() if x.dtype.is_floating_point else x for x in tensors]
+    inputs = [x for x in leaves if x.requires_grad]
+    outputs = [x for x in run(*leaves) if x.requires_grad]
     if not outputs or not inputs:
         return None
     total = sum((x.double() * _weights(x)).sum() for x in outputs)
@@ -64,8 +64,8 @@ def _gradients(run: Callable[..., Any], tensors: list[torch.Tensor], strict: boo
         return None
 
 
-def _noisy_run(graph: Graph, noise: Callable[..., Any], device: str, *given: Any) -> list[Any]:
-    return graph.run(list(given), noise, device)
+def _noisy_run(graph: Graph, noise: Callable[..., Any], device: str, *inputs: Any) -> list[Any]:
+    return graph.run(list(inputs), noise, device)
 
 
 def _weights(x: torch.Tensor) -> torch.Tensor:

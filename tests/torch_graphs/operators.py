@@ -108,9 +108,9 @@ def pointwise(d: Drawing) -> bool:
     return d.add(text, operands, apply, [shape], exact=exact, noisy=not exact)
 
 
-def _accepts(name: str, op: Any, place: int, jumps: bool) -> Any:
+def _accepts(name: str, op: Any, position: int, jumps: bool) -> Any:
     def wanted(v: Value) -> bool:
-        if name == "where" and place == 0:
+        if name == "where" and position == 0:
             return v.dtype == torch.bool
         return v.exact or not jumps or v.dtype == torch.bool
 

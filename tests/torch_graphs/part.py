@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     from .run import Report
 
 
-def part(given: argparse.Namespace, numbers: range) -> Report:
+def part(args: argparse.Namespace, numbers: range) -> Report:
     """The graphs of these numbers."""
     from .run import check
 
     return check(
-        len(numbers), given.seed, given.device,
-        dynamo=given.dynamo, stop_after=given.stop_after, first=numbers.start,
+        len(numbers), args.seed, args.device,
+        dynamo=args.dynamo, stop_after=args.stop_after, first=numbers.start,
         found=lambda line: print(line, flush=True),
     )  # fmt: skip

@@ -23,9 +23,9 @@ def reduction(d: Drawing) -> bool:
     if name in ("prod", "max", "min") or d.rng.random() < 0.1:
         axes = axes[:1] if name == "prod" and x.rank else []
     keep = bool(axes) and d.rng.random() < 0.4
-    given = [k - x.rank if d.rng.random() < 0.3 else k for k in axes]
+    dims = [k - x.rank if d.rng.random() < 0.3 else k for k in axes]
     correction = d.rng.choice((0, 1, 1))
-    whole = not axes
+    over_all = not axes
 
     def apply(sizes: Any, x: torch.Tensor) -> Any:
         function = getattr(torch, name)
@@ -33,20 +33,20 @@ def reduction(d: Drawing) -> bool:
         if name in ("var", "std", "var_mean"):
             # Numbers of a size that have squares; infinities stay.
             x = torch.where(x.abs() == math.inf, x, torch.clamp(x, -1e3, 1e3))
-            made = function(x, given or None, correction=correction, keepdim=keep)
+            made = function(x, dims or None, correction=correction, keepdim=keep)
             return list(made) if isinstance(made, tuple) else made
-        if whole:
+        if over_all:
             return function(x)
         if name == "prod":
-            return function(torch.clamp(x, -1.5, 1.5) if x.dtype != torch.bool else x, given[0], keep)
-        return function(x, given, keep)
+            return function(torch.clamp(x, -1.5, 1.5) if x.dtype != torch.bool else x, dims[0], keep)
+        return function(x, dims, keep)
 
-    gone = set(axes) if axes else set(range(x.rank))
-    keys = tuple(() if k in gone else n for k, n in enumerate(x.shape) if keep or k not in gone)
+    removed = set(axes) if axes else set(range(x.rank))
+    keys = tuple(() if k in removed else n for k, n in enumerate(x.shape) if keep or k not in removed)
     noisy = x.dtype.is_floating_point and name not in ("amax", "amin", "max", "min", "any", "all")
     noisy = noisy or name in ("mean", "var", "std", "var_mean")
     shapes: list[Any] = [keys, keys] if name == "var_mean" else [keys]
-    return d.add(f"{name} {given if axes else 'all'} keep={keep} {correction}", [x], apply, shapes, noisy=noisy)
+    return d.add(f"{name} {dims if axes else 'all'} keep={keep} {correction}", [x], apply, shapes, noisy=noisy)
 
 
 def norm(d: Drawing) -> bool:

@@ -127,8 +127,8 @@ def _traced(graph: Graph, calls: list[dict[str, int]], device: str, report: Repo
     lines: list[str] = []
     for k, sizes in enumerate(calls):
         tensors = graph.made(sizes, device)
-        known = _known(fakes, tensors)
-        if k and (known is None or not _holds(fakes, known)):
+        values = _known(fakes, tensors)
+        if k and (values is None or not _holds(fakes, values)):
             report.skipped["other sizes break a guard"] += 1
             continue
         try:
@@ -137,7 +137,7 @@ def _traced(graph: Graph, calls: list[dict[str, int]], device: str, report: Repo
             continue
         report.calls += 1
         lines += [f"{line} at {sizes}" for line in _compared(graph, sizes, compiled, device)]
-        lines += _strides(module, known or {}, compiled(graph.made(sizes, device)))
+        lines += _strides(module, values or {}, compiled(graph.made(sizes, device)))
     return lines
 
 
@@ -158,31 +158,31 @@ def _module(function: Callable[..., Any], tensors: list[torch.Tensor]) -> Any:
 
 def _known(fakes: list[Any], tensors: list[torch.Tensor]) -> dict[sympy.Symbol, int] | None:
     """The values of a graph's symbols for these inputs; None where it doesn't hold for them."""
-    known: dict[sympy.Symbol, int] = {}
+    values: dict[sympy.Symbol, int] = {}
     pairs = [
         (x, n)
         for fake, real in zip(fakes, tensors, strict=True)
         for x, n in zip(expressions((*fake.shape, *fake.stride())), (*real.shape, *real.stride()), strict=True)
     ]
     for x, n in pairs:
-        if x.is_Symbol and known.setdefault(x, n) != n:
+        if x.is_Symbol and values.setdefault(x, n) != n:
             return None
-    if any(int(x.xreplace(known)) != n for x, n in pairs if x.free_symbols <= known.keys()):
+    if any(int(x.xreplace(values)) != n for x, n in pairs if x.free_symbols <= values.keys()):
         return None
-    return known
+    return values
 
 
-def _holds(fakes: list[Any], known: dict[sympy.Symbol, int]) -> bool:
+def _holds(fakes: list[Any], values: dict[sympy.Symbol, int]) -> bool:
     """Whether a traced graph's guards hold."""
     env = next((n.node.shape_env for f in fakes for n in f.shape if isinstance(n, torch.SymInt)), None)
     if env is None:
         return True
     for guard in env.guards:
-        value = guard.expr.xreplace(known)
+        value = guard.expr.xreplace(values)
         if value != sympy.true and not (not value.free_symbols and bool(value.doit())):
             return False
     ranges = env.var_to_range
-    return all(ranges[s].lower <= n <= ranges[s].upper for s, n in known.items() if s in ranges)
+    return all(ranges[s].lower <= n <= ranges[s].upper for s, n in values.items() if s in ranges)
 
 
 def _compared(graph: Graph, sizes: dict[str, int], compiled: Callable[..., Any], device: str) -> list[str]:
@@ -192,12 +192,12 @@ def _compared(graph: Graph, sizes: dict[str, int], compiled: Callable[..., Any],
     return difference(graph, sizes, wanted, made, device) + changes(theirs, ours)
 
 
-def _strides(module: Any, known: dict[sympy.Symbol, int], made: list[torch.Tensor]) -> list[str]:
+def _strides(module: Any, values: dict[sympy.Symbol, int], made: list[torch.Tensor]) -> list[str]:
     """Outputs whose strides aren't those that were traced."""
     lines = []
     output = next(n for n in module.graph.nodes if n.op == "output")
     for k, (x, node) in enumerate(zip(made, output.args[0], strict=True)):
-        traced = [int(s.xreplace(known)) for s in expressions(node.meta["val"].stride())]
+        traced = [int(s.xreplace(values)) for s in expressions(node.meta["val"].stride())]
         if x.numel() and any(n > 1 and s != t for n, s, t in zip(x.shape, x.stride(), traced, strict=True)):
             lines.append(f"output {k}: strides {x.stride()} instead of {traced}")
     return lines
@@ -218,8 +218,8 @@ def _through_dynamo(graph: Graph, sizes: dict[str, int], rng: random.Random, dev
     fakes = [n.meta["val"] for n in module.graph.nodes if n.op == "placeholder"]
     compiled = torch.compile(module, backend=pyarray, dynamic=True)
     for some in (sizes, {name: rng.randrange(2, 20) for name in SYMBOLS}):
-        known = _known(fakes, graph.made(some, device))
-        if some is not sizes and (known is None or not _holds(fakes, known)):
+        values = _known(fakes, graph.made(some, device))
+        if some is not sizes and (values is None or not _holds(fakes, values)):
             continue
         report.calls += 1
         try:

@@ -32,12 +32,12 @@ def _complex(d: Drawing) -> bool:
         "abs": lambda z: z.abs(),
         "pairs": lambda z: torch.view_as_real(z).select(-1, 1),
     }
-    form = d.rng.choice(list(forms))
+    function = d.rng.choice(list(forms))
 
     def apply(sizes: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return forms[form](torch.complex(x, y))
+        return forms[function](torch.complex(x, y))
 
-    return d.add(f"complex {form}", [x, y], apply, [x.shape], noisy=form == "abs")
+    return d.add(f"complex {function}", [x, y], apply, [x.shape], noisy=function == "abs")
 
 
 def _dtype(d: Drawing) -> bool:
@@ -58,21 +58,21 @@ def _by_data(d: Drawing) -> bool:
     x = d.pick(lambda v: v.exact and v.rank > 0)
     if x is None:
         return False
-    form = d.rng.choice(("nonzero", "masked", "count", "number"))
+    kind = d.rng.choice(("nonzero", "masked", "count", "number"))
 
     def apply(sizes: Any, x: torch.Tensor) -> torch.Tensor:
-        if form == "nonzero":
+        if kind == "nonzero":
             return (x.nonzero() * 2 + 1).sum(0)
-        if form == "masked":
+        if kind == "masked":
             return (x[x > 0] * 2).sum()
-        if form == "count":
+        if kind == "count":
             return torch.arange((x > 0).nonzero().shape[0], device=x.device).sum()
         return x * (x > 0).sum().item()
 
     shapes = {"nonzero": ((x.rank,),), "number": x.shape}
     return d.add(
-        f"by data: {form}", [x], apply, [shapes.get(form, ())],
-        noisy=form == "masked" and x.dtype.is_floating_point,
+        f"by data: {kind}", [x], apply, [shapes.get(kind, ())],
+        noisy=kind == "masked" and x.dtype.is_floating_point,
     )  # fmt: skip
 
 
@@ -82,27 +82,27 @@ def _moved(d: Drawing) -> bool:
     if x is None:
         return False
     n = x.shape[1]
-    form = d.rng.choice(("diagonal", "unfold", "roll", "tril", "pad", "sort", "scatter"))
+    kind = d.rng.choice(("diagonal", "unfold", "roll", "tril", "pad", "sort", "scatter"))
     rest = x.shape[2:]
     shapes: dict[str, Any] = {"diagonal": (*rest, None), "unfold": (None, n, *rest, (2,)),
                               "pad": (*x.shape[:-1], None)}  # fmt: skip
 
     def apply(sizes: Any, x: torch.Tensor) -> torch.Tensor:
-        if form == "diagonal":
+        if kind == "diagonal":
             return x.diagonal()
-        if form == "unfold":
+        if kind == "unfold":
             return x.unfold(0, 2, 1)
-        if form == "roll":
+        if kind == "roll":
             return x.roll(1, 0)
-        if form == "tril":
+        if kind == "tril":
             return x.tril()
-        if form == "pad":
+        if kind == "pad":
             return torch.nn.functional.pad(x, (1, 2))
-        if form == "sort":
+        if kind == "sort":
             return torch.sort(x, 0)[0]
         return torch.slice_scatter(x, x[1:] * 2, 0, 1)
 
-    return d.add(form, [x], apply, [shapes.get(form, x.shape)])
+    return d.add(kind, [x], apply, [shapes.get(kind, x.shape)])
 
 
 def _bits(d: Drawing) -> bool:
@@ -127,21 +127,21 @@ def change(d: Drawing) -> bool:
     if given and d.inputs[x.number].layout == "expanded":  # some versions of torch let it copy itself alone
         return False
     y = d.pick(lambda v: v.exact and (v.dtype, v.shape) == (x.dtype, x.shape)) or x
-    form = d.rng.choice(("add", "mul", "copy", "zero", "rows"))
+    kind = d.rng.choice(("add", "mul", "copy", "zero", "rows"))
 
     def apply(sizes: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         x = x if given else x.clone()
-        if form == "add":
+        if kind == "add":
             return x.add_(y)
-        if form == "mul":
+        if kind == "mul":
             return x.mul_(2)
-        if form == "copy":
+        if kind == "copy":
             return x.copy_(y)
-        if form == "zero" or x.dim() == 0:
+        if kind == "zero" or x.dim() == 0:
             return x.zero_()
         x[1:] = x[:1] + y[:1]
         return x
 
-    added = d.add(f"{form}_{' of an input' if given else ''}", [x, y], apply, [x.shape])
+    added = d.add(f"{kind}_{' of an input' if given else ''}", [x, y], apply, [x.shape])
     d.changed |= added and given
     return added

@@ -96,19 +96,19 @@ def _squeeze(d: Drawing, x: Value) -> bool:
     ones = [k for k, n in enumerate(x.shape) if n == ()]
     if not ones:
         return False
-    gone = d.rng.sample(ones, d.rng.randint(1, len(ones)))
-    keys = tuple(n for k, n in enumerate(x.shape) if k not in gone)
-    if len(gone) == 1:
-        return d.add(f"squeeze {gone}", [x], lambda s, x: x.squeeze(gone[0]), [keys])
-    return d.add(f"squeeze {gone}", [x], lambda s, x: torch.squeeze(x, gone), [keys])
+    dims = d.rng.sample(ones, d.rng.randint(1, len(ones)))
+    keys = tuple(n for k, n in enumerate(x.shape) if k not in dims)
+    if len(dims) == 1:
+        return d.add(f"squeeze {dims}", [x], lambda s, x: x.squeeze(dims[0]), [keys])
+    return d.add(f"squeeze {dims}", [x], lambda s, x: torch.squeeze(x, dims), [keys])
 
 
 def _select(d: Drawing, x: Value) -> bool:
     if not x.rank:
         return False
-    k, place = d.rng.randrange(x.rank), d.rng.choice((0, -1, 1, -2))
+    k, index = d.rng.randrange(x.rank), d.rng.choice((0, -1, 1, -2))
     keys = tuple(n for axis, n in enumerate(x.shape) if axis != k)
-    return d.add(f"select {k, place}", [x], lambda s, x: x.select(k, place), [keys])
+    return d.add(f"select {k, index}", [x], lambda s, x: x.select(k, index), [keys])
 
 
 def _slice(d: Drawing, x: Value) -> bool:

@@ -76,9 +76,9 @@ def binary(
             number = scalar(d, second or values)
             return ((x, number) if second or d.chance(0.6) else (scalar(d, values), y)), {}
         if out and d.chance(0.2) and dtypes[0] == dtypes[1]:
-            whole = np.broadcast_shapes(*shapes)
+            joint = np.broadcast_shapes(*shapes)
             dtype = "bool" if out == "bool" else None
-            return (x, y), {"out": d.array(whole, dtype, values, write=True, ours=True)} if whole else {}
+            return (x, y), {"out": d.array(joint, dtype, values, write=True, ours=True)} if joint else {}
         return (x, y), {}
 
     return draw
@@ -102,10 +102,10 @@ def in_place(values: str = "any", second: str = "") -> Callable[[Draw], Argument
 
 def _not_into(name: str, x: Any, out: Any = None) -> Any:
     """NumPy's function, whose vectors don't write a strided `out` right."""
-    found = getattr(np, name)(x)
+    result = getattr(np, name)(x)
     if out is None:
-        return found
-    out[...] = found
+        return result
+    out[...] = result
     return out
 
 

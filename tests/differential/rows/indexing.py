@@ -15,8 +15,8 @@ from .elementwise import scalar
 
 
 def _get(x: Any, key: Any) -> Any:
-    found = x[key]
-    return found.copy() if hasattr(found, "copy") else found
+    result = x[key]
+    return result.copy() if hasattr(result, "copy") else result
 
 
 def _set(x: Any, key: Any, value: Any) -> Any:

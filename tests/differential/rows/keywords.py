@@ -26,11 +26,11 @@ def into(count: int, values: str, dtypes: tuple[str, ...] = _STORED) -> Callable
     def draw(d: Draw) -> Arguments:
         shape = d.shape()
         operands = [d.array(shape if d.chance(0.6) else d.broadcastable(shape), values=values) for _ in range(count)]
-        whole = np.broadcast_shapes(*(x.shape for x in operands))
-        whole = shape if d.chance(0.3) else whole
-        whole = (2, *whole) if d.chance(0.1) else whole
+        shape_of_out = np.broadcast_shapes(*(x.shape for x in operands))
+        shape_of_out = shape if d.chance(0.3) else shape_of_out
+        shape_of_out = (2, *shape_of_out) if d.chance(0.1) else shape_of_out
         kind = d.dtype if d.dtype == "bfloat16" else d.one_of(dtypes)
-        return tuple(operands), {"out": d.array(whole, kind, "finite", write=True, ours=True)}
+        return tuple(operands), {"out": d.array(shape_of_out, kind, "finite", write=True, ours=True)}
 
     return draw
 
@@ -70,8 +70,8 @@ def _take(d: Draw) -> Arguments:
     chosen, mode = d.shape(0, 2), d.one_of(("wrap", "clip"))
     options: dict[str, Any] = {"axis": axis, "mode": mode}
     if d.chance(0.4):
-        whole = chosen if axis is None else (*shape[:axis], *chosen, *shape[axis % len(shape) + 1 :])
-        options["out"] = d.array(whole, values="finite", write=True, ours=True)
+        shape_of_out = chosen if axis is None else (*shape[:axis], *chosen, *shape[axis % len(shape) + 1 :])
+        options["out"] = d.array(shape_of_out, values="finite", write=True, ours=True)
     return (d.array(shape, ours=True), d.array(chosen, "int64", f"{-2 * n}:{2 * n}")), options
 
 
@@ -115,9 +115,9 @@ def ordered(name: str, orders: tuple[str, ...] = ORDERS, most: int = 3) -> dict[
 
     def called(library: Any) -> Callable[..., Any]:
         def call(*args: Any, **options: Any) -> Any:
-            found = function(library, name)(*args, **options)
-            steps = [step // found.itemsize for step in found.strides]
-            return found, steps if found.size and 1 not in found.shape else []
+            result = function(library, name)(*args, **options)
+            steps = [step // result.itemsize for step in result.strides]
+            return result, steps if result.size and 1 not in result.shape else []
 
         return call
 

@@ -48,8 +48,8 @@ def matmul(d: Draw) -> Arguments:
         b = b[:-2] + b[-2:-1] if len(b) == 2 else b
     x, y = d.array(a, values="finite"), d.array(b, values="finite")
     if d.chance(0.2) and len(a) > 1 and len(b) > 1:
-        whole = (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])
-        return (x, y), {"out": d.array(whole, None, "finite", write=True, ours=True)}
+        shape_of_out = (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])
+        return (x, y), {"out": d.array(shape_of_out, None, "finite", write=True, ours=True)}
     return (x, y), {}
 
 
