@@ -139,7 +139,7 @@ template <int ROWS> struct pa_gemm_loader {
     const char *at; /* element 0 in the next slice */
     int64_t slice_stride, stride; /* bytes to the next slice, and to the next element or vector */
     int shared_index, shared_stride; /* elements in shared memory: of element 0, and to the next element or vector */
-    bool vectorized, k_major, whole;
+    bool vectorized, k_major, full;
 
     __device__ inline void start(const char *base, int64_t rows, int64_t rs, int64_t cs, bool along)
     {
@@ -147,7 +147,7 @@ template <int ROWS> struct pa_gemm_loader {
         k_major = along;
         vectorized = (along ? cs : rs) == (int64_t)sizeof(PA_T) &&
                      (((uint64_t)base | (uint64_t)(along ? rs : cs)) & mask) == 0 && !(PA_G_ASYNC && k_major);
-        whole = rows >= ROWS;
+        full = rows >= ROWS;
         const int step = vectorized ? PA_G_VECTOR : 1, row = row_of(0), depth = depth_of(0);
         shared_index = depth * LINE + row;
         shared_stride = (depth_of(step) - depth) * LINE + row_of(step) - row;
@@ -325,8 +325,8 @@ PA_FN void pa_gemm_tile(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile)
     const char *first_a = a + row0 * g->ras, *first_b = b + col0 * g->cbs;
     wa.start(first_a, g->m - row0, g->ras, g->cas, g->cas <= g->ras && g->cas >= -g->ras);
     wb.start(first_b, g->n - col0, g->cbs, g->rbs, g->rbs < g->cbs);
-    const bool whole = wa.whole && wb.whole && PA_G_ALL_INSIDE(0, first_a, PA_G_ROWS, g->ras, g->k, g->cas) &&
-                       PA_G_ALL_INSIDE(1, first_b, PA_G_COLUMNS, g->cbs, g->k, g->rbs);
+    const bool unchecked = wa.full && wb.full && PA_G_ALL_INSIDE(0, first_a, PA_G_ROWS, g->ras, g->k, g->cas) &&
+                           PA_G_ALL_INSIDE(1, first_b, PA_G_COLUMNS, g->cbs, g->k, g->rbs);
     const bool all_inside = PA_G_ALL_INSIDE(2, c, g->m, g->rcs, g->n, g->ccs);
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     const int first_row = warp % PA_G_DOWN * PA_G_LANES * PA_G_TM + lane / (32 / PA_G_LANES) * PA_G_PART;
@@ -343,7 +343,7 @@ PA_FN void pa_gemm_tile(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile)
     const unsigned to_a = (unsigned)__cvta_generic_to_shared(sa), to_b = (unsigned)__cvta_generic_to_shared(sb);
 #pragma unroll
     for (; fill_stage < PA_G_STAGES - 1; ++fill_stage) {
-        const bool go = whole && ahead >= PA_G_DEPTH;
+        const bool go = unchecked && ahead >= PA_G_DEPTH;
         if (!go && ahead > 0) {
             pa_gemm_load_edge(g, rt, 0, tile, &wa, g->m - row0, ahead, g->ras, g->cas, sa[fill_stage]);
             pa_gemm_load_edge(g, rt, 1, tile, &wb, g->n - col0, ahead, g->cbs, g->rbs, sb[fill_stage]);
@@ -360,7 +360,7 @@ PA_FN void pa_gemm_tile(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile)
     __syncthreads();
     parts[0].read(sa[0] + first_row, sb[0] + first_col, 0);
     for (int64_t left = g->k; left > 0; left -= PA_G_DEPTH) {
-        const bool go = whole && ahead >= PA_G_DEPTH;
+        const bool go = unchecked && ahead >= PA_G_DEPTH;
         if (!go && ahead > 0) {
             pa_gemm_load_edge(g, rt, 0, tile, &wa, g->m - row0, ahead, g->ras, g->cas, sa[fill_stage]);
             pa_gemm_load_edge(g, rt, 1, tile, &wb, g->n - col0, ahead, g->cbs, g->rbs, sb[fill_stage]);
@@ -388,7 +388,7 @@ PA_FN void pa_gemm_tile(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile)
 #else
     PA_G_ELEMENT next_a[pa_gemm_loader<PA_G_ROWS>::ELEMENTS], next_b[pa_gemm_loader<PA_G_COLUMNS>::ELEMENTS];
     for (int64_t left = g->k + PA_G_DEPTH; left > 0; left -= PA_G_DEPTH) {
-        const bool go = whole && ahead >= PA_G_DEPTH;
+        const bool go = unchecked && ahead >= PA_G_DEPTH;
         if (go) {
             pa_gemm_load(&wa, next_a);
             pa_gemm_load(&wb, next_b);

@@ -5,12 +5,12 @@
 PA_GEMM_INLINE PA_G_V PA_G(mul_int32)(PA_G_V x, PA_G_V y)
 {
 #if defined(__clang__)
-    typedef int64_t whole __attribute__((vector_size(PA_G_VBYTES)));
-    return (PA_G_V)(((whole)x << 32 >> 32) * ((whole)y << 32 >> 32));
+    typedef int64_t wide __attribute__((vector_size(PA_G_VBYTES)));
+    return (PA_G_V)(((wide)x << 32 >> 32) * ((wide)y << 32 >> 32));
 #elif defined(__AVX512F__)
     typedef int halves __attribute__((vector_size(64)));
-    typedef long long whole __attribute__((vector_size(64)));
-    return (PA_G_V)__builtin_ia32_pmuldq512_mask((halves)x, (halves)y, (whole){0}, 255);
+    typedef long long wide __attribute__((vector_size(64)));
+    return (PA_G_V)__builtin_ia32_pmuldq512_mask((halves)x, (halves)y, (wide){0}, 255);
 #else
     typedef int halves __attribute__((vector_size(32)));
     return (PA_G_V)__builtin_ia32_pmuldq256((halves)x, (halves)y);

@@ -4,10 +4,10 @@
    are elements of C. Sizes alone decide, since this is another order of sums. */
 PA_GEMM_PLAN void PA_G(splitk_slice)(void *context, int64_t begin, int64_t end)
 {
-    const pa_gemm_job *whole = (const pa_gemm_job *)context;
+    const pa_gemm_job *product = (const pa_gemm_job *)context;
     int64_t i;
     for (i = begin; i < end; i++) {
-        pa_gemm_job job = *whole;
+        pa_gemm_job job = *product;
         job.a += i * job.kchunk * job.cas, job.b += i * job.kchunk * job.rbs, job.c = job.acc + i * job.cchunk;
         job.k = pa_gemm_min(job.kchunk, job.k - i * job.kchunk);
         job.rcs = job.n * PA_G_ES, job.ccs = PA_G_ES;
