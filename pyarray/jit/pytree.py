@@ -41,13 +41,13 @@ _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not one of the interpreter's own cla
 @dataclass(frozen=True)
 class Struct:
     """An argument, or a part of one, of class `kind`. `items` are its fields called `names`, of a plain tuple
-    its items; `whole` says that these are all fields of the class."""
+    its items; `complete` says that these are all fields of the class."""
 
     name: str
     kind: type
     names: tuple[str, ...]
     items: tuple[Struct | Parameter, ...]
-    whole: bool
+    complete: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +127,8 @@ class _Flattener:
         wrong = not isinstance(value, kind) or isinstance(value, type)
         if wrong or (inner and len(value) != len(inner)):  # pyright: ignore[reportArgumentType]
             expected = f"a tuple of {len(inner)}" if inner else f"a {kind.__name__}"
-            came = f"a tuple of {len(value)}" if isinstance(value, tuple) and inner else type(value).__name__
-            raise TypeError(f"{self.kernel}(): {path!r} must be {expected}, got {came}")
+            got = f"a tuple of {len(value)}" if isinstance(value, tuple) and inner else type(value).__name__
+            raise TypeError(f"{self.kernel}(): {path!r} must be {expected}, got {got}")
         annotations = {str(k): field_annotation(a) for k, a in enumerate(inner)} if inner else {}
         return self.struct(path, value, annotations or _annotations(kind), reads)
 
@@ -204,8 +204,8 @@ def _read_names(value: Any, reads: Attributes) -> tuple[str, ...]:
             first = next(iter(source.signature.parameters), "")
             queue += [n for n in attributes_read(source).get(first, {}) if n not in names]
             names |= dict.fromkeys(queue)
-    found = ((name, getattr(value, name, types.MethodType)) for name in names)
-    return tuple(n for n, x in found if x is not types.MethodType and not isinstance(x, types.MethodType))
+    attributes = ((name, getattr(value, name, types.MethodType)) for name in names)
+    return tuple(n for n, x in attributes if x is not types.MethodType and not isinstance(x, types.MethodType))
 
 
 def _annotations(kind: type) -> dict[str, Any]:
@@ -231,4 +231,4 @@ def _type_of(kernel: str, item: Struct | Parameter, leaves: Iterator[Any]) -> An
     if isinstance(item, Parameter):
         return bind_type(kernel, item, next(leaves))
     parts = tuple(_type_of(kernel, part, leaves) for part in item.items)
-    return parts if item.kind is tuple else Aggregate(item.kind, item.names, parts, item.whole)
+    return parts if item.kind is tuple else Aggregate(item.kind, item.names, parts, item.complete)

@@ -14,13 +14,13 @@ from . import ir
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A named tuple, a dataclass or another object of class `kind`; plain tuples are Python tuples. `whole`:
-    the names are all that it has, not just those that a kernel's text reads."""
+    """A named tuple, a dataclass or another object of class `kind`; plain tuples are Python tuples.
+    `complete`: the names are all that it has, not just those that a kernel's text reads."""
 
     kind: type
     names: tuple[str, ...]
     items: tuple[Any, ...]
-    whole: bool = True
+    complete: bool = True
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def transform(path: str, value: Any, change: Callable[[str, Any], Any]) -> Any:
     if not is_aggregate(value):
         return change(path, value)
     items = tuple(transform(name, item, change) for name, item in fields_of(path, value))
-    return Aggregate(value.kind, value.names, items, value.whole) if isinstance(value, Aggregate) else items
+    return Aggregate(value.kind, value.names, items, value.complete) if isinstance(value, Aggregate) else items
 
 
 def skeleton(value: Any) -> Any:
@@ -78,7 +78,7 @@ def skeleton(value: Any) -> Any:
 def key(kind: Any) -> Any:
     """What distinguishes instances of a function for parameters of these types."""
     if isinstance(kind, Aggregate):
-        return (kind.kind, kind.names, kind.whole, *map(key, kind.items))
+        return (kind.kind, kind.names, kind.complete, *map(key, kind.items))
     if isinstance(kind, tuple):
         return (tuple, *map(key, kind))
     return kind.key() if isinstance(kind, ir.Static) else kind

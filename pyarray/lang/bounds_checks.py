@@ -74,7 +74,7 @@ def _numbered(
     function: ir.Function, functions: dict[str, ir.Function], results: dict[str, frozenset[int]], sites: list[Site]
 ) -> ir.Function:
     roots = view_bases(function, results)
-    launched = {found.loop for found in extents(function)}
+    launched = {loop_extents.loop for loop_extents in extents(function)}
 
     def view_of(array: Any) -> str | None:
         """`Site.view` of an array: its axes are then not those of the argument."""

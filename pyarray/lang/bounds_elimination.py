@@ -120,7 +120,7 @@ class SymbolicDomain:
         low, high = self._min_or_max("min", a, b), self._min_or_max("max", a, b)
         return Interval(low.low, high.high) if low and high else None
 
-    def narrowed(self, op: str, a: Interval, b: Interval, whole: Bounds) -> Interval:
+    def narrowed(self, op: str, a: Interval, b: Interval, compared: Bounds) -> Interval:
         return a
 
     def loop(self, start: Interval, stop: Interval, step: Interval) -> Bounds:
@@ -157,10 +157,10 @@ class SymbolicDomain:
 
 def proven_sites(tree: ir.Tree) -> frozenset[int]:
     """Sites whose tests hold in every launch."""
-    found: set[int] = set()
+    sites: set[int] = set()
     for function in (*tree.functions, tree.kernel):
-        found |= _proven_in(function)
-    return frozenset(found)
+        sites |= _proven_in(function)
+    return frozenset(sites)
 
 
 def _proven_in(function: ir.Function) -> set[int]:

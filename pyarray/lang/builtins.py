@@ -130,12 +130,12 @@ _ADVICE: dict[Any, str] = {
 def advice_for(function: Any) -> str:
     """What to write in the place of a function that kernels don't have; "" where there is nothing to say."""
     try:
-        found = _ADVICE.get(function)
+        advice = _ADVICE.get(function)
     except TypeError:
         return ""
-    if found is None and (getattr(function, "__module__", None) or "").partition(".")[0] == "numpy":
+    if advice is None and (getattr(function, "__module__", None) or "").partition(".")[0] == "numpy":
         return "call it on the host; in a kernel write the loop"
-    return found or ""
+    return advice or ""
 
 
 def draws(function: Any) -> bool:

@@ -7,10 +7,10 @@ from . import ir
 
 def loop_nest(loop: ir.For) -> tuple[ir.For, ...]:
     """An unordered loop and those in it, outermost first, down to the first body that is more."""
-    found = [loop]
-    while loop.unordered and (inner := sole_inner_loop(found[-1].body)) is not None:
-        found.append(inner)
-    return tuple(found)
+    nest = [loop]
+    while loop.unordered and (inner := sole_inner_loop(nest[-1].body)) is not None:
+        nest.append(inner)
+    return tuple(nest)
 
 
 def sole_inner_loop(body: tuple[ir.Stmt, ...]) -> ir.For | None:

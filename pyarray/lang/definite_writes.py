@@ -105,16 +105,16 @@ class _Analysis:
         one = step is None or (isinstance(step, ir.Const) and step.value == 1)
         if not isinstance(stop, ir.Size) or not zero or not one:
             return set()
-        found = self.base_index(stop.array)
-        return set() if found is None else {(found[0], k) for k, i in enumerate(found[1]) if i == Axis(stop.axis)}
+        base = self.base_index(stop.array)
+        return set() if base is None else {(base[0], k) for k, i in enumerate(base[1]) if i == Axis(stop.axis)}
 
     # ---- expressions
 
     def read(self, array: Any, index: Iterable[Any], state: State) -> None:
-        found = self.element(array, index)
+        element = self.element(array, index)
         for name in self.bases(array):
             is_full = any(n == name and all(i == ALL for i in at) for n, at in state)
-            if not is_full and (found is None or found not in state):
+            if not is_full and (element is None or element not in state):
                 self.read_early.add(name)
 
     def expr(self, node: Any, state: State) -> None:
@@ -140,9 +140,9 @@ class _Analysis:
         for name, index in callee.written:
             base = self.base_index(args[name])
             indices = [self.index(args[i]) if isinstance(i, str) and i != ALL else i for i in index]
-            found = None if base is None else _compose(base, indices)
-            if found is not None:
-                state.add(found)
+            composed = None if base is None else _compose(base, indices)
+            if composed is not None:
+                state.add(composed)
 
     # ---- statements
 
@@ -180,9 +180,9 @@ class _Analysis:
             return
         for part in (s.value, s.array, *s.index):
             self.expr(part, state)
-        found = self.element(s.array, s.index)
-        if found is not None:
-            state.add(found)
+        element = self.element(s.array, s.index)
+        if element is not None:
+            state.add(element)
 
     def loop(self, s: ir.For, state: State) -> State:
         for range_ in s.ranges:
@@ -206,5 +206,5 @@ class _Analysis:
 def _compose(base: tuple[str, Index], items: list[Any]) -> tuple[str, Index] | None:
     """The index `items` of a view, in terms of the parameter; None where it isn't known."""
     name, outer = base
-    found = tuple(items[i.number] if isinstance(i, Axis) else i for i in outer)
-    return None if None in found else (name, found)
+    composed = tuple(items[i.number] if isinstance(i, Axis) else i for i in outer)
+    return None if None in composed else (name, composed)

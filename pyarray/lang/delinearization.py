@@ -70,9 +70,9 @@ def chain(points: Iterable[Product]) -> tuple[Product, ...] | None:
     >>> [str(p) for p in chain([Product(12), Product(4)])], chain([Product(2), Product(3)])
     (['1', '4', '12'], None)
     """
-    found = sorted({ONE, *points}, key=lambda p: (len(p.symbols), p.number))
-    pairs = itertools.pairwise(found)
-    return None if any(b.divided_by(a) is None for a, b in pairs) else tuple(found)
+    products = sorted({ONE, *points}, key=lambda p: (len(p.symbols), p.number))
+    pairs = itertools.pairwise(products)
+    return None if any(b.divided_by(a) is None for a, b in pairs) else tuple(products)
 
 
 def cut_points(extent: Product, points: Iterable[Product]) -> tuple[Product, ...] | None:
@@ -103,12 +103,12 @@ def reshape_groups(
     >>> [(source.stop, wanted.stop) for source, wanted in found]
     [(2, 1), (3, 2), (3, 3)]
     """
-    found: list[tuple[slice, slice]] = []
+    groups: list[tuple[slice, slice]] = []
     a = b = first_a = first_b = 0
     while a < len(shape) or b < len(target):
         left, right = product(shape[first_a:a]), product(target[first_b:b])
         if left == right and (a > first_a or b > first_b):
-            found.append((slice(first_a, a), slice(first_b, b)))
+            groups.append((slice(first_a, a), slice(first_b, b)))
             first_a, first_b = a, b
         elif a < len(shape) and (a == first_a or b >= len(target) or divided_by(right, left) is not None):
             a += 1
@@ -117,8 +117,8 @@ def reshape_groups(
         else:
             a += 1
     if first_a < len(shape) or first_b < len(target):
-        found.append((slice(first_a, len(shape)), slice(first_b, len(target))))
-    return found
+        groups.append((slice(first_a, len(shape)), slice(first_b, len(target))))
+    return groups
 
 
 _Term = tuple[Product, Product | None]  # (variable % high) // low
@@ -141,13 +141,13 @@ class Split:
 def find_split(loop: ir.For, rows: bool = True) -> Split | str | None:
     """How the last variable of a loop is split; why it isn't; None where it isn't divided. `rows`: its
     iterations are to run in rows."""
-    found = _Terms(loop)
-    found.block(loop.body)
-    if not found.terms:
-        return found.reason
+    divisions = _Terms(loop)
+    divisions.block(loop.body)
+    if not divisions.terms:
+        return divisions.reason
     if rows and (reason := _without_rows(loop)):
         return reason
-    chains = _chains(found.terms.values())
+    chains = _chains(divisions.terms.values())
     if len(chains) > 1:  # one kind of short rows is enough
         chains = [c for c in chains if c[1].symbols or c[1].number >= _SHORTEST_ROW]
         if not chains or len(chains) > _MAX_CHAINS:
@@ -155,28 +155,28 @@ def find_split(loop: ir.For, rows: bool = True) -> Split | str | None:
     if not chains or _is_masked(chains[0]):
         return None
     terms = dict[Any, tuple[int, int, int | None]]()
-    for node, (low, high) in found.terms.items():
+    for node, (low, high) in divisions.terms.items():
         matching = (k for k, c in enumerate(chains) if low in c and (high is None or high in c))
         if (k := next(matching, None)) is not None:
             terms[node] = k, chains[k].index(low), None if high is None else chains[k].index(high)
-    stop = found.product(loop.ranges[-1].stop) if loop.ranges[-1].start is None else None
+    stop = divisions.product(loop.ranges[-1].stop) if loop.ranges[-1].start is None else None
     is_multiple = stop is not None and all(_covers(stop, c) for c in chains)
-    return Split(tuple(chains), terms, found.symbols, is_multiple, found.reason)
+    return Split(tuple(chains), terms, divisions.symbols, is_multiple, divisions.reason)
 
 
 def _chains(terms: Iterable[_Term]) -> list[tuple[Product, ...]]:
     """The fewest chains that have all cut points of each term, without those of 1 alone."""
-    found: list[tuple[Product, ...]] = []
+    chains: list[tuple[Product, ...]] = []
     for term in terms:
         cuts = [p for p in term if p is not None]
-        for k, known in enumerate(found):
-            if (merged := chain([*known, *cuts])) is not None:
-                found[k] = merged
+        for k, existing in enumerate(chains):
+            if (merged := chain([*existing, *cuts])) is not None:
+                chains[k] = merged
                 break
         else:
             merged = chain(cuts)
-            found += [merged] if merged is not None and len(merged) > 1 else []
-    return found
+            chains += [merged] if merged is not None and len(merged) > 1 else []
+    return chains
 
 
 def _covers(extent: Product, points: tuple[Product, ...]) -> bool:

@@ -45,7 +45,7 @@ static inline int64_t pa_grain(const pa_runtime *rt, int64_t count, double cost)
 {{
     const int64_t count = {count};
     if (count > 0) rt->parallel_for(rt, {symbol}_loop{number}, &env, count, \
-pa_grain(rt, count, {cost}){whole});
+pa_grain(rt, count, {cost}){rounding});
 }}
 """,
     # unrolled too early, the loop over the lanes would not be vectorised
@@ -166,14 +166,14 @@ template <typename V> PA_FN void pa_store_streamed(void *p, V x)
 /* rest % size, and rest becomes rest / size; 64-bit division takes five times as long */
 PA_FN int64_t pa_split(int64_t *rest, int64_t size, int64_t count)
 {
-    const int64_t whole = *rest;
+    const int64_t index = *rest;
     if (count <= 0x7fffffff) {
-        const uint32_t q = (uint32_t)whole / (uint32_t)size;
+        const uint32_t q = (uint32_t)index / (uint32_t)size;
         *rest = q;
-        return (int64_t)((uint32_t)whole - q * (uint32_t)size);
+        return (int64_t)((uint32_t)index - q * (uint32_t)size);
     }
-    *rest = whole / size;
-    return whole - *rest * size;
+    *rest = index / size;
+    return index - *rest * size;
 }
 """,
     function="__device__ static inline",

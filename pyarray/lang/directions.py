@@ -48,9 +48,9 @@ def directions(
         if not isinstance(kind, ir.ArrayType):
             result[name] = "SCALAR"
             continue
-        found = {access.mode for access in accesses.get(name, ())}
-        everything = definite.writes_all(name) and name not in definite.read_early
-        result[name] = "UNUSED" if not found else "IN" if found == {"r"} else "OUT" if everything else "INOUT"
+        modes = {access.mode for access in accesses.get(name, ())}
+        writes_all = definite.writes_all(name) and name not in definite.read_early
+        result[name] = "UNUSED" if not modes else "IN" if modes == {"r"} else "OUT" if writes_all else "INOUT"
     return result | dict(declared or {})
 
 
@@ -58,13 +58,13 @@ def write_only(tree: ir.Tree, by_function: Mapping[str, Accesses] | None = None)
     """Kernel parameters that are written and never read: a second run changes nothing in them if they don't
     alias others."""
     accesses = (by_function or accesses_of(tree))[tree.kernel.symbol]
-    return frozenset(name for name, found in accesses.items() if {access.mode for access in found} == {"w"})
+    return frozenset(name for name, recorded in accesses.items() if {access.mode for access in recorded} == {"w"})
 
 
 def written(tree: ir.Tree) -> frozenset[str]:
     """Kernel parameters that are written."""
     accesses = accesses_of(tree)[tree.kernel.symbol]
-    return frozenset(name for name, found in accesses.items() if any(a.mode == "w" for a in found))
+    return frozenset(name for name, recorded in accesses.items() if any(a.mode == "w" for a in recorded))
 
 
 def accesses_of(tree: ir.Tree) -> dict[str, Accesses]:
@@ -81,8 +81,8 @@ def result_bases(tree: ir.Tree) -> dict[str, frozenset[int]]:
     for function in tree.functions:
         bases, names = view_bases(function, results), [name for name, _ in function.params]
         returned = [n.value for n in ir.walk(*function.body) if isinstance(n, ir.Return) and n.value is not None]
-        found = (bases_of(value, bases, results) for value in returned if _holds_array(value.type))
-        results[function.symbol] = frozenset(names.index(name) for part in found for name in part)
+        bases_of_values = (bases_of(value, bases, results) for value in returned if _holds_array(value.type))
+        results[function.symbol] = frozenset(names.index(name) for part in bases_of_values for name in part)
     return results
 
 
@@ -126,11 +126,11 @@ def _accesses(
 ) -> Accesses:
     bases = view_bases(function, results)
     params = {f.symbol: [name for name, _ in f.params] for f in tree.functions}
-    found: Accesses = {}
+    by_array: Accesses = {}
 
     def record(array: ir.Expr, accesses: Iterable[Access]) -> None:
         for name in bases_of(array, bases, results):
-            recorded = found.setdefault(name, [])
+            recorded = by_array.setdefault(name, [])
             recorded += [a for a in accesses if a.mode not in {b.mode for b in recorded}]
 
     def visit(node: Any) -> None:
@@ -147,7 +147,7 @@ def _accesses(
 
     for statement in function.body:
         visit(statement)
-    return found
+    return by_array
 
 
 def check_declared(
@@ -176,5 +176,5 @@ def check_declared(
 
 
 def _declared(source: FunctionSource) -> dict[str, str]:
-    found = ((name, declared_direction(source.annotation(name))) for name in source.signature.parameters)
-    return {name: direction.direction for name, direction in found if direction is not None}
+    declared = ((name, declared_direction(source.annotation(name))) for name in source.signature.parameters)
+    return {name: direction.direction for name, direction in declared if direction is not None}

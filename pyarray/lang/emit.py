@@ -162,8 +162,8 @@ def _start(code: Emitter, loop: ir.For, copied: list[str], weight: str) -> None:
         count = emit_loop.trip_count(code, range_, fields.get(f"from{loop.loop}"), fields.get(f"step{loop.loop}"))
     out.lines(f"env.{cname(n)} = {cname(n)};" for n in copied)
     factor = emit_loop.trip_count_factor(code, loop)
-    whole = f" / {factor} * {factor} + {factor}" if factor > 1 else ""
-    texts = {"symbol": code.symbol, "number": loop.loop, "count": count, "cost": weight, "whole": whole}
+    rounding = f" / {factor} * {factor} + {factor}" if factor > 1 else ""
+    texts = {"symbol": code.symbol, "number": loop.loop, "count": count, "cost": weight, "rounding": rounding}
     out.text(code.dialect.start.format(**texts))
     if code.debug and loop.loop is not None:
         out.line(f"at->loop = {loop.loop + 1};")

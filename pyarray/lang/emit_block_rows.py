@@ -26,10 +26,10 @@ def block_row_guards(row: CachedRow, row_slot: int, slots: Mapping[str, int]) ->
     capacity = _THREADS * row.elements
     guards = {Guard(row_slot, -1, capacity // 2 + 1, capacity), Guard(row_slot, row.width - 1, 0, 0)}
     for (name, index), kind in row.kinds.items():
-        found = _array_guards(kind, slots[name], index.index(""), row.width)
-        if found is None:
+        of_array = _array_guards(kind, slots[name], index.index(""), row.width)
+        if of_array is None:
             return None
-        guards |= found
+        guards |= of_array
     used = tuple(sorted(g for g in guards if g.mask))
     return used if len(used) <= MOST_GUARDS else None
 

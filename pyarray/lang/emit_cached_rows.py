@@ -70,7 +70,7 @@ def find_cached_row(code: Emitter, loop: ir.For, shared: list[ir.For]) -> Cached
     written = {n.array.name if isinstance(n.array, ir.Local) else "" for n in order if isinstance(n, ir.Store)}
     inside = ir.assigned(*code.kernel.body)
     params = {n: k for n, k in code.kernel.params if n not in inside}
-    known = written <= params.keys()
+    only_params = written <= params.keys()
     before = {id(n) for n in order[:first]}
     kinds, reloaded = dict[Ref, Any](), set[str]()
     loaded, refused = list[set[Ref]](), set[Ref]()
@@ -80,7 +80,7 @@ def find_cached_row(code: Emitter, loop: ir.For, shared: list[ir.For]) -> Cached
             ref = _element_ref(code, n, s, loop, params)
             if ref is None:
                 continue
-            if id(n) not in before and (not known or ref[0] in written):
+            if id(n) not in before and (not only_params or ref[0] in written):
                 refused.add(ref)
             elif id(n) in unconditional:
                 refs.add(ref)
@@ -90,14 +90,14 @@ def find_cached_row(code: Emitter, loop: ir.For, shared: list[ir.For]) -> Cached
     loaded = [refs - refused for refs in loaded]
     stores = []
     for s, refs in zip(loops, loaded, strict=True):
-        last = _last_stores(code, s, loop, params, refs) if known else ()
+        last = _last_stores(code, s, loop, params, refs) if only_params else ()
         types = {p: n.array.type for n, p in last}
         kinds |= types
         stores.append(tuple(types))
     other_loads = {id(n) for n in nodes if isinstance(n, (ir.Load, ir.Invoke))} - before
     for refs, s in zip(loaded, loops, strict=True):
-        found = refs.union(*stores)
-        other_loads -= {id(n) for n in _loads(s) if _element_ref(code, n, s, loop, params) in found}
+        in_registers = refs.union(*stores)
+        other_loads -= {id(n) for n in _loads(s) if _element_ref(code, n, s, loop, params) in in_registers}
     forwarded = {} if other_loads else _forwarded_stores(code, loop, loops, stores, params)
     for ref, k in forwarded.items():
         reloaded.add(ref[0])

@@ -127,10 +127,10 @@ class _SplitLoop:
         self.chains = [_Chain(c, f"{self.tag}{k}_" if k else self.tag) for k, c in enumerate(split.chains)]
 
     def summary(self) -> str:
-        whole = ", of which the range is a multiple" if self.split.is_multiple else ""
+        multiple = ", of which the range is a multiple" if self.split.is_multiple else ""
         rest = f"; a division stays: {self.split.remaining}" if self.split.remaining else ""
         cuts = ", and at ".join(" | ".join(str(p) for p in c) for c in self.split.chains)
-        return f"{self.variable} at {cuts}{whole}{rest}"
+        return f"{self.variable} at {cuts}{multiple}{rest}"
 
     def comment(self) -> str:
         return f"/* split: {_comment(self.summary())} */"

@@ -198,9 +198,9 @@ class ExprEmitter:
     def emit_Builtin(self, e: ir.Builtin) -> str:
         args, dtype = [self.expr(a) for a in e.args], e.domain
         if dtype.kind in "biu":
-            whole = {"isnan": "false", "isinf": "false", "isfinite": "true", "imag": "0"}.get(e.name)
-            if whole is not None:
-                return whole if isinstance(e.args[0], (ir.Local, ir.Const)) else f"((void){args[0]}, {whole})"
+            constant = {"isnan": "false", "isinf": "false", "isfinite": "true", "imag": "0"}.get(e.name)
+            if constant is not None:
+                return constant if isinstance(e.args[0], (ir.Local, ir.Const)) else f"((void){args[0]}, {constant})"
             if e.name in ("floor", "ceil", "trunc", "round", "conj", "real") or (e.name == "abs" and dtype.kind != "i"):
                 return args[0]
             if e.name == "square":

@@ -36,11 +36,11 @@ _BLOCK_ELEMENTS = 1024  # elements of an iteration for which a block is faster t
 _FEW_ITERATIONS = 512  # up to so many blocks run at the same time
 _FEW_ELEMENTS = 64  # the same if there are few iterations
 _TEAM = f"""\
-const bool whole = few || count < most / {_BLOCK_ELEMENTS};
-const int rank = whole ? (int)threadIdx.x : pa_lane(), team = whole ? PA_BLOCK_SIZE : PA_WARP;
+const bool by_block = few || count < most / {_BLOCK_ELEMENTS};
+const int rank = by_block ? (int)threadIdx.x : pa_lane(), team = by_block ? PA_BLOCK_SIZE : PA_WARP;
 const int warps = team >> PA_WARP_BITS;
-const int64_t first_team = whole ? blockIdx.x : pa_thread() >> PA_WARP_BITS;
-const int64_t teams = whole ? gridDim.x : pa_threads() >> PA_WARP_BITS;
+const int64_t first_team = by_block ? blockIdx.x : pa_thread() >> PA_WARP_BITS;
+const int64_t teams = by_block ? gridDim.x : pa_threads() >> PA_WARP_BITS;
 """
 
 
@@ -152,8 +152,8 @@ class _GridProgram:
         lines = list[str]()
         if self.hoisted_checks is not None:
             inside = ir.assigned(*loop.body)
-            known = {n: t for n, t in (*self.kernel.params, *self.code.outer) if n not in inside}
-            code.hoisted, lines = self.hoisted_checks.loop(loop, known)
+            invariant = {n: t for n, t in (*self.kernel.params, *self.code.outer) if n not in inside}
+            code.hoisted, lines = self.hoisted_checks.loop(loop, invariant)
         code.sites = sites_of(loop.body)
         code.cached_row = None
         digits, code.digit_lines, code.digits = thread_digits(code, loop) or ([], "", {})
@@ -296,23 +296,23 @@ class _GridProgram:
 
     def size_slots(self, loop: ir.For) -> tuple[int, ...] | None:
         """Slots whose product is the number of iterations; None if it isn't such a product."""
-        found = []
+        slots = []
         for range_ in loop.ranges:  # a start above 0 or a step leave iterations out
             if not all(x is None or (isinstance(x, ir.Const) and x.value >= 0) for x in (range_.start, range_.step)):
                 return None
             slot = self.slot(range_.stop)
             if slot is None:
                 return None
-            found.append(slot)
-        return tuple(found) if len(found) <= MOST_SIZES else None
+            slots.append(slot)
+        return tuple(slots) if len(slots) <= MOST_SIZES else None
 
     def first_slots(self) -> dict[str, int]:
         """The first slot of each parameter."""
-        found, position = {}, 0
+        first, position = {}, 0
         for name, kind in self.kernel.params:
-            found[name] = position
+            first[name] = position
             position += _slot_count(kind, self.code.debug)
-        return found
+        return first
 
     def slot(self, stop: ir.Expr | None) -> int | None:
         """The slot that holds a loop's bound, if there is one."""

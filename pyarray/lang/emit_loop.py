@@ -54,11 +54,11 @@ def environment(code: Emitter) -> str:
 def noalias_params(code: Emitter) -> list[tuple[str, ir.ArrayType]]:
     """The arrays whose ranges the entry compares: those of all loops that ask for it."""
     loops = parallel_loops(code.kernel)
-    found = {n: k for loop in loops for n, k in noalias_arrays(code, loop)}
+    names = {n: k for loop in loops for n, k in noalias_arrays(code, loop)}
     for loop in loops:
         if privatized_arrays(code, loop) and len(used_arrays(code.kernel, loop)) > 1:
-            found |= used_arrays(code.kernel, loop)
-    return [(n, k) for n, k in code.kernel.params if n in found]
+            names |= used_arrays(code.kernel, loop)
+    return [(n, k) for n, k in code.kernel.params if n in names]
 
 
 def bound_fields(loop: ir.For) -> list[tuple[str, ir.Range | Any]]:
@@ -97,7 +97,7 @@ def trip_count(code: Emitter, range_: ir.Range, start: str | None = None, step: 
 def collapsed_trip_count(code: Emitter, loop: ir.For, sizes: list[str]) -> str:
     """Number of iterations of several ranges: none where one of them is empty, or where there would be more
     than 64 bits hold. A launch tests that if the sizes follow from arguments."""
-    tested = code.dialect.blocks or all(found.loop != loop.loop for found in extents(code.kernel))
+    tested = code.dialect.blocks or all(loop_extents.loop != loop.loop for loop_extents in extents(code.kernel))
     function = views.size_product(len(sizes), code.dialect.function, tested, loop.site is not None)
     return f"{code.helper(function)}({', '.join([*code.check_args(loop.site), *sizes])})"
 
@@ -151,9 +151,9 @@ def parallel_loop(code: Emitter, loop: ir.For, hoisted_checks: Hoisting | None) 
     last = loop.body[-1].site if target is not None else None  # type: ignore[union-attr]
     if last is not None and last not in code.hoisted:  # it may leave the array
         target = None
-    whole, factor = "env, begin, end", trip_count_factor(code, loop)
+    passed, factor = "env, begin, end", trip_count_factor(code, loop)
     if factor > 1:  # the compiler sees that no iterations are left over after its vectors
-        whole = f"env, begin & -{factor}, end & -{factor}"
+        passed = f"env, begin & -{factor}, end & -{factor}"
     if arrays := noalias_arrays(code, loop):
         noalias_function(out, symbol, loop.loop, arrays, ", true" if unit else "")
     sums = privatized_arrays(code, loop) if target is None else []
@@ -172,11 +172,11 @@ def parallel_loop(code: Emitter, loop: ir.For, hoisted_checks: Hoisting | None) 
             alone = len(used_arrays(code.kernel, loop)) == 1
             privatized_block(out, sums, symbol, alone, calls("sums", "&local, begin, end"))
         if arrays:
-            out.lines(noalias_call(symbol, loop.loop, arrays, whole, unit))
+            out.lines(noalias_call(symbol, loop.loop, arrays, passed, unit))
         if target is None:
-            out.lines(calls("body", whole))
+            out.lines(calls("body", passed))
         else:
-            plain = calls("body", whole) if factor > 1 else []
+            plain = calls("body", passed) if factor > 1 else []
             condition = "inside && " if last is not None else ""
             _nontemporal_loop(code, *target, calls("body", "&local, from, to"), plain, condition)
 

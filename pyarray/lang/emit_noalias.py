@@ -69,8 +69,8 @@ def noalias_function(out: Printer, symbol: str, number: Any, arrays: Arrays, ver
         out.line(f"{symbol}_body{number}(&local, begin, end{versions});")
 
 
-def noalias_call(symbol: str, number: Any, arrays: Arrays, whole: str, unit: bool) -> list[str]:
+def noalias_call(symbol: str, number: Any, arrays: Arrays, arguments: str, unit: bool) -> list[str]:
     """The call of that function, before the other versions."""
     pointers = "".join(f", env->{cname(n)}.data" for n, _ in arrays)
     test = "(PA_NO_ALIAS || env->no_alias) && env->unit" if unit else "PA_NO_ALIAS || env->no_alias"
-    return [f"if ({test}) {symbol}_noalias{number}({whole}{pointers});", "else"]
+    return [f"if ({test}) {symbol}_noalias{number}({arguments}{pointers});", "else"]

@@ -31,9 +31,9 @@ def privatized_arrays(code: Emitter, loop: ir.For) -> Arrays:
         return []
     sums: list[Any] = [n.value for n in nodes if isinstance(n, ir.Evaluate) and _is_atomic_sum(n.value)]
     sizes = [n for n in nodes if isinstance(n, ir.Size)]
-    known = Counter(n.array.name for n in (*sums, *sizes) if isinstance(n.array, ir.Local))
+    counted = Counter(n.array.name for n in (*sums, *sizes) if isinstance(n.array, ir.Local))
     every = Counter(n.name for n in nodes if isinstance(n, ir.Local))
-    names = {n.array.name for n in sums if known[n.array.name] == every[n.array.name]}
+    names = {n.array.name for n in sums if counted[n.array.name] == every[n.array.name]}
     return [
         (n, k)
         for n, k in code.kernel.params

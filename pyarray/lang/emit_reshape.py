@@ -34,17 +34,17 @@ def reshaper(e: ir.Reshape, function: str, debug: bool) -> tuple[str, str]:
     lines = [
         f"{views.view_name(result)} r;",
         f"int64_t m[{length}] = {{{', '.join(sizes)}}}, all = {size}, requested;",
-        f"const bool whole = pa_shape_fits(m, {count}, {-1 if missing is None else missing}, all, &requested);",
+        f"const bool sizes_fit = pa_shape_fits(m, {count}, {-1 if missing is None else missing}, all, &requested);",
     ]
     if checked:
         lines += [
-            "if (!inside && !whole) {",
+            "if (!inside && !sizes_fit) {",
             "    pa_fail(at->rt, up, PA_FAIL_SHAPE, site, at->loop, at->tid, requested, all, v.offset, 0);",
             "    at->failed = true;",
             "}",
         ]
     else:
-        lines.append("(void)whole;")
+        lines.append("(void)sizes_fit;")
     lines.append("r.data = v.data;")
     lines += ["r.offset = v.offset;"] if debug else []
     lines += [f"r.n{k} = m[{k}];" for k in range(count)]
@@ -60,7 +60,7 @@ def _strides(kind: ir.ArrayType, result: ir.ArrayType) -> list[str]:
     sizes, steps = (", ".join(f"v.{c}{k}" for k in axes) or "0" for c in "ns")
     lines = [
         f"int64_t n[{length}] = {{{sizes}}}, s[{length}] = {{{steps}}}, t[{max(count, 1)}] = {{0}};",
-        f"const bool fits = !whole || pa_shape_strides(n, s, {kind.ndim}, m, t, {count});",
+        f"const bool fits = !sizes_fit || pa_shape_strides(n, s, {kind.ndim}, m, t, {count});",
     ]
     if result.reshape_of is None or result.reshape_of == kind.reshape_of:  # of one axis, which always fits
         lines.append("(void)fits;")

@@ -239,8 +239,8 @@ class Emitter(ExprEmitter):
                 kind, lane = types[acc], lanes[acc]
                 both = self.combined(op, kind, s.loc, f"{lane}[lane]", f"{lane}[lane + half]")
                 out.line(f"{lane}[lane] = {both};")
-                whole = self.combined(op, kind, s.loc, cname(acc), f"{lane}[0]")
-                tail.append(f"{cname(acc)} = {whole};")
+                combined = self.combined(op, kind, s.loc, cname(acc), f"{lane}[0]")
+                tail.append(f"{cname(acc)} = {combined};")
         out.lines(tail)
 
     def combined(self, op: str, kind: ir.ScalarType, loc: Any, a: str, b: str) -> str:

@@ -30,12 +30,12 @@ def has_side_effects(function: ir.Function) -> bool:
 
 def shared_loops(parts: tuple[ir.Stmt, ...], pure: set[str]) -> list[ir.For]:
     """The innermost unordered loops that do something. `pure` functions change nothing."""
-    found: list[ir.For] = []
+    innermost: list[ir.For] = []
     for part in parts:
         for n in ir.walk(part):
             if isinstance(n, ir.For) and n.unordered and (n.reductions or _does_something(n.body, pure)):
-                found += [] if shared_loops(n.body, pure) else [n]
-    return found
+                innermost += [] if shared_loops(n.body, pure) else [n]
+    return innermost
 
 
 def runs_by_teams(loop: ir.For, pure: set[str]) -> bool:

@@ -107,17 +107,17 @@ def _tile_accesses(code: Emitter, loop: ir.For, store: ir.Store) -> list[_TileAc
     """The filled array's, and those of all elements that every iteration reads."""
     shared_bytes, kinds, last = _SHARED, dict(code.kernel.params), loop.variables[-2:]
     stored = stored_element(store)
-    found = list[_TileAccess]()
+    accesses = list[_TileAccess]()
     for name, ref in dict.fromkeys([stored, *unconditional_loads(code, loop)]):
         kind, test = kinds[name], None
-        contiguous = (name == stored[0] and bool(found)) or (not kind.strided and ref[-1] == last[1])
+        contiguous = (name == stored[0] and bool(accesses)) or (not kind.strided and ref[-1] == last[1])
         size = TILE * (TILE + 1) * kind.dtype.itemsize
         if not contiguous and set(last) <= set(ref) and size <= shared_bytes:
             shared_bytes -= size
             steps = [f"({views.stride(kind, cname(name), ref.index(v))})" for v in last]
             test = f"pa_nearer({steps[0]}, {steps[1]})"
-        found.append(_TileAccess(name, ref, kind, len(found), test))
-    return found
+        accesses.append(_TileAccess(name, ref, kind, len(accesses), test))
+    return accesses
 
 
 def _unrolled(out: Printer) -> Printer:

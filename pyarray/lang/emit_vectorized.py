@@ -61,14 +61,14 @@ def _index_variables(index: tuple[Any, ...]) -> tuple[str, ...] | None:
 def unconditional_loads(code: Emitter, loop: ir.For) -> dict[tuple[str, tuple[str, ...]], Any]:
     """(parameter, its index) → type, of elements that every iteration reads unconditionally, whose indices are the
     loop's variables."""
-    kinds, found = dict(code.kernel.params), {}
+    kinds, loads = dict(code.kernel.params), {}
     for n in (n for s in loop.body for n in always_evaluated(s)):
         name = _array_name(n.array) if isinstance(n, ir.Load) else None
         if name in kinds and _in_bounds(code, n.site):
             ref = _index_variables(n.index)
             if ref and len(set(ref)) == len(ref) and set(ref) <= set(loop.variables):
-                found[name, ref] = kinds[name]
-    return found
+                loads[name, ref] = kinds[name]
+    return loads
 
 
 def stored_element(store: ir.Store) -> tuple[str, tuple[str, ...]]:
@@ -105,8 +105,8 @@ def vector_loop(code: Emitter, loop: ir.For, store: ir.Store) -> None:
     step = f"t += pa_threads() * {size}"
     with out.block(f"for (int64_t t = done + pa_chunk({size}); t < count; {step})"):
         out.line(f"{element} value[{size}];")
-        whole = f"if (t + {size - 1} * pa_block < count)"
-        with out.block(whole, "/* no test stands between the loads */"):
+        full_vector = f"if (t + {size - 1} * pa_block < count)"
+        with out.block(full_vector, "/* no test stands between the loads */"):
             out.line("#pragma unroll")
             with out.block(f"for (int k = 0; k < {size}; ++k)"):
                 out.text(general)

@@ -53,10 +53,10 @@ def address(kind: ir.ArrayType, view: str, index: list[str]) -> str:
             position = f"({position}) * {view}.n{axis} + {i}"
         return f"{view}.data + ({position})"
     offset = " + ".join(f"{i} * {view}.s{axis}" for axis, i in enumerate(index)) or "0"
-    found = f"({kind.dtype.ctype} *)((char *){view}.data + ({offset}))"
+    pointer = f"({kind.dtype.ctype} *)((char *){view}.data + ({offset}))"
     if kind.reshape_of is None:
-        return found
-    return f"({view}.fits ? {found} : {flat_name(kind.reshape_of)}({view}.of, {view}.at + ({offset})))"
+        return pointer
+    return f"({view}.fits ? {pointer} : {flat_name(kind.reshape_of)}({view}.of, {view}.at + ({offset})))"
 
 
 def flat_name(kind: ir.ArrayType) -> str:
@@ -151,7 +151,7 @@ def slicer(e: ir.Slice, function: str, debug: bool) -> tuple[str, str]:
     lines = [f"{view_name(result)} r;", "int64_t bytes = 0;"]
     indexed = checked and not all(isinstance(p, ir.Range) for p in e.parts)
     if indexed:
-        lines.append("bool whole = true;")
+        lines.append("bool valid = true;")
     out = 0
     for axis, p in enumerate(e.parts):
         n, s = f"v.n{axis}", stride(kind, "v", axis)
@@ -159,7 +159,7 @@ def slicer(e: ir.Slice, function: str, debug: bool) -> tuple[str, str]:
             params.append(f"int64_t i{axis}")
             if checked:
                 test = f"!inside && !{check_index(kind, axis)}"
-                lines.append(f"if ({test}) {{ i{axis} = 0; whole = false; at->failed = true; }}")
+                lines.append(f"if ({test}) {{ i{axis} = 0; valid = false; at->failed = true; }}")
             lines.append(f"bytes += i{axis} * {s};")
             continue
         lines += _slice_range(p, axis, n, s, params, checked)
@@ -171,7 +171,7 @@ def slicer(e: ir.Slice, function: str, debug: bool) -> tuple[str, str]:
         out += 1
     lines += _offset_view(kind, "r", "v", "bytes", debug)
     if indexed:  # an empty view, so that what follows touches nothing
-        lines.append("if (!whole) " + " = ".join(f"r.n{axis}" for axis in range(out)) + " = 0;")
+        lines.append("if (!valid) " + " = ".join(f"r.n{axis}" for axis in range(out)) + " = 0;")
     head = f"{function} {view_name(result)} {name}({', '.join(params)})"
     return name, function_text(head, [*lines, "return r;"])
 
@@ -215,7 +215,7 @@ def step_checker(function: str) -> tuple[str, str]:
 _INT64_MAX = "0x7fffffffffffffffll"
 
 
-# What records a product that isn't below 2**63; no test of a whole block stands for this one.
+# What records a product that isn't below 2**63; no test of a valid block stands for this one.
 _FAILED = (
     "(void)inside;",
     f"pa_fail_index(at->rt, up, site, at->loop, at->tid, 0, {_INT64_MAX}, 0, 0);",

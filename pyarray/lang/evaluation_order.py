@@ -111,15 +111,15 @@ def _operands(node: Any) -> Any:
 def _observable(expr: ir.Expr, impure: set[str]) -> set[str]:
     """What of the operand's evaluation can be noticed: an effect, a load that sees effects, an access that
     may fail."""
-    found: set[str] = set()
+    observed: set[str] = set()
     for node in ir.walk(expr):
         if _has_effect(node, impure):
-            found.add("effect")
+            observed.add("effect")
         if isinstance(node, (ir.Load, ir.Invoke)):
-            found.add("load")
+            observed.add("load")
         if getattr(node, "site", None) is not None:
-            found.add("site")
-    return found
+            observed.add("site")
+    return observed
 
 
 def _replaced(node: Any, names: dict[int, ir.Expr]) -> Any:

@@ -132,13 +132,13 @@ class CTextDomain:
     def union(self, a: Interval, b: Interval) -> Bounds:
         return Interval(self.minimum(a.low, b.low), self.maximum(a.high, b.high))
 
-    def narrowed(self, op: str, a: Interval, b: Interval, whole: Bounds) -> Interval:
+    def narrowed(self, op: str, a: Interval, b: Interval, compared: Bounds) -> Interval:
         if any(end in (INT64_MIN, INT64_MAX) for end in _bounds(b)):
             return a
         limit = self._narrowed(op, a, b)
         for bound in _bounds(limit):
-            if isinstance(bound, str) and bound not in _bounds(a) and whole is not None:
-                self.dependencies[bound] = [*self.dependencies.get(bound, []), *map(str, _bounds(whole))]
+            if isinstance(bound, str) and bound not in _bounds(a) and compared is not None:
+                self.dependencies[bound] = [*self.dependencies.get(bound, []), *map(str, _bounds(compared))]
         return limit
 
     def _narrowed(self, op: str, a: Interval, b: Interval) -> Interval:
@@ -261,12 +261,12 @@ class Hoisting:
             results[0] = analysis.merged(results[0], other)
         return True, results[0] if results else None
 
-    def loop(self, loop: ir.For, known: dict[str, Any]) -> tuple[frozenset[int], list[str]]:
+    def loop(self, loop: ir.For, invariant: dict[str, Any]) -> tuple[frozenset[int], list[str]]:
         """Sites of the loop's body that are tested per block, and the C statements that do it: they declare
-        `inside`. `known`: the names that the environment holds, with their types."""
+        `inside`. `invariant`: the names that the environment holds, with their types."""
         text = CTextDomain()
         env = unknown_variables(self.kernel, lambda _: None, lambda _name, _axis: None)
-        for name, kind in known.items():
+        for name, kind in invariant.items():
             shape = isinstance(kind, ir.ArrayType)
             variable = f"env->{cname(name)}"
             env[name] = tuple(_point(f"{variable}.n{k}") for k in range(kind.ndim)) if shape else _point(variable)

@@ -61,8 +61,8 @@ def _captured_item(scope: Scope, node: ast.Subscript, owner: Any) -> Any:
     """An item of a captured list or dict, by a constant index or key; recorded as captured."""
     if type(owner) not in (list, dict):
         scope.fail(node, f"{describe(ir.Static(owner))} can't be indexed", advice_for_captured(ir.Static(owner)))
-    found = scope.infer(node.slice)
-    index = found.value if isinstance(found, (ir.Const, ir.Static)) else None
+    key = scope.infer(node.slice)
+    index = key.value if isinstance(key, (ir.Const, ir.Static)) else None
     if not isinstance(index, (int, str)):
         what = f"a captured {type(owner).__name__} needs a constant index or key"
         scope.fail(node.slice, what, advice_for_captured(ir.Static(owner)))

@@ -20,9 +20,9 @@ from .promotion import SWAPPED_COMPARISON, unary
 def load_aggregate(scope: Scope, where: ast.AST, name: str, structure: Any) -> Any:
     """The aggregate whose leaves are the variables at their paths."""
 
-    def leaf(path: str, found: Any) -> Any:
-        if isinstance(found, ir.Static):
-            return scope.from_python(where, found.value)
+    def leaf(path: str, value: Any) -> Any:
+        if isinstance(value, ir.Static):
+            return scope.from_python(where, value.value)
         return ir.Local(scope.loc(where), scope.types[path], path)
 
     return transform(name, structure, leaf)
@@ -35,20 +35,20 @@ def user_method(scope: Scope, value: Any, name: str) -> Any:
     structure = scope.instances.results[value.function] if returned else value
     if not isinstance(structure, Aggregate):
         return None
-    found = inspect.getattr_static(structure.kind, name, None)
-    builtin = isinstance(found, python_types.WrapperDescriptorType)
-    generated = getattr(getattr(found, "__code__", None), "co_filename", None) == "<string>"
-    return None if builtin or generated else found
+    method = inspect.getattr_static(structure.kind, name, None)
+    builtin = isinstance(method, python_types.WrapperDescriptorType)
+    generated = getattr(getattr(method, "__code__", None), "co_filename", None) == "<string>"
+    return None if builtin or generated else method
 
 
 def call_special_method(scope: Scope, where: ast.AST, owner: Any, name: str, *args: Any) -> Any:
     """`owner.name(*args)` if the user wrote that method, else None."""
-    found, owner = user_method(scope, owner, name), _expand_result(scope, owner)
-    if found is None:
+    method, owner = user_method(scope, owner, name), _expand_result(scope, owner)
+    if method is None:
         return None
-    if not hasattr(found, "__pyarray_func__"):
+    if not hasattr(method, "__pyarray_func__"):
         scope.fail(where, f"{name!r} is a plain method of {owner.kind.__name__}", "decorate it with @pa.func")
-    return invoke(scope, where, found.__pyarray_func__, [owner, *args], {})
+    return invoke(scope, where, method.__pyarray_func__, [owner, *args], {})
 
 
 def binary_method(scope: Scope, where: ast.AST, name: str, reflected: str, left: Any, right: Any) -> Any:
@@ -108,11 +108,11 @@ def unpack(scope: Scope, where: ast.AST, value: Any) -> tuple[Any, ...] | None:
 
 def take_part(scope: Scope, where: ast.AST, aggregate: Any, chosen: Any) -> Any:
     """An item or field of an aggregate, which is evaluated as a whole."""
-    found = select_part(scope, scope.loc(where), aggregate, chosen)
-    if found is None:
+    part = select_part(scope, scope.loc(where), aggregate, chosen)
+    if part is None:
         what = f"the other parts of {describe(aggregate)} would not be evaluated here"
         scope.fail(where, what, "assign it to a variable first, and take the part of that")
-    return found
+    return part
 
 
 def unpack_result(scope: Scope, value: Any, into: list[ir.Stmt]) -> Any:
@@ -126,7 +126,7 @@ def unpack_result(scope: Scope, value: Any, into: list[ir.Stmt]) -> Any:
 def field(scope: Scope, node: ast.AST, owner: Aggregate, name: str) -> Any:
     """A field of a named tuple, dataclass or object; an attribute of its class is a captured value."""
     hidden = isinstance(inspect.getattr_static(owner.kind, name, None), property)
-    if user_method(scope, owner, "__getattribute__") or (hidden and name in owner.names and owner.whole):
+    if user_method(scope, owner, "__getattribute__") or (hidden and name in owner.names and owner.complete):
         what = f"{name!r} of a {owner.kind.__name__} is computed by Python, which a kernel can't run"
         scope.fail(node, what, "make it a plain field")
     if name in owner.names:
@@ -135,18 +135,18 @@ def field(scope: Scope, node: ast.AST, owner: Aggregate, name: str) -> Any:
             what = f"{name!r} is {value.value.kind.__name__} and no value of the kernel language"
             scope.fail(node, what, "fields are numbers, arrays, tuples, dataclasses, strings or None")
         return take_part(scope, node, owner, value)
-    found = inspect.getattr_static(owner.kind, name, UnreadableField)
-    if hasattr(found, "__pyarray_func__"):
-        return ir.Static(BoundFunction(found, owner))
-    if isinstance(found, python_types.FunctionType):
+    attribute = inspect.getattr_static(owner.kind, name, UnreadableField)
+    if hasattr(attribute, "__pyarray_func__"):
+        return ir.Static(BoundFunction(attribute, owner))
+    if isinstance(attribute, python_types.FunctionType):
         scope.fail(node, f"{name!r} is a plain method of {owner.kind.__name__}", "decorate it with @pa.func")
-    if found is UnreadableField or not owner.whole:
+    if attribute is UnreadableField or not owner.complete:
         what = f"{describe(owner)} has no field {name!r} here"
         fields = f"there are: {', '.join(owner.names)}" if owner.names else ""
-        if not owner.whole:
+        if not owner.complete:
             fields = "the kernel itself reads attributes of objects, and passes those on"
         scope.fail(node, what, fields)
-    if isinstance(found, (property, functools.cached_property)):
+    if isinstance(attribute, (property, functools.cached_property)):
         advice = f"make it a field, or pass its value as a parameter: {name}=..."
         scope.fail(node, f"{name!r} is computed by Python, which a kernel can't run", advice)
     value = getattr(owner.kind, name)
@@ -154,12 +154,12 @@ def field(scope: Scope, node: ast.AST, owner: Aggregate, name: str) -> Any:
     return scope.from_python(node, value)
 
 
-def result_item(scope: Scope, node: ast.AST, call: ir.Expr, which: int | str) -> Any:
+def result_item(scope: Scope, node: ast.AST, call: ir.Expr, item: int | str) -> Any:
     """One of several values that a call returned, without an assignment of the call."""
     structure = scope.instances.results[call.function]  # type: ignore[union-attr]
     items = as_tuple(structure)
-    named = isinstance(structure, Aggregate) and which in structure.names
-    number = structure.names.index(which) if named else which
+    named = isinstance(structure, Aggregate) and item in structure.names
+    number = structure.names.index(item) if named else item
     if items is None or not isinstance(number, int) or any(x is not None for x in items):
         scope.fail(node, "what this call returns must be assigned first", "write t = f(x), then use t")
     if not -len(items) <= number < len(items):

@@ -115,8 +115,8 @@ def _assign_tuple(scope: Scope, target: ast.Tuple, value: Any) -> list[ir.Stmt]:
     """All right-hand sides are evaluated before the first name is set."""
     items = unpack(scope, target, value)
     if items is None or len(items) != len(target.elts):
-        found = f"{len(items)} values" if items is not None else describe(value)
-        scope.fail(target, f"{len(target.elts)} names can't be assigned from {found}", advice_for_captured(value))
+        assigned = f"{len(items)} values" if items is not None else describe(value)
+        scope.fail(target, f"{len(target.elts)} names can't be assigned from {assigned}", advice_for_captured(value))
     result: list[ir.Stmt] = []
     temporaries = [_assign_temporaries(scope, target, item, result) for item in items]
     for element, item in zip(target.elts, temporaries, strict=True):

@@ -212,7 +212,7 @@ def _loop_variables(
 def _reductions(scope: Scope, node: ast.For, body: tuple[ir.Stmt, ...], outer: set[str]) -> tuple[tuple[str, str], ...]:
     """Variables of an unordered loop that carry a value from one iteration to the next, with the operator
     that combines them. If the body is another unordered loop, those of that loop."""
-    found: dict[str, str] = {}
+    operators: dict[str, str] = {}
     while (inner := sole_inner_loop(body)) is not None:
         body = inner.body
     assignments = [n for n in ir.walk(*body) if isinstance(n, ir.Assign) and n.name in outer]
@@ -225,13 +225,13 @@ def _reductions(scope: Scope, node: ast.For, body: tuple[ir.Stmt, ...], outer: s
         reads = [n for n in ir.walk(*body) if isinstance(n, ir.Local) and n.name == statement.name]
         first = _uncast(operands[0]) if operands else None
         plain = op in _REDUCTION_OPS and len(reads) == 1 and reads[0] is first
-        if not plain or statement not in body or statement.name in found:
+        if not plain or statement not in body or statement.name in operators:
             what = f"{statement.name!r} is not a plain reduction, so the loop's order matters"
             scope.fail(node, what, "use range alone")
-        found[statement.name] = op
+        operators[statement.name] = op
     if any(isinstance(n, (ir.Break, ir.Continue)) for n in ir.walk(*body)):
         scope.fail(node, "an unordered loop runs all of its iterations", "use range alone")
-    return tuple(found.items())
+    return tuple(operators.items())
 
 
 # ---- iteration spaces

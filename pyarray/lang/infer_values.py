@@ -76,5 +76,5 @@ def advice_for_captured(value: Any) -> str:
 
 def _is_foreign_array(value: Any) -> bool:
     """Whether it is a captured array."""
-    found = value.value if isinstance(value, ir.Static) else None
-    return not isinstance(found, type) and hasattr(found, "__dlpack__")
+    captured = value.value if isinstance(value, ir.Static) else None
+    return not isinstance(captured, type) and hasattr(captured, "__dlpack__")

@@ -57,14 +57,14 @@ Test = InRange | SubViewFits | NonZero
 
 
 class BoundDomain(Protocol):
-    """Arithmetic of bounds; None: unknown. `narrowed`: `a` where `a op b` holds. The condition compared `whole`,
-    a sum with `a` that must not have wrapped."""
+    """Arithmetic of bounds; None: unknown. `narrowed`: `a` where `a op b` holds. The condition compared
+    `compared`, a sum with `a` that must not have wrapped."""
 
     def constant(self, value: int) -> Interval: ...
     def top(self) -> Bounds: ...
     def binary(self, op: str, a: Interval, b: Interval) -> Bounds: ...
     def union(self, a: Interval, b: Interval) -> Bounds: ...
-    def narrowed(self, op: str, a: Interval, b: Interval, whole: Bounds) -> Interval: ...
+    def narrowed(self, op: str, a: Interval, b: Interval, compared: Bounds) -> Interval: ...
     def loop(self, start: Interval, stop: Interval, step: Interval) -> Bounds: ...
     def slice_length(self, part: tuple[Bounds, Bounds, Bounds], present: str, extent: Bounds) -> Bounds: ...
     def extent(self, bounds: Bounds, at_most: Bounds = None) -> Bounds: ...
@@ -151,7 +151,7 @@ class IntervalAnalysis:
         ranges: list[Any] = []
         if isinstance(s, ir.For):
             bounds = [self.bounds(r) for r in s.ranges]
-            ranges = [self.domain.loop(*known) if all(known) else None for known in bounds]
+            ranges = [self.domain.loop(*range_bounds) if all(range_bounds) else None for range_bounds in bounds]
             self.test(s, [NonZero(bounds[0][2]) if len(s.ranges) == 1 else UNPROVABLE])
         self.forget(s)
         if isinstance(s, ir.For):
@@ -309,10 +309,10 @@ class IntervalAnalysis:
 
     def narrow(self, operand: Any, op: str, other: Any) -> None:
         """`operand op other` holds: `operand` may be a variable, or one plus or minus a constant."""
-        found = _offset_variable(operand)
-        if found is None:
+        variable = _offset_variable(operand)
+        if variable is None:
             return
-        name, shift = found
+        name, shift = variable
         value, bound = self.env.get(name) or self.domain.top(), self.value(other)
         if not isinstance(value, Interval) or not isinstance(bound, Interval):
             return

@@ -200,8 +200,8 @@ class Reshape(Expression):
     @property
     def missing(self) -> int | None:
         """The axis whose size is found."""
-        found = (k for k, n in enumerate(self.shape) if isinstance(n, Const) and n.value == -1)
-        return next(found, None)
+        axes = (k for k, n in enumerate(self.shape) if isinstance(n, Const) and n.value == -1)
+        return next(axes, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,14 +372,14 @@ _child_fields = _ChildFields()
 
 def children(node: Any) -> list[Any]:
     """Direct sub-nodes, in source order."""
-    found, parts = [], _child_fields
+    nodes, parts = [], _child_fields
     for name in parts[type(node)] or ():
         value = getattr(node, name)
         if type(value) is tuple:
-            found += [item for item in value if parts[type(item)] is not None]
+            nodes += [item for item in value if parts[type(item)] is not None]
         elif parts[type(value)] is not None:
-            found.append(value)
-    return found
+            nodes.append(value)
+    return nodes
 
 
 def walk(*nodes: Any) -> Iterator[Any]:

@@ -59,9 +59,9 @@ def _varies(e: Any, variable: str, changing: set[str]) -> bool:
         return e.name == variable
     if not isinstance(e, ir.Binary) or e.op not in ("add", "sub"):
         return False
-    found = [_varies(x, variable, changing) for x in (e.a, e.b)]
+    varying = [_varies(x, variable, changing) for x in (e.a, e.b)]
     fixed = [not any(isinstance(n, ir.Local) and n.name in changing for n in ir.walk(x)) for x in (e.a, e.b)]
-    return (found[0] and fixed[1]) or (fixed[0] and found[1])
+    return (varying[0] and fixed[1]) or (fixed[0] and varying[1])
 
 
 def structural_key(node: Any) -> Any:

@@ -31,17 +31,17 @@ def extents(kernel: ir.Function) -> tuple[LoopExtents, ...]:
     values: dict[str, Any] = {
         n: n for n, kind in kernel.params if not isinstance(kind, ir.ScalarType) or kind.dtype.kind in "iu"
     }
-    found = []
+    result = []
     for s in kernel.body:
         if isinstance(s, ir.For) and s.loop is not None and len(s.ranges) > 1:
             sizes = tuple(_size(r.stop, values) for r in s.ranges)
             if None not in sizes:
-                found.append(LoopExtents(s.loc, s.loop, sizes))
+                result.append(LoopExtents(s.loc, s.loop, sizes))
         for name in ir.assigned(s):
             values.pop(name, None)
         if isinstance(s, ir.Assign) and (value := _size(s.value, values)) is not None:
             values[s.name] = value
-    return tuple(found)
+    return tuple(result)
 
 
 def _size(e: Any, values: Mapping[str, Any]) -> Any:
@@ -63,18 +63,18 @@ def _size(e: Any, values: Mapping[str, Any]) -> Any:
     return None
 
 
-def are_sizes_of_output(found: LoopExtents, directions: Mapping[str, str]) -> bool:
+def are_sizes_of_output(loop_extents: LoopExtents, directions: Mapping[str, str]) -> bool:
     """Whether the sizes are those of different axes of an array that is written: it has all these
     elements."""
-    axes = {size for size in found.sizes if isinstance(size, tuple) and len(size) == 2}
+    axes = {size for size in loop_extents.sizes if isinstance(size, tuple) and len(size) == 2}
     names = {name for name, _ in axes}
-    return len(axes) == len(found.sizes) and len(names) == 1 and directions.get(min(names)) in ("OUT", "INOUT")
+    return len(axes) == len(loop_extents.sizes) and len(names) == 1 and directions.get(min(names)) in ("OUT", "INOUT")
 
 
-def overflow_test(found: LoopExtents, variables: Mapping[str, str]) -> tuple[str, str]:
+def overflow_test(loop_extents: LoopExtents, variables: Mapping[str, str]) -> tuple[str, str]:
     """(condition that there are too many iterations, tuple of the sizes), as Python text; `variables` hold
     the arguments."""
-    sizes = [_text(size, variables) for size in found.sizes]
+    sizes = [_text(size, variables) for size in loop_extents.sizes]
     natural = " and ".join(f"{size} > 0" for size in sizes)
     return f"{' * '.join(sizes)} > {_INT64_MAX} and {natural}", f"({', '.join(sizes)},)"
 

@@ -88,9 +88,9 @@ class _Counter:
         if not freq.total:
             return leaving
         for node in body:
-            gone = self.statement(node, freq)
-            if gone is not None:
-                freq, leaving = _Frequency(freq.value - gone), leaving + gone
+            left = self.statement(node, freq)
+            if left is not None:
+                freq, leaving = _Frequency(freq.value - left), leaving + left
         return leaving
 
     def statement(self, node: Any, freq: _Frequency) -> Any:
@@ -171,11 +171,11 @@ class _Counter:
         self.loops, unknown_branches, self.unknown_branches = self.loops + 1, self.unknown_branches, 0
         for _ in range(MAX_STEPS):
             before = self.sums.copy()
-            known = self.value(node.condition, freq)
-            if known is None or isinstance(known, np.ndarray):
+            condition = self.value(node.condition, freq)
+            if condition is None or isinstance(condition, np.ndarray):
                 self.sums = before
                 break
-            if not known:
+            if not condition:
                 self.loops, self.unknown_branches = self.loops - 1, unknown_branches
                 return
             self.block(node.body, freq)
@@ -196,22 +196,22 @@ class _Counter:
         self.env, self.points, self.unknown_branches = outside
 
     def branch(self, node: ir.If, freq: _Frequency) -> Any:
-        known = self.value(node.condition, freq)
-        if known is None:
+        condition = self.value(node.condition, freq)
+        if condition is None:
             self.costlier(node, (node.then, node.orelse), lambda part: self.block(part, freq))
             return None
-        if isinstance(known, np.ndarray):
+        if isinstance(condition, np.ndarray):
             before = dict(self.env)
-            leaving = self.block(node.then, freq.times(known))
+            leaving = self.block(node.then, freq.times(condition))
             self.env = before
-            leaving = leaving + self.block(node.orelse, freq.times(~known))
+            leaving = leaving + self.block(node.orelse, freq.times(~condition))
             self.env |= dict.fromkeys(ir.assigned(*node.then, *node.orelse))
             return leaving
-        return self.block(node.then if known else node.orelse, freq)
+        return self.block(node.then if condition else node.orelse, freq)
 
     def costlier(self, node: Any, sides: tuple[Any, Any], walk: Any) -> None:
         """Both sides, of which the one that does more is counted."""
-        before, found = self.sums, []
+        before, counted = self.sums, []
         names = ir.assigned(*(n for side in sides for n in (side if isinstance(side, tuple) else (side,))))
         for side in sides:
             self.sums = Counter()
@@ -220,11 +220,11 @@ class _Counter:
             walk(side)
             self.env = env
             self.unknown_branches -= 1
-            found.append(self.sums)
+            counted.append(self.sums)
         self.env |= dict.fromkeys(names)
-        if found[0] != found[1]:
+        if counted[0] != counted[1]:
             self.assume(node, "the costlier side of the branch is always taken")
-        self.sums = before + max(found, key=lambda s: sum(s.values()))
+        self.sums = before + max(counted, key=lambda s: sum(s.values()))
 
     # ---- expressions
 
@@ -279,9 +279,9 @@ class _Counter:
             self.value(part, freq, False)
             return 0
         ends = (part.start, part.stop, part.step)
-        known = [None if x is None else self.value(x, freq, False) for x in ends]
-        unknown = any(x is not None and v is None for x, v in zip(ends, known, strict=True))
-        return None if unknown else tuple(known)
+        values = [None if x is None else self.value(x, freq, False) for x in ends]
+        unknown = any(x is not None and v is None for x, v in zip(ends, values, strict=True))
+        return None if unknown else tuple(values)
 
     def after(self, node: ir.Logic, first: Any, freq: _Frequency) -> _Frequency:
         """How often the second operand is evaluated."""
@@ -293,15 +293,15 @@ class _Counter:
         return freq.times(reached if isinstance(reached, np.ndarray) else int(reached))
 
     def select(self, node: ir.Select, freq: _Frequency, counted: bool) -> Any:
-        known = self.value(node.condition, freq, counted)
-        if known is None:
+        condition = self.value(node.condition, freq, counted)
+        if condition is None:
             self.costlier(node, (node.a, node.b), lambda part: self.value(part, freq, counted))
             return None
-        if not isinstance(known, np.ndarray):
-            return self.value(node.a if known else node.b, freq, counted)
-        a = self.value(node.a, freq.times(known), counted)
-        b = self.value(node.b, freq.times(~known), counted)
-        return None if a is None or b is None else np.where(known, a, b)
+        if not isinstance(condition, np.ndarray):
+            return self.value(node.a if condition else node.b, freq, counted)
+        a = self.value(node.a, freq.times(condition), counted)
+        b = self.value(node.b, freq.times(~condition), counted)
+        return None if a is None or b is None else np.where(condition, a, b)
 
     def access(self, what: str, array: Any, index: Iterable[Any], freq: _Frequency, count_index: bool = True) -> None:
         if count_index:
@@ -344,44 +344,44 @@ def _logic(op: str, a: Any, b: Any) -> Any:
             return bool(x)
     if a is None or b is None:
         return None
-    found = (np.logical_or if op == "or" else np.logical_and)(a, b)
-    return found if isinstance(found, np.ndarray) else bool(found)
+    result = (np.logical_or if op == "or" else np.logical_and)(a, b)
+    return result if isinstance(result, np.ndarray) else bool(result)
 
 
 def _control_variables(functions: Iterable[ir.Function]) -> set[str]:
     """Names of variables whose values decide how often something runs. Names are those of all functions, so
     that an argument decides where its parameter does."""
-    found: set[str] = set()
+    control: set[str] = set()
     carriers: list[tuple[str, Any]] = []
     for f in functions:
         for node in ir.walk(*f.body):
             match node:
                 case ir.For(ranges=ranges):
-                    found |= _named(*ranges)
+                    control |= _named(*ranges)
                 case ir.If(condition=x) | ir.Select(condition=x) | ir.Logic(a=x):
-                    found |= _named(x)
+                    control |= _named(x)
                 case ir.Slice() | ir.SubView() | ir.Reshape():
-                    found |= _named(node)
+                    control |= _named(node)
                 case ir.Assign(name=name, value=value) | ir.Let(name=name, value=value):
                     carriers.append((name, value))
                 case ir.Invoke(args=args):
                     callee = next(g for g in functions if g.symbol == node.function)
                     carriers += [(name, x) for (name, _), x in zip(callee.params, args, strict=True)]
     size = -1
-    while size < len(found):
-        size = len(found)
+    while size < len(control):
+        size = len(control)
         for name, value in carriers:
-            if name in found:
-                found |= _named(value)
-    return found
+            if name in control:
+                control |= _named(value)
+    return control
 
 
 def _named(*nodes: Any) -> set[str]:
     """Variables in expressions, but for those that only say where something is loaded from."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in nodes:
         if isinstance(node, ir.Local):
-            found.add(node.name)
+            names.add(node.name)
         if not isinstance(node, (ir.Load, ir.Atomic)):
-            found |= _named(*ir.children(node))
-    return found
+            names |= _named(*ir.children(node))
+    return names

@@ -65,25 +65,25 @@ class FunctionSource:
     @functools.cached_property
     def rebound(self) -> frozenset[str]:
         """Names that something other than a `for` assigns, or a `for` in a loop over the same name."""
-        found: set[str] = set()
+        names_assigned: set[str] = set()
 
         def visit(node: ast.AST, outer: set[str]) -> None:
             """`outer`: the names of the loops around."""
             target = None
             if isinstance(node, ast.For):
                 target, names = node.target, _names_in(node.target)
-                found.update(names & outer)
+                names_assigned.update(names & outer)
                 outer = outer | names
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                found.add(node.id)
+                names_assigned.add(node.id)
             elif isinstance(node, ast.arg):
-                found.add(node.arg)
+                names_assigned.add(node.arg)
             for child in ast.iter_child_nodes(node):
                 if child is not target:
                     visit(child, outer)
 
         visit(self.node, set())
-        return frozenset(found)
+        return frozenset(names_assigned)
 
     def loc(self, node: ast.AST) -> Loc:
         """Place of an AST node; columns count characters, not bytes."""
@@ -164,12 +164,12 @@ def _names(text: str) -> set[str]:
 @functools.lru_cache(maxsize=64)
 def _module(lines: tuple[str, ...], path: str) -> dict[int, list[ast.FunctionDef | ast.Lambda]]:
     """Functions and lambdas of a file by their first line (that of the first decorator)."""
-    found: dict[int, list[ast.FunctionDef | ast.Lambda]] = {}
+    functions: dict[int, list[ast.FunctionDef | ast.Lambda]] = {}
     for node in ast.walk(ast.parse("".join(lines), path)):
         if isinstance(node, (ast.FunctionDef, ast.Lambda)):
             decorators = getattr(node, "decorator_list", None)
-            found.setdefault(decorators[0].lineno if decorators else node.lineno, []).append(node)
-    return found
+            functions.setdefault(decorators[0].lineno if decorators else node.lineno, []).append(node)
+    return functions
 
 
 def _find(source: FunctionSource) -> ast.FunctionDef | ast.Lambda:
@@ -310,17 +310,17 @@ def _check_identity(source: FunctionSource, node: ast.Compare) -> None:
 def attributes_read(source: FunctionSource) -> dict[str, Any]:
     """Name → attribute → what is read of that in turn, of all names that the function's text reads attributes
     of: `s.a.b + s.c` gives {"s": {"a": {"b": {}}, "c": {}}}."""
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for node in ast.walk(source.node):
         path: list[str] = []
         while isinstance(node, ast.Attribute):
             path.insert(0, node.attr)
             node = node.value
         if path and isinstance(node, ast.Name):
-            level = found.setdefault(node.id, {})
+            level = attributes.setdefault(node.id, {})
             for name in path:
                 level = level.setdefault(name, {})
-    return found
+    return attributes
 
 
 def _parent_of(node: ast.AST, root: ast.AST) -> ast.AST:

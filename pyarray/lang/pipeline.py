@@ -96,9 +96,9 @@ def analyse(
     if not is_internal(source.path):  # a scatter of the library may run once, by an index of True
         refuse_races(tree, sources)
         refuse_dependent(tree, sources)
-    found, count_operations = directions(tree, in_use, accesses), operation_counter(source, plain, wraparound)
+    by_parameter, count_operations = directions(tree, in_use, accesses), operation_counter(source, plain, wraparound)
     only_written = write_only(tree, accesses)
-    return Analysed(source, tree, specs, in_use, captures, found, only_written, count_operations)
+    return Analysed(source, tree, specs, in_use, captures, by_parameter, only_written, count_operations)
 
 
 def generate(analysed: Analysed, target: str, debug: bool) -> Program:
@@ -113,10 +113,10 @@ def generate(analysed: Analysed, target: str, debug: bool) -> Program:
     used = dict(tree.kernel.params)
     specs = {path: x for path, x in analysed.specializations.items() if path in used}
     text, steps, divided = (emit if dialect.blocks else emit_gpu)(tree, dialect, debug, specs)
-    found = analysed.directions
-    tested = tuple(x for x in extents(tree.kernel) if not are_sizes_of_output(x, found))
+    by_parameter = analysed.directions
+    tested = tuple(x for x in extents(tree.kernel) if not are_sizes_of_output(x, by_parameter))
     return Program(
-        analysed.source.name, text, steps, tree.kernel.params, found, sites, analysed.captures, specs, False,
+        analysed.source.name, text, steps, tree.kernel.params, by_parameter, sites, analysed.captures, specs, False,
         analysed.write_only, tested, analysed.count_operations, tuple(sorted(remarks | divided)),
     )  # fmt: skip
 

@@ -79,13 +79,13 @@ def _varying_variables(loop: ir.For) -> Names:
 
 def _zero_based(loop: ir.For) -> dict[str, int]:
     """The variables whose least value is 0, and how far apart their values are."""
-    found = {}
+    steps = {}
     for name, range_ in zip(loop.variables, loop.ranges, strict=True):
         start = 0 if range_.start is None else getattr(range_.start, "value", None)
         step = 1 if range_.step is None else getattr(range_.step, "value", 0)
         if start == 0 and step > 0:
-            found[name] = step
-    return found
+            steps[name] = step
+    return steps
 
 
 def _is_single(range_: ir.Range) -> bool:
@@ -364,15 +364,15 @@ def _linear(e: Any) -> tuple[str, int, int] | None:
         return e.name, 1, 0
     if isinstance(e, ir.Cast) and e.type.dtype is e.a.type.dtype is ir.INDEX.dtype:  # which makes no number another
         return _linear(e.a)
-    if isinstance(e, ir.Unary) and e.op == "neg" and (found := _linear(e.a)):
-        return found[0], -found[1], -found[2]
+    if isinstance(e, ir.Unary) and e.op == "neg" and (linear := _linear(e.a)):
+        return linear[0], -linear[1], -linear[2]
     if not isinstance(e, ir.Binary) or e.op not in ("add", "sub", "mul"):
         return None
     swapped = isinstance(e.a, ir.Const)
-    found, by = _linear(e.b if swapped else e.a), getattr(e.a if swapped else e.b, "value", None)
-    if found is None or type(by) is not int:
+    linear, by = _linear(e.b if swapped else e.a), getattr(e.a if swapped else e.b, "value", None)
+    if linear is None or type(by) is not int:
         return None
-    name, factor, number = found
+    name, factor, number = linear
     if e.op == "mul":
         return name, factor * by, number * by
     sign = -1 if e.op == "sub" else 1

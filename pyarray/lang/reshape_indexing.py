@@ -68,13 +68,13 @@ class _Rewriter:
             array, index = array.array, inner
         reshape = self.reshape(array)
         if reshape is None:
-            found: Any = _AWAY
+            indices: Any = _AWAY
         else:
-            found = _EFFECT if any(map(_has_effect, index)) else self.indices(reshape, array, index)
-        numbered = isinstance(found, str)
-        remark = f"{_NUMBERED}{found}" if numbered else "an element of a reshape, by the indices of the array"
+            indices = _EFFECT if any(map(_has_effect, index)) else self.indices(reshape, array, index)
+        numbered = isinstance(indices, str)
+        remark = f"{_NUMBERED}{indices}" if numbered else "an element of a reshape, by the indices of the array"
         self.remarks[node.loc.line, remark] = None
-        return node if numbered else replace(node, array=reshape.array, index=found)  # type: ignore[union-attr]
+        return node if numbered else replace(node, array=reshape.array, index=indices)  # type: ignore[union-attr]
 
     def reshape(self, array: Any) -> ir.Reshape | None:
         """What the array is, if it is a reshape of a variable that stays as it is."""
@@ -92,16 +92,16 @@ class _Rewriter:
         sizes = [symbols.product(n) for n in axis_sizes]
         source = [n for n in sizes if n is not None]
         target = _target(symbols, e, source)
-        found: list[Any] = []
+        indices_of_array: list[Any] = []
         for left, right in reshape_groups(source, target, _total, Product.divided_by):
             axes, group = axis_sizes[left], index[right]
             if len(axes) == 1:
-                found.append(self.flat_index(e, view, right, group))
+                indices_of_array.append(self.flat_index(e, view, right, group))
             elif len(group) == 1 and isinstance(group[0], ir.Local) and group[0].name in self.digits:
-                found += _digits(loc, group[0], axes)
+                indices_of_array += _digits(loc, group[0], axes)
             elif axes:
                 return _UNEVEN if len(group) > 1 else _OTHER
-        return tuple(found)
+        return tuple(indices_of_array)
 
     def flat_index(self, e: ir.Reshape, view: Any, axes: slice, index: Sequence[Any]) -> Any:
         """Of the element of these axes alone, in C order."""
@@ -128,12 +128,12 @@ def _has_effect(index: Any) -> bool:
 
 def _target(symbols: Symbols, e: ir.Reshape, source: list[Product]) -> list[Product]:
     """The sizes of the new shape; a symbol of its own stands for one that isn't a product."""
-    found = [symbols.product(n) for n in e.shape]
+    products = [symbols.product(n) for n in e.shape]
     if e.missing is not None:
-        others = [n for k, n in enumerate(found) if k != e.missing]
-        known = [n for n in others if n is not None]
-        found[e.missing] = _total(source).divided_by(_total(known)) if len(known) == len(others) else None
-    return [Product(1, (Symbol(f"?{k}"),)) if n is None else n for k, n in enumerate(found)]
+        others = [n for k, n in enumerate(products) if k != e.missing]
+        factors = [n for n in others if n is not None]
+        products[e.missing] = _total(source).divided_by(_total(factors)) if len(factors) == len(others) else None
+    return [Product(1, (Symbol(f"?{k}"),)) if n is None else n for k, n in enumerate(products)]
 
 
 def _total(sizes: Sequence[Product]) -> Product:
@@ -151,8 +151,8 @@ def _inferred_size(e: ir.Reshape) -> Any:
 
 
 def _digits(loc: ir.Loc, flat_index: Any, axes: Sequence[Any]) -> list[Any]:
-    found: list[Any] = []
+    digits: list[Any] = []
     for size in reversed(axes[1:]):
-        found.insert(0, binary(loc, "mod", flat_index, size))
+        digits.insert(0, binary(loc, "mod", flat_index, size))
         flat_index = binary(loc, "floordiv", flat_index, size)
-    return [flat_index, *found]
+    return [flat_index, *digits]

@@ -31,8 +31,8 @@ class Specialization:
     @property
     def factor(self) -> int:
         """The power of two, at most `LINE`, that divides the size for sure."""
-        whole = self.multiple if self.size is None else self.size
-        return min(whole & -whole, LINE) if whole else LINE
+        multiple = self.multiple if self.size is None else self.size
+        return min(multiple & -multiple, LINE) if multiple else LINE
 
 
 Specializations = tuple[Specialization, ...]
@@ -81,9 +81,9 @@ def _sizes(specs: Specializations, ndim: int, itemsize: int, strided: bool) -> d
     sizes = {p.axis: p.size for p in specs if p.size is not None}
     for p in () if strided else specs:
         inner = [axis for axis in range(p.axis + 1, ndim) if axis not in sizes]
-        known = itemsize
+        inner_bytes = itemsize
         for axis in range(p.axis + 1, ndim):
-            known *= sizes.get(axis, 1)
-        if p.stride is not None and len(inner) == 1 and known and p.stride % known == 0:
-            sizes[inner[0]] = p.stride // known
+            inner_bytes *= sizes.get(axis, 1)
+        if p.stride is not None and len(inner) == 1 and inner_bytes and p.stride % inner_bytes == 0:
+            sizes[inner[0]] = p.stride // inner_bytes
     return sizes

@@ -188,8 +188,8 @@ BUGS = (
     Bug(
         "the language",
         "directions are swapped",
-        '"IN" if found == {"r"} else "OUT" if',
-        '"OUT" if found == {"r"} else "IN" if',
+        '"IN" if modes == {"r"} else "OUT" if',
+        '"OUT" if modes == {"r"} else "IN" if',
         "test_directions.py",
     ),
     Bug(

@@ -95,17 +95,17 @@ class ElementwiseKernel(tp.CppKernel):
     def _shape(self, values: list[Any], size: int | None) -> tuple[int, ...]:
         """The loop's shape: what all arrays that aren't `raw` broadcast to. Outputs must have it."""
         pairs = list(zip(self.params, values, strict=False))
-        found = [(p, a._shape) for p, a in pairs if isinstance(a, ndarray) and not p.raw]
+        arrays = [(p, a._shape) for p, a in pairs if isinstance(a, ndarray) and not p.raw]
         if size is not None:
-            if found:
-                what = f"{found[0][0].name!r} isn't raw and says how many there are"
+            if arrays:
+                what = f"{arrays[0][0].name!r} isn't raw and says how many there are"
                 raise ValueError(f"{self.name}(): size is for kernels whose arrays are all raw; {what}")
             if operator.index(size) < 0:
                 raise ValueError(f"{self.name}(): size is 0 or more, got {size}")
             return (operator.index(size),)
-        if not found:
+        if not arrays:
             raise ValueError(f"{self.name}(): no array says how many iterations there are; pass size=")
-        return tp.broadcast(self.name, found)
+        return tp.broadcast(self.name, arrays)
 
     def _outputs(self, shape: tuple[int, ...], types: dict[str, DType], size: int | None, device: Device) -> list[Any]:
         for p in self.out_params:
@@ -176,8 +176,8 @@ class _Frame:
     def size_slots(self) -> tuple[int, ...] | None:
         """The slots whose product is the number of iterations, None for more than a step can have."""
         indices = tf.slot_indices(self.params, self.debug)
-        found = tuple(indices[name] for name in self.sizes)
-        return found if len(found) <= MOST_SIZES else None
+        slots = tuple(indices[name] for name in self.sizes)
+        return slots if len(slots) <= MOST_SIZES else None
 
     def blocks(self, lines: TextBuilder) -> None:
         """A block of iterations as a nest of loops, and what starts it."""
@@ -204,7 +204,7 @@ class _Frame:
         lines.add("}\n")
         cost = max(4, len(self.kernel.operation) // 8)
         count = " * ".join(f"slots->{cname(name)}" for name in self.sizes)
-        start = self.dialect.start.format(symbol=symbol, number=0, count=count, cost=cost, whole="")
+        start = self.dialect.start.format(symbol=symbol, number=0, count=count, cost=cost, rounding="")
         body = indent(f"env._slots = slots;\nenv.rt = rt;\n{start}", "    ")
         lines.add(self.dialect.entry.format(symbol=symbol, body=body))
 

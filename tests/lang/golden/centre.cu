@@ -100,14 +100,14 @@ template <typename V> PA_FN void pa_store_streamed(void *p, V x)
 /* rest % size, and rest becomes rest / size; 64-bit division takes five times as long */
 PA_FN int64_t pa_split(int64_t *rest, int64_t size, int64_t count)
 {
-    const int64_t whole = *rest;
+    const int64_t index = *rest;
     if (count <= 0x7fffffff) {
-        const uint32_t q = (uint32_t)whole / (uint32_t)size;
+        const uint32_t q = (uint32_t)index / (uint32_t)size;
         *rest = q;
-        return (int64_t)((uint32_t)whole - q * (uint32_t)size);
+        return (int64_t)((uint32_t)index - q * (uint32_t)size);
     }
-    *rest = whole / size;
-    return whole - *rest * size;
+    *rest = index / size;
+    return index - *rest * size;
 }
 
 typedef struct { float *data; int64_t n0; int64_t n1; int64_t s0; int64_t s1; } view_f32_2s;
@@ -315,11 +315,11 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
             pa_team_sync(warps);
         }
     } else if (wide) {
-        const bool whole = few || count < most / 1024;
-        const int rank = whole ? (int)threadIdx.x : pa_lane(), team = whole ? PA_BLOCK_SIZE : PA_WARP;
+        const bool by_block = few || count < most / 1024;
+        const int rank = by_block ? (int)threadIdx.x : pa_lane(), team = by_block ? PA_BLOCK_SIZE : PA_WARP;
         const int warps = team >> PA_WARP_BITS;
-        const int64_t first_team = whole ? blockIdx.x : pa_thread() >> PA_WARP_BITS;
-        const int64_t teams = whole ? gridDim.x : pa_threads() >> PA_WARP_BITS;
+        const int64_t first_team = by_block ? blockIdx.x : pa_thread() >> PA_WARP_BITS;
+        const int64_t teams = by_block ? gridDim.x : pa_threads() >> PA_WARP_BITS;
         for (int64_t t = first_team; t < count; t += teams) {
             const int64_t v_i = t;
             float v_first = 0;
@@ -373,11 +373,11 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
             pa_team_sync(warps);
         }
     } else {
-        const bool whole = few || count < most / 1024;
-        const int rank = whole ? (int)threadIdx.x : pa_lane(), team = whole ? PA_BLOCK_SIZE : PA_WARP;
+        const bool by_block = few || count < most / 1024;
+        const int rank = by_block ? (int)threadIdx.x : pa_lane(), team = by_block ? PA_BLOCK_SIZE : PA_WARP;
         const int warps = team >> PA_WARP_BITS;
-        const int64_t first_team = whole ? blockIdx.x : pa_thread() >> PA_WARP_BITS;
-        const int64_t teams = whole ? gridDim.x : pa_threads() >> PA_WARP_BITS;
+        const int64_t first_team = by_block ? blockIdx.x : pa_thread() >> PA_WARP_BITS;
+        const int64_t teams = by_block ? gridDim.x : pa_threads() >> PA_WARP_BITS;
         for (int64_t t = first_team; t < count; t += teams) {
             const int64_t v_i = t;
             float v_first = 0;

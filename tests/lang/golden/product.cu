@@ -100,14 +100,14 @@ template <typename V> PA_FN void pa_store_streamed(void *p, V x)
 /* rest % size, and rest becomes rest / size; 64-bit division takes five times as long */
 PA_FN int64_t pa_split(int64_t *rest, int64_t size, int64_t count)
 {
-    const int64_t whole = *rest;
+    const int64_t index = *rest;
     if (count <= 0x7fffffff) {
-        const uint32_t q = (uint32_t)whole / (uint32_t)size;
+        const uint32_t q = (uint32_t)index / (uint32_t)size;
         *rest = q;
-        return (int64_t)((uint32_t)whole - q * (uint32_t)size);
+        return (int64_t)((uint32_t)index - q * (uint32_t)size);
     }
-    *rest = whole / size;
-    return whole - *rest * size;
+    *rest = index / size;
+    return index - *rest * size;
 }
 
 typedef struct { float *data; int64_t n0; int64_t n1; int64_t s0; int64_t s1; } view_f32_2s;
