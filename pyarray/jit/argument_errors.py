@@ -85,10 +85,10 @@ def signature(
 
 def unused_prefix(names: Sequence[str]) -> str:
     """A prefix for names in generated code that no parameter's name begins with."""
-    found = "_pa_"
-    while any(name.startswith(found) for name in names):
-        found = "_" + found
-    return found
+    prefix = "_pa_"
+    while any(name.startswith(prefix) for name in names):
+        prefix = "_" + prefix
+    return prefix
 
 
 def compile_function(text: str, p: str, scope: Mapping[str, Any], name: str) -> Callable[..., Any]:

@@ -92,11 +92,11 @@ def warmed() -> Path | None:
     """
     if not config.get("PYARRAY_CACHE"):
         return None
-    said = config.get("PYARRAY_WARMED")
-    path: Path = BUILT if said is None else said
+    setting = config.get("PYARRAY_WARMED")
+    path: Path = BUILT if setting is None else setting
     if not path or not path.is_dir():
         return None
-    if said is not None and not trusted(path.stat(), os.getuid(), 0):
+    if setting is not None and not trusted(path.stat(), os.getuid(), 0):
         _warn_once(
             f"the compiled kernels in {path} are not used: it belongs to or can be written by others. "
             "chmod go-w it, or set PYARRAY_WARMED to another directory or to 0"

@@ -112,14 +112,14 @@ def _path_values(owner: Any, name: Any, steps: Iterable[Step]) -> Iterator[Captu
 def _is_stored(owner: Any, name: str) -> bool:
     """Whether the attribute is stored in the object, so that reading it runs no code."""
     try:
-        found = inspect.getattr_static(owner, name)
+        attribute = inspect.getattr_static(owner, name)
     except AttributeError:
         return False
-    if isinstance(found, types.MemberDescriptorType) or not hasattr(type(found), "__get__"):
+    if isinstance(attribute, types.MemberDescriptorType) or not hasattr(type(attribute), "__get__"):
         return True
     # a function: of a class it would be bound, in a module or an object itself it is a value
     attributes: Any = {} if isinstance(owner, type) else getattr(owner, "__dict__", {})
-    return attributes.get(name) is found
+    return attributes.get(name) is attribute
 
 
 def _contents(value: Any, visited: set[int]) -> Iterator[Contents]:
@@ -157,7 +157,7 @@ def _paths(code: types.CodeType) -> Iterator[tuple[str, tuple[Step, ...]]]:
 
 def memory(captured: Iterable[Capture | Contents], module: str) -> dict[Buffer, str]:
     """The memory of arrays among the values, and how a function of `module` calls them."""
-    found: dict[Buffer, str] = {}
+    names: dict[Buffer, str] = {}
     for c in captured:
         stack = [c.value]
         while stack:
@@ -166,8 +166,8 @@ def memory(captured: Iterable[Capture | Contents], module: str) -> dict[Buffer, 
                 stack += x
             elif isinstance(x, ndarray):
                 name = repr(c.name_in(module)) if isinstance(c, Capture) and x is c.value else None
-                found[x._buffer] = name or "a captured array"
-    return found
+                names[x._buffer] = name or "a captured array"
+    return names
 
 
 def same_constant(now: Any, then: Any) -> bool:

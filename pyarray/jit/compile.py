@@ -100,16 +100,16 @@ def load(
     with _guard:
         lock = _locks.setdefault(key, new_lock())
     with lock:
-        found = _loaded.get(key_on_device)
-        if found is None:
-            found = _from_disk(device, steps, key, counts) or _compiled(name, text, steps, device, flags, counts, key)
-            _loaded[key_on_device] = found
+        loaded = _loaded.get(key_on_device)
+        if loaded is None:
+            loaded = _from_disk(device, steps, key, counts) or _compiled(name, text, steps, device, flags, counts, key)
+            _loaded[key_on_device] = loaded
     with _guard:
-        _recent[key_on_device] = found
+        _recent[key_on_device] = loaded
         _recent.move_to_end(key_on_device)
         while len(_recent) > MAX_LOADED:
             _recent.popitem(last=False)
-    return found
+    return loaded
 
 
 def _from_disk(device: Device, steps: Sequence[KernelStep], key: str, counts: Counter[str]) -> Artifact | None:
@@ -119,7 +119,7 @@ def _from_disk(device: Device, steps: Sequence[KernelStep], key: str, counts: Co
     if binary is None:
         return None
     try:
-        found = open_binary(device, binary, steps, key)
+        artifact = open_binary(device, binary, steps, key)
     except DeviceError as error:
         if config.get("PYARRAY_RUN_ONLY"):
             raise
@@ -127,7 +127,7 @@ def _from_disk(device: Device, steps: Sequence[KernelStep], key: str, counts: Co
         warnings.warn(f"{what}; it is compiled again", RuntimeWarning, stacklevel=4)
         return None
     counts["disk_hits"] += 1
-    return found
+    return artifact
 
 
 def _compiled(
@@ -150,11 +150,11 @@ def _compiled(
     binary = compiler.compile(text, flags)
     counts["compiles"] += 1
     try:
-        found = open_binary(device, binary, steps, key)
+        artifact = open_binary(device, binary, steps, key)
     except DeviceError as error:
         raise DeviceError(f"{error}; the compiler that made it: {compiler.fingerprint}") from None
     cache.publish(key, binary, {"kernel": name, "entry": format_steps(steps), "target": compiler.fingerprint})
-    return found
+    return artifact
 
 
 def open_binary(device: Device, binary: bytes, steps: Sequence[KernelStep], key: str) -> Artifact:

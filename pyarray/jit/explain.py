@@ -143,11 +143,11 @@ def explain_miss(kernel: Any, args: tuple[Any, ...]) -> str | None:
     """None where a launch would find its variant, else why it wouldn't, against the nearest one there is."""
     if not kernel._variants:
         return f"kernel {kernel.__name__!r} has no variants yet: its next launch makes the first"
-    wanted = cache_key(kernel, args)
+    requested = cache_key(kernel, args)
     if kernel._would_hit(args):
         return None
     compiled = [v.key for v in kernel._variants]
-    rows = min((wanted.differences(key) for key in compiled), key=len)
+    rows = min((requested.differences(key) for key in compiled), key=len)
     count = f"{len(compiled)} variant{'s' if len(compiled) > 1 else ''}"
     head = f"kernel {kernel.__name__!r} has no variant for these arguments; against the nearest of its {count}:"
     return "\n  ".join((head, *(rows or ["nothing differs: a captured value was replaced by an equal one"])))
@@ -159,7 +159,7 @@ def explain(kernel: Any, args: tuple[Any, ...]) -> str:
     program, name = kernel._lowered(bound, False), f"kernel {kernel.__name__!r} on {bound.device()}"
     if not program.remarks:
         return f"{name}: there are no divisions of loop variables, and no reshapes of strided arrays"
-    return "\n  ".join((f"{name}:", *(f"line {line}: {said}" for line, said in program.remarks)))
+    return "\n  ".join((f"{name}:", *(f"line {line}: {remark}" for line, remark in program.remarks)))
 
 
 def source(kernel: Any, device: Any, args: tuple[Any, ...] | None, debug: bool | None) -> str:

@@ -34,13 +34,13 @@ def call_library(name: str, version: str, device: Device, args: Mapping[str, Any
     if not observed():
         return run()
     outputs: dict[str, ndarray] = {}
-    found: list[Any] = []
+    results_of_run: list[Any] = []
 
     def compute() -> None:
-        found.append(run())
-        results = found[0] if isinstance(found[0], tuple) else (found[0],)
+        results_of_run.append(run())
+        results = results_of_run[0] if isinstance(results_of_run[0], tuple) else (results_of_run[0],)
         outputs.update((f"out{k}" if len(results) > 1 else "out", x) for k, x in enumerate(results))
 
     code = Code(f"{name.partition('.')[0]} {version}")
     observe(Launch(name, LibraryVariant(device, code), args, compute, made=outputs))
-    return found[0]
+    return results_of_run[0]

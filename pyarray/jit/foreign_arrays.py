@@ -73,7 +73,7 @@ def import_cpu_tensors(parameters: Sequence[Parameter], args: Sequence[Any]) -> 
     """The arguments with arrays in the place of CPU tensors, for the dispatcher. None without tensors, with
     other arguments than tensors, arrays and numbers on the CPU, and where there are only tensors and the default
     device is a GPU."""
-    found, tensors, on_cpu = list(args), 0, False
+    imported, tensors, on_cpu = list(args), 0, False
     for k, value in enumerate(args):
         if type(value) in _NUMBERS:
             continue
@@ -85,13 +85,13 @@ def import_cpu_tensors(parameters: Sequence[Parameter], args: Sequence[Any]) -> 
         if not is_plain or p.constant or p.structure or isinstance(p.annotation, Unread):
             return None
         try:
-            found[k] = from_foreign(value)
+            imported[k] = from_foreign(value)
         except (BufferError, RuntimeError, TypeError, ValueError):  # `import_arguments` names the parameter
             return None
         tensors += 1
     if not tensors or any(p.keyword_only for p in parameters):
         return None
-    return found if on_cpu or get_device(None).code == 0 else None
+    return imported if on_cpu or get_device(None).code == 0 else None
 
 
 def import_arguments(
@@ -101,12 +101,12 @@ def import_arguments(
 
     Raises `TypeError` and `ValueError`, which name the parameter, for what can't be an array.
     """
-    found, hosts, device = list(values), [], None
+    imported, hosts, device = list(values), [], None
     for k, value in enumerate(values):
         if type(value) in _NUMBERS:
             continue
         if not isinstance(value, ndarray):
-            x = found[k] = _imported(kernel, leaves[k], value)
+            x = imported[k] = _imported(kernel, leaves[k], value)
             if isinstance(x, np.ndarray):
                 if not leaves[k].constant:
                     hosts.append(k)
@@ -119,12 +119,12 @@ def import_arguments(
             value = x
         device = device or value.device
     if not hosts:
-        return tuple(found), ()
+        return tuple(imported), ()
     device = device or get_device(None)
     copied: dict[Any, DeviceCopy] = {}
     for k in hosts:
-        found[k] = _to_device(kernel, leaves[k].name, found[k], device, copied)
-    return tuple(found), tuple(copied.values())
+        imported[k] = _to_device(kernel, leaves[k].name, imported[k], device, copied)
+    return tuple(imported), tuple(copied.values())
 
 
 def _imported(kernel: str, p: Parameter, value: Any) -> Any:

@@ -73,10 +73,10 @@ def import_path(function: Any, what: str) -> str:
     isn't."""
     name = str(function.__qualname__)
     try:
-        found = operator.attrgetter(name)(sys.modules[function.__module__])
+        importable = operator.attrgetter(name)(sys.modules[function.__module__])
     except (KeyError, AttributeError):
-        found = None
-    if found is not function:
+        importable = None
+    if importable is not function:
         raise pickle.PicklingError(
             f"{what} {function.__name__!r} can't be pickled: it goes by its import path, and "
             f"{function.__module__}.{name} is not it; define it at the top level of a module"

@@ -193,11 +193,11 @@ class Kernel(Importable):
                 self._make_dispatcher()
             self._refresh()
             try:
-                found = self._variants.find(bound.key(checked, *bound.values))
+                variant = self._variants.find(bound.key(checked, *bound.values))
             except (AttributeError, TypeError):
                 bound.types()  # says which argument is wrong
                 raise
-            return found or self._new_variant(bound, checked)
+            return variant or self._new_variant(bound, checked)
 
     def _checked(self) -> bool:
         return launch_state.debug if self.debug is None else self.debug
@@ -224,8 +224,8 @@ class Kernel(Importable):
         bound.check_writeable(program)
         artifact = compiler.load(self.__name__, program.text, program.steps, device, self.flags, self.counts)
         names = tuple(p.name for p in bound.pytree.leaves)
-        further = {"kernel": self.__name__, "watched": bound.watched(written_by(program))}
-        launch = launcher_of(program, artifact.function, device, names, checked, extents=program.extents, **further)
+        options = {"kernel": self.__name__, "watched": bound.watched(written_by(program))}
+        launch = launcher_of(program, artifact.function, device, names, checked, extents=program.extents, **options)
         vars(launch)["sites"] = program.sites  # for reports: the variant may be dropped while it runs
         key = explain.key_of(self, bound, program, device, checked)
         pytree, types = bound.pytree, bound.leaf_types()
@@ -295,11 +295,11 @@ class Kernel(Importable):
         """Mark parameters: `pa.dump(level=1)` records what is passed as them, from now on. Returns the kernel
         itself. Raises `ValueError` for a name that is no parameter's, `TypeError` for a number's."""
         for name in names:
-            found = [p for p in self.parameters if p.name == name]
-            if not found:
-                known = ", ".join(repr(p.name) for p in self.parameters)
-                raise ValueError(f"kernel {self.__name__!r} has no parameter {name!r}; it has {known}")
-            if found[0].scalar or found[0].annotation is constexpr:
+            matching = [p for p in self.parameters if p.name == name]
+            if not matching:
+                names_of_kernel = ", ".join(repr(p.name) for p in self.parameters)
+                raise ValueError(f"kernel {self.__name__!r} has no parameter {name!r}; it has {names_of_kernel}")
+            if matching[0].scalar or matching[0].annotation is constexpr:
                 what = f"parameter {name!r} of kernel {self.__name__!r} is no array"
                 raise TypeError(f"{what}; numbers are recorded with every marked launch")
         self.marked |= frozenset(names)
@@ -414,11 +414,11 @@ def kernel(
     """
     if on_global_change not in ("recompile", "raise"):
         raise ValueError(f"on_global_change is 'recompile' or 'raise', got {on_global_change!r}")
-    scope, given = sys._getframe(1).f_locals, compiler.checked_flags("a kernel", flags)
+    scope, checked_flags = sys._getframe(1).f_locals, compiler.checked_flags("a kernel", flags)
 
     def make(f: Any) -> Kernel:
         plain = f.__wrapped__ if isinstance(f, (Kernel, Func)) else f
-        return Kernel(source_of(plain, scope), debug, wraparound, given, on_global_change)
+        return Kernel(source_of(plain, scope), debug, wraparound, checked_flags, on_global_change)
 
     return make if function is None else make(function)
 

@@ -104,7 +104,7 @@ def _variant_row(kernel: str, v: Variant) -> dict[str, Any]:
         "directions": program.directions,
         "params": [[name, type_to_json(kind)] for name, kind in program.params],
         "sites": [site_to_json(site) for site in program.sites],
-        "extents": [asdict(found) for found in program.extents],
+        "extents": [asdict(extent) for extent in program.extents],
     }
 
 
@@ -242,11 +242,11 @@ class SavedKernel:
                 fitting.append((saved, bound))
         if fitting:  # made for another kind of device, as its error will say
             return fitting[0]
-        came = ", ".join(f"{name}: {_described(value)}" for name, value in arguments.items())
+        got = ", ".join(f"{name}: {_described(value)}" for name, value in arguments.items())
         listing = "".join(f"\n  {saved.describe()}" for saved in self._saved)
         with_checks = " with bounds checks" if checked else ""
         raise TypeError(
-            f"the saved kernel {self.__name__!r} has no variant{with_checks} for {came}; there are:{listing}"
+            f"the saved kernel {self.__name__!r} has no variant{with_checks} for {got}; there are:{listing}"
         )
 
     def manifest(self) -> dict[str, Any]:
@@ -319,19 +319,19 @@ class _SavedVariant:
             if leaf["kind"] == "constant" and _constant_text(value) != leaf["value"]:
                 return None
         try:
-            came = bound.leaf_types()
+            types = bound.leaf_types()
         except TypeError:
             return None
-        same = all(a == b for a, b in zip(came, self.types, strict=True) if not isinstance(b, Static))
+        same = all(a == b for a, b in zip(types, self.types, strict=True) if not isinstance(b, Static))
         return bound if same else None
 
     def variant(self, device: Device) -> Variant:
         """The variant on this device. Raises `DeviceError` where neither its binary fits nor a compiler is
         there."""
-        found = self._variants.get(device)
-        if found is None:
-            found = self._variants.setdefault(device, self._load(device))
-        return found
+        variant = self._variants.get(device)
+        if variant is None:
+            variant = self._variants.setdefault(device, self._load(device))
+        return variant
 
     def _load(self, device: Device) -> Variant:
         row, driver, flags = self.row, device.driver, tuple(self.row["flags"])
@@ -341,8 +341,8 @@ class _SavedVariant:
         else:
             artifact = self._compiled(device, flags)
         names = tuple(p.name for p in self.pytree.leaves)
-        further = {"kernel": self.kernel, "maybe_watched": written_by(self.program), "extents": self.program.extents}
-        launch = launcher_of(self.program, artifact.function, device, names, self.checked, **further)
+        options = {"kernel": self.kernel, "maybe_watched": written_by(self.program), "extents": self.program.extents}
+        launch = launcher_of(self.program, artifact.function, device, names, self.checked, **options)
         return Variant(self.program, artifact, launch, device, flags, self.checked, None, self.pytree, self.types)
 
     def _compiled(self, device: Device, flags: tuple[str, ...]) -> compiler.Artifact:

@@ -239,11 +239,11 @@ def check_number(kernel: str, name: str, annotation: Any, dtype: DType, value: A
         kind = None
     wrong = kind is None or (order.index(kind) > order.index(dtype.kind) and not (kind in "iu" and dtype.kind in "iu"))
     if wrong and not isinstance(value, legal):
-        came = (
+        got = (
             f"an array of shape {value.shape}" if isinstance(value, ndarray) else f"{type(value).__name__} ({value!r})"
         )
         shown = annotation if isinstance(annotation, DType) else annotation.__name__
-        raise TypeError(f"{kernel}(): {name!r} must be a number of type {shown}, got {came}")
+        raise TypeError(f"{kernel}(): {name!r} must be a number of type {shown}, got {got}")
     if dtype.kind in "iu":
         info = np.iinfo(dtype.numpy)
         if not info.min <= int(value) <= info.max:

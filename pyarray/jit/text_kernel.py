@@ -28,15 +28,15 @@ class Address(int):
 def contiguous_operands(program: lang.pipeline.Program, arrays: Sequence[ndarray]) -> list[ndarray]:
     """The operands of a program's array parameters, with contiguous copies of inputs where a parameter is
     contiguous. Raises `ValueError` for an output that would have to be copied."""
-    found = list(arrays)
+    operands = list(arrays)
     kinds = [(name, kind) for name, kind in program.params if isinstance(kind, lang.ir.ArrayType)]
     for k, (name, kind) in enumerate(kinds):
-        if kind.strided or not found[k]._key & STRIDED:
+        if kind.strided or not operands[k]._key & STRIDED:
             continue
         if program.directions[name] != "IN":
-            raise ValueError(f"{program.name}(): {name!r} must be contiguous, got strides {found[k]._strides}")
-        found[k] = operation("contiguous")(found[k])
-    return found
+            raise ValueError(f"{program.name}(): {name!r} must be contiguous, got strides {operands[k]._strides}")
+        operands[k] = operation("contiguous")(operands[k])
+    return operands
 
 
 class TextKernel:
@@ -79,14 +79,14 @@ class TextKernel:
         if checked is None:
             checked = launch_state.debug
         variant_key = checked, device.code, key
-        found = self._variants.get(variant_key)
-        if found is None:
+        variant = self._variants.get(variant_key)
+        if variant is None:
             with self._lock:
-                found = self._variants.get(variant_key) or self._variants.add(
+                variant = self._variants.get(variant_key) or self._variants.add(
                     variant_key, self._compile(key, device, checked)
                 )
                 self.counts["misses"] += 1
-        return found
+        return variant
 
     def _compile(self, key: Any, device: Device, checked: bool) -> Variant:
         program = self.program(key, device.kind, checked)

@@ -33,11 +33,11 @@ class Mask:
         if not a.size:
             return
         strides = tuple(s // self._step for s in a.strides)
-        found = np.ndarray(a.shape, bool, asnumpy(self.mask), (a._ptr - self.low) // self._step, strides)
-        if found.all():
+        written = np.ndarray(a.shape, bool, asnumpy(self.mask), (a._ptr - self.low) // self._step, strides)
+        if written.all():
             return
-        index = tuple(int(i) for i in np.argwhere(~found)[0])
+        index = tuple(int(i) for i in np.argwhere(~written)[0])
         raise ValueError(
-            f"{kernel}(): {name!r} is declared Out, and this launch left {a.size - int(found.sum())} of its "
+            f"{kernel}(): {name!r} is declared Out, and this launch left {a.size - int(written.sum())} of its "
             f"{a.size} elements unwritten, the first at index {index}; write all of them, or declare it InOut"
         )
