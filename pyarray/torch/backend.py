@@ -91,8 +91,8 @@ def _aot_backend(observer: ProgramObserver | None) -> Call:
 
 def _hidden_from_dynamo(call: Call) -> Call:
     """The same function, which Dynamo doesn't trace into."""
-    found: Call = disable(call, reason="it is compiled")
-    return found
+    hidden: Call = disable(call, reason="it is compiled")
+    return hidden
 
 
 @contextmanager

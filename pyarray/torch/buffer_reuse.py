@@ -17,18 +17,18 @@ def mutated_inputs(graph: Graph, fusion: Fusion) -> dict[Node, Node]:
     """Maps a kernel's node to the node that copies it into a mutated input, if the kernel can store there itself."""
     output = next(n for n in graph.nodes if n.op == "output")
     returned = set(output.all_input_nodes)
-    found: dict[Node, Node] = {}
+    copies: dict[Node, Node] = {}
     for copy in (n for n in graph.nodes if n.target is _copy):
         into, value = copy.args[:2]
         group = fusion.of.get(value)
         if into.op != "placeholder" or group is None or isinstance(group, ProductGroup) or {into, value} & returned:
             continue
         readers = [n for n in into.users if n is not copy]
-        if value in found or any(fusion.of.get(n) is not group or n in fusion.inlined for n in readers):
+        if value in copies or any(fusion.of.get(n) is not group or n in fusion.inlined for n in readers):
             continue
         if same_layout(into, value):
-            found[value] = copy
-    return found
+            copies[value] = copy
+    return copies
 
 
 def same_layout(x: Node, y: Node) -> bool:
@@ -39,7 +39,7 @@ def same_layout(x: Node, y: Node) -> bool:
 
 
 def fits_memory(x: Node, y: Node) -> bool:
-    """Whether what holds one holds the other, with its own sizes and strides."""
+    """Whether the memory of one tensor can hold the other, with the other's sizes and strides."""
     a, b = x.meta["val"], y.meta["val"]
     dense = a.dtype == b.dtype and a.device == b.device and _dense(a) and _dense(b)
     return same_layout(x, y) or (dense and product(expressions(a.shape)) == product(expressions(b.shape)))
@@ -58,7 +58,7 @@ def _same(a: torch.Size | tuple[int, ...], b: torch.Size | tuple[int, ...]) -> b
 
 
 def reads_only_stored_element(text: KernelText, value: Node, into: Node) -> bool:
-    """Whether an iteration reads no element of an array but the one that it stores of a node."""
+    """Whether each iteration reads only that element of the array `into` that it stores of the node `value`."""
     (out,) = (a for a in text.outputs if a.node is value)
     read = [a for a in text.inputs if a.node is into]
     early = text.early and bool(read)

@@ -29,7 +29,7 @@ class Grouping(Protocol):
     hints: dict[sympy.Symbol, int]
 
     def base(self, node: Node) -> Node:
-        """The node that a chain of views is of."""
+        """The node at the start of a chain of views."""
         ...
 
     def depends(self, node: Node, group: FusionGroup) -> bool:
@@ -87,7 +87,7 @@ class NodeFusion:
 
     def _chains(self) -> list[tuple[list[Node], Node]]:
         """Views from the node down to each operand, nearest first."""
-        found: list[tuple[list[Node], Node]] = []
+        chains: list[tuple[list[Node], Node]] = []
         for x in self.node.all_input_nodes:
             if not isinstance(x.meta.get("val"), torch.Tensor):
                 continue
@@ -95,8 +95,8 @@ class NodeFusion:
             while views.is_view(x):
                 chain.append(x)
                 x = views.source_of(x)
-            found.append((chain, x))
-        return found
+            chains.append((chain, x))
+        return chains
 
     def _index(self, shape: Shape) -> Index:
         """The index of an iteration's element in an array of `shape`."""
@@ -155,8 +155,8 @@ class NodeFusion:
         return [d for d in self.group.digits.sizes if d not in (self.group.inner or ())]
 
     def _check_row_size(self) -> None:
-        """A node with all elements, in a kernel that reduces: it comes after, in the same row, or on a GPU
-        before, in any piece of it."""
+        """Raises `NotFusable` for an elementwise node in a kernel that reduces, unless a pass over the same row
+        can compute it after the reduction, or on a GPU each piece of a row before it."""
         group = self.group
         group.current()
         if group.columns:
@@ -205,7 +205,7 @@ class NodeFusion:
         sides = bool(inner) and len(inner) < len(group.digits.sizes)  # axes without digits have one element
         by_columns = sides and self._by_columns(read, axes)
         if group.nodes and group.inner is not None and by_columns != group.columns:
-            raise NotFusable("another form of reduction")
+            raise NotFusable("a reduction by another schedule")
         if by_columns:
             self._columns_fit()
         reduced = [x if k not in axes else ZERO for k, x in enumerate(index)]
@@ -215,8 +215,8 @@ class NodeFusion:
         self.columns = by_columns
 
     def _columns_fit(self) -> None:
-        """Columns have one loop over all elements: what is computed of each may be stored there, on a CPU,
-        whose columns are walked row by row."""
+        """Raises `NotFusable` unless one loop over all elements can do for columns. On a CPU, which goes through
+        columns row by row, it may also store what is computed of each element."""
         group = self.group
         if is_gpu(group.device) and any(n not in group.source and n not in group.rows for n in group.nodes):
             raise NotFusable("elements would be stored by columns")
@@ -238,7 +238,7 @@ class NodeFusion:
         return max(levels, default=0)
 
     def commit(self) -> None:
-        """The node is one of the group's."""
+        """Adds the node to the group."""
         group, node = self.group, self.node
         assert self.index is not None
         group.nodes.append(node)
@@ -283,20 +283,20 @@ class ProducerFusion:
             for x in node.all_input_nodes:
                 if not isinstance(x.meta.get("val"), torch.Tensor) or fusion.of.get(fusion.base(x)) is not other:
                     continue
-                found = broadcast(group.digits.current(index), top, views.shape_of(x))
+                read_at = broadcast(group.digits.current(index), top, views.shape_of(x))
                 while views.is_view(x):
-                    found = views.source_index(x, group.digits, found)
+                    read_at = views.source_index(x, group.digits, read_at)
                     x = views.source_of(x)
-                found, known = group.digits.current(found), self.index.get(x)
-                if known is not None and any(
-                    sympy.expand(a - b) != 0 for a, b in zip(group.digits.current(known), found, strict=True)
+                read_at, previous = group.digits.current(read_at), self.index.get(x)
+                if previous is not None and any(
+                    sympy.expand(a - b) != 0 for a, b in zip(group.digits.current(previous), read_at, strict=True)
                 ):
                     return False
-                self.index[x] = found
+                self.index[x] = read_at
         return all(n in self.index for n in other.nodes)
 
     def commit(self) -> None:
-        """Nodes of the other group are this one's."""
+        """Adds the other group's nodes to this one."""
         group, other = self.group, self.other
         for node in other.nodes:
             group.index[node] = self.index[node]

@@ -49,6 +49,6 @@ def _unit(array: Array) -> list[int]:
 
 
 def _is_transposed(array: Array, ndim: int) -> bool:
-    """Whether an operand's nearest elements are another loop's than the innermost one's."""
-    found = _unit(array)
-    return bool(found) and found[-1] != ndim - 1 and array.layout is not None and ndim - 1 in array.layout.axes
+    """Whether the unit stride of an operand is along another loop than the innermost."""
+    unit_axes = _unit(array)
+    return bool(unit_axes) and unit_axes[-1] != ndim - 1 and array.layout is not None and ndim - 1 in array.layout.axes

@@ -42,7 +42,7 @@ def partition(module: GraphModule, inputs: Any, **named: Any) -> tuple[GraphModu
 
 
 def _save_compared(graph: Graph) -> None:
-    """Keeps the backward pass from computing anew what it compares and what may be computed only once: gradients of
+    """Makes the forward pass save what the backward pass compares and what may be computed only once: gradients of
     `amax` go to the elements that equal it."""
     stack = [x for n in graph.nodes if n.target in _COMPARISONS for x in n.all_input_nodes]
     visited = set[Node]()
@@ -58,9 +58,9 @@ def _save_compared(graph: Graph) -> None:
 
 
 def eliminate_common_subexpressions(graph: Graph) -> None:
-    """Let the first of equal nodes take the place of the others. Not those whose memory is returned, which
-    the caller may change, nor what draws random numbers or leaves memory as it was. What changes memory
-    stands between: nodes on both sides of it are never merged."""
+    """Replaces nodes by an earlier equal one. Nodes whose memory is returned stay, since the caller may write to
+    it, and so do random numbers and uninitialized memory. A node that mutates memory is a barrier: no node
+    before it replaces one after it."""
     returned = _storages(next(n for n in graph.nodes if n.op == "output").all_input_nodes)
     first_of: dict[Any, Node] = {}
     for node in list(graph.nodes):
@@ -114,7 +114,7 @@ def _is_nondeterministic(node: Node) -> bool:
 
 
 def _key(x: Any) -> Any:
-    """An argument such that equal ones mean the same: 1, 1.0 and True don't, nor do 0.0 and -0.0."""
+    """A hashable form of an argument; 1, 1.0 and True differ in it, and so do 0.0 and -0.0."""
     if isinstance(x, (tuple, list)):
         return tuple(map(_key, x))
     if isinstance(x, dict):
@@ -132,7 +132,7 @@ def _key(x: Any) -> Any:
 
 
 def _result_key(value: Any) -> Any:
-    """What is known of a result; sizes that depend on data are others in each node."""
+    """Shapes and types of a result for comparison; sizes that depend on data differ from node to node."""
     if isinstance(value, (tuple, list)):
         return tuple(map(_result_key, value))
     if not isinstance(value, torch.Tensor):

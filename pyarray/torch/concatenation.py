@@ -17,7 +17,7 @@ _cat = torch.ops.aten.cat.default
 def operands_in_result(graph: Graph, fusion: Fusion) -> dict[Node, tuple[Node, sympy.Expr]]:
     """Maps a kernel's node to the concatenation that is its only user, and to its offset in the result, in
     elements. All operands of such a concatenation are in the map. They get its strides."""
-    found: dict[Node, tuple[Node, sympy.Expr]] = {}
+    operands: dict[Node, tuple[Node, sympy.Expr]] = {}
     for node in graph.nodes:
         if node.target is not _cat:
             continue
@@ -28,10 +28,10 @@ def operands_in_result(graph: Graph, fusion: Fusion) -> dict[Node, tuple[Node, s
         step, offset = expression(value.stride(axis)), ZERO
         for part in parts:
             part_value = part.meta["val"]
-            found[part] = node, sympy.expand(offset)
+            operands[part] = node, sympy.expand(offset)
             offset += expression(part_value.shape[axis]) * step
             part.meta["val"] = value.as_strided(part_value.shape, value.stride())
-    return found
+    return operands
 
 
 def _fits(fusion: Fusion, part: Node, node: Node) -> bool:

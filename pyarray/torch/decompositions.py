@@ -86,13 +86,13 @@ def _at_least_zero(count: Any, correction: Any) -> Any:
 
 
 def _var(x: torch.Tensor, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
-    found = _var_mean(x, dim, correction=correction, keepdim=keepdim)
-    return found if found is NotImplemented else found[0]
+    var_mean = _var_mean(x, dim, correction=correction, keepdim=keepdim)
+    return var_mean if var_mean is NotImplemented else var_mean[0]
 
 
 def _std(x: torch.Tensor, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
-    found = _var_mean(_wide(x), dim, correction=correction, keepdim=keepdim)
-    return found if found is NotImplemented else torch.sqrt(found[0]).to(x.dtype)
+    var_mean = _var_mean(_wide(x), dim, correction=correction, keepdim=keepdim)
+    return var_mean if var_mean is NotImplemented else torch.sqrt(var_mean[0]).to(x.dtype)
 
 
 def _affine(x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None) -> torch.Tensor:

@@ -66,7 +66,7 @@ def _kernel_line(program: Program, name: str) -> str:
     operators = Counter(str(n.target).removeprefix("aten.").partition(".")[0] for n in group.nodes)
     what = ", ".join(f"{n}" if count == 1 else f"{n} ({count})" for n, count in operators.items())
     divided = [a.name for a in kernel.text.inputs if a.flat is not None]
-    line = f"  kernel {kernel.text.name}: {kernel.text.form}, {len(kernel.text.loops)} loops: {what}"
+    line = f"  kernel {kernel.text.name}: {kernel.text.schedule}, {len(kernel.text.loops)} loops: {what}"
     if isinstance(group, ProductGroup):
         return f"{line}; {group.why}"
     splits = len(group.digits.replaced)

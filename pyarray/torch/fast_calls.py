@@ -38,5 +38,5 @@ def allocator(device: torch.device) -> Callable[..., torch.Tensor]:
 
 def function_of(target: Any) -> Any:
     """The function that an operator is called by."""
-    found = _FUNCTIONS.get(target)
-    return found if found is not None else getattr(target, "_op", target)
+    function = _FUNCTIONS.get(target)
+    return function if function is not None else getattr(target, "_op", target)

@@ -59,7 +59,7 @@ def compiles() -> int:
 
 
 def device_of(device: torch.device) -> Device:
-    """The library's device of torch's."""
+    """The library's device for a torch device."""
     if device.type == "cpu":
         return get_device("cpu")
     kind = "cuda" if torch.version.hip is None else "hip"
@@ -142,7 +142,7 @@ class FusedKernel:
         outputs, nbytes = len(self.text.outputs), 0
         partials: list[Any] = []  # with their offsets in the workspace
         if cut is not None:
-            columns = self.text.form == "columns"
+            columns = self.text.schedule == "columns"
             pieces = self._pieces(loops, max(cut[0], 1), max(cut[1], 1), columns)
             shape = (*loops[:-1], pieces, loops[-1]) if columns else (*loops, pieces)
             for row in self._rows[outputs : outputs + len(self.text.partials)]:

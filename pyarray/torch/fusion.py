@@ -73,14 +73,14 @@ class Fusion:
         return self
 
     def base(self, node: Node) -> Node:
-        """What a chain of views shows."""
+        """The node whose memory a chain of views shows."""
         while views.is_view(node):
             node = views.source_of(node)
         return node
 
     def _inline(self, node: Node) -> bool:
-        """Whether each kernel that needs it computes it anew: constants, ranges, what is made of them alone,
-        and wider copies."""
+        """Whether each kernel that needs the node recomputes it: constants, ranges, what is made of them alone,
+        and casts to wider types."""
         operands = [x for x in node.all_input_nodes if isinstance(x.meta.get("val"), torch.Tensor)]
         if node.target in REDUCTIONS:
             return False
@@ -93,8 +93,8 @@ class Fusion:
         return False
 
     def _is_table(self, node: Node) -> bool:
-        """Whether a node takes long to compute, and is broadcast to many more elements than it has: cosines
-        of places, for all heads. On GPUs a kernel more takes longer."""
+        """Whether a node takes long to compute, and is broadcast to many more elements than it has, like
+        cosines of positions for all heads. On GPUs another kernel would take longer."""
         if not computed_once(node):
             return False
         return any(self._size(u) >= BROADCAST * self._size(node) for u in users(node) if u not in self._created_nodes)
@@ -102,14 +102,14 @@ class Fusion:
     @functools.cached_property
     def _created_nodes(self) -> set[Node]:
         """The nodes that are made of ranges and constants alone."""
-        found: set[Node] = set()
+        created: set[Node] = set()
         for node in self.graph.nodes:
             operands = {x for x in node.all_input_nodes if isinstance(x.meta.get("val"), torch.Tensor)}
             if node.op != "call_function" or node.target in REDUCTIONS:
                 continue
-            if node.target in CREATIONS or (operands and operands <= found):
-                found.add(node)
-        return found
+            if node.target in CREATIONS or (operands and operands <= created):
+                created.add(node)
+        return created
 
     def _size(self, node: Node) -> int:
         value = node.meta.get("val")
@@ -133,29 +133,29 @@ class Fusion:
         self._start(node)
 
     def _candidates(self, node: Node) -> list[FusionGroup]:
-        found: list[FusionGroup] = []
+        candidates: list[FusionGroup] = []
         for x in node.all_input_nodes:
             group = self.of.get(self.base(x))
-            if group is not None and group not in found and not isinstance(group, ProductGroup):
-                found.append(group)
-        found.sort(key=lambda g: -g.number)
+            if group is not None and group not in candidates and not isinstance(group, ProductGroup):
+                candidates.append(group)
+        candidates.sort(key=lambda g: -g.number)
         shape = views.shape_of(node.args[0] if node.target in REDUCTIONS else node)  # type: ignore[arg-type]
         bases = self.read(node)
         for group in reversed(self.groups[-8:]):  # others that read the same
-            fits = group not in found and not isinstance(group, ProductGroup) and same_shape(group.shape, shape)
+            fits = group not in candidates and not isinstance(group, ProductGroup) and same_shape(group.shape, shape)
             if fits and any(bases & self.read(n) for n in group.nodes):
-                found.append(group)
-        return found
+                candidates.append(group)
+        return candidates
 
     def read(self, node: Node) -> set[Node]:
         """The nodes that a node reads, without views and nodes that are recomputed."""
-        found, visited, stack = set[Node](), set[Node](), [node]
+        nodes, visited, stack = set[Node](), set[Node](), [node]
         while stack:
             bases = {self.base(x) for x in stack.pop().all_input_nodes} - visited
             visited |= bases
             stack += bases & self.inlined
-            found |= bases - self.inlined
-        return found
+            nodes |= bases - self.inlined
+        return nodes
 
     def _start(self, node: Node) -> None:
         shape = views.shape_of(node.args[0] if node.target in REDUCTIONS else node)  # type: ignore[arg-type]

@@ -53,8 +53,8 @@ class FusionGroup:
             for node, index in table.items():
                 table[node] = self.digits.current(index)
         if self.inner is not None:
-            found = set().union(*(self.digits.current((d,))[0].free_symbols for d in self.inner))
-            self.inner = tuple(d for d in self.digits.sizes if d in found)
+            free = set().union(*(self.digits.current((d,))[0].free_symbols for d in self.inner))
+            self.inner = tuple(d for d in self.digits.sizes if d in free)
 
     def state(self) -> tuple[Any, ...]:
         """A copy of everything that a split of digits changes, for `restore`."""

@@ -152,7 +152,7 @@ def _meaning(value: Any) -> Any:
 
 
 def _layout(value: torch.Tensor) -> Any:
-    """Of an input: what it is, and its strides, of which those of one element say nothing."""
+    """Of an input: whether it is a leaf, its offset, and its strides by axis."""
     sizes, strides = ([expression(n) for n in x] for x in (value.shape, value.stride()))
     steps = tuple(Stride(n, s) for n, s in zip(sizes, strides, strict=True))
     return (value.is_leaf, expression(value.storage_offset()), steps)
@@ -160,7 +160,7 @@ def _layout(value: torch.Tensor) -> Any:
 
 @dataclass(frozen=True)
 class Stride:
-    """The stride of an axis of so many elements."""
+    """The size and stride of an axis; strides of axes of size 1 are equal."""
 
     size: sympy.Expr
     stride: sympy.Expr
@@ -182,18 +182,18 @@ class ReusableGraph:
         if call is None or not self.state.check():
             return None
         match = SymbolMatch()
-        known = self.description
-        if not match.matches((known.rows, known.results), (other.rows, other.results)):
+        description = self.description
+        if not match.matches((description.rows, description.results), (other.rows, other.results)):
             return None
         values = match.values
-        if known.aliasing != other.aliasing or not any(x == 1 for x in values.values()):
+        if description.aliasing != other.aliasing or not any(x == 1 for x in values.values()):
             return None
         used = [c for c in self.conditions if c.free_symbols & values.keys()]
         if not all(c.free_symbols <= values.keys() and _holds(c.xreplace(values), env) for c in used):
             return None
         names: dict[Any, str] = {x: f"a{k}" for k, x in enumerate(other.inputs)}
         arguments = []
-        for x in known.inputs:
+        for x in description.inputs:
             value = x if isinstance(x, ValueRef) else values.get(x)
             if value not in names and not getattr(value, "is_Integer", False):
                 return None

@@ -41,17 +41,17 @@ class Digits:
         count = len(self.sizes) + 2 * len(self.replaced)
         high, low = (sympy.Symbol(f"i{count + k}", integer=True, nonnegative=True) for k in range(2))
         self.replaced[digit] = high * inner + low
-        found: dict[sympy.Symbol, sympy.Expr] = {}
-        for known, size in self.sizes.items():
-            found |= {high: outer, low: inner} if known is digit else {known: size}
-        self.sizes = found
+        sizes: dict[sympy.Symbol, sympy.Expr] = {}
+        for other, size in self.sizes.items():
+            sizes |= {high: outer, low: inner} if other is digit else {other: size}
+        self.sizes = sizes
 
     def current(self, index: Sequence[sympy.Expr]) -> Index:
         """An index with the digits that there are now."""
-        found = tuple(index)
-        while any(x.free_symbols & self.replaced.keys() for x in found):
-            found = tuple(sympy.expand(x.xreplace(self.replaced)) for x in found)
-        return found
+        result = tuple(index)
+        while any(x.free_symbols & self.replaced.keys() for x in result):
+            result = tuple(sympy.expand(x.xreplace(self.replaced)) for x in result)
+        return result
 
     def linear(self, x: sympy.Expr) -> tuple[dict[sympy.Symbol, sympy.Expr], sympy.Expr] | None:
         """The factor of each digit, and the rest; None where it isn't a sum of digits times factors."""
@@ -68,14 +68,14 @@ class Digits:
 def reshaped(digits: Digits, index: Index, shape: Shape, target: Shape) -> Index:
     """The index into an array of shape `target` of the element that `index` means in one of shape `shape`,
     both in C order. Splits digits."""
-    found: list[sympy.Expr] = []
+    result: list[sympy.Expr] = []
     for source, target_group in reshape_groups(shape, target, product, quotient):
         part = digits.current(index[source])
         if len(part) == 1 and len(target[target_group]) == 1:
-            found += part
+            result += part
         else:
-            found += _regrouped(digits, part, shape[source], target[target_group])
-    return digits.current(found)
+            result += _regrouped(digits, part, shape[source], target[target_group])
+    return digits.current(result)
 
 
 Term = tuple[sympy.Expr, sympy.Expr, sympy.Expr]  # an index, its factor, and how many values it has
@@ -99,8 +99,8 @@ def _regrouped(digits: Digits, index: Index, shape: Shape, target: Shape) -> Ind
 
 def _divided(flat: sympy.Expr, target: Shape, inner: Sequence[sympy.Expr]) -> Index:
     """The indices by `//` and `%`, for sizes that don't divide each other."""
-    found = [FloorDiv(flat, low) if low != 1 else flat for low in inner]
-    return tuple(x if k == 0 else Mod(x, n) for k, (x, n) in enumerate(zip(found, target, strict=True)))
+    quotients = [FloorDiv(flat, low) if low != 1 else flat for low in inner]
+    return tuple(x if k == 0 else Mod(x, n) for k, (x, n) in enumerate(zip(quotients, target, strict=True)))
 
 
 def _fitted(digits: Digits, terms: list[Term], target: Shape, inner: Sequence[sympy.Expr]) -> Any:

@@ -62,7 +62,7 @@ class Section:
     """Statements of one loop body, and the variables that they compute."""
 
     lines: list[str] = field(default_factory=list)
-    known: dict[Any, str] = field(default_factory=dict)
+    variables: dict[Any, str] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -79,7 +79,7 @@ class KernelText:
     inputs: list[Array]
     numbers: list[sympy.Expr]
     loops: tuple[sympy.Expr, ...]
-    form: str
+    schedule: str
     pieces: sympy.Expr | None = None
     row: sympy.Expr | None = None
     early: bool = False  # an output is stored into before all inputs are read
@@ -123,7 +123,7 @@ class KernelWriter:
         return Array(name, node, dtype_of(node).name, index)
 
     def _compute_address(self, array: Array) -> None:
-        """Where an array's elements are, along the digits that there are in the end."""
+        """Computes the offset and strides of an array along the digits after all splits."""
         digits, node = self.group.digits, array.node
         assert node is not None
         sizes = expressions(tensor(node).shape)
@@ -183,16 +183,16 @@ class KernelWriter:
         in_group = self.fusion.of.get(node) is self.group
         key = node if in_group else (node, index)
         section = self._section(node, index, in_group)
-        if key not in section.known:
+        if key not in section.variables:
             assert not in_group or node not in self.group.source, f"{node} isn't reduced yet"
             if in_group and node in self.stored:
                 text = "{0}[<{0}>]".format(self.stored[node].name)
             else:
                 write = self._computed if in_group or self.inlines(node) else self._loaded
                 text = write(node, index)
-            section.known[key] = name = self._new_variable()
+            section.variables[key] = name = self._new_variable()
             section.lines.append(f"{name} = {text}")
-        return section.known[key], dtype_of(node).name
+        return section.variables[key], dtype_of(node).name
 
     def stores(self, per_row: bool) -> list[str]:
         """The statements that store results with one element per row (`per_row`), or all other results, but for
@@ -313,13 +313,13 @@ class KernelWriter:
         layouts = [a.layout for a in arrays if a.layout is not None]
         nests = _loop_nests.get(key) or _loop_nests.add(key, [])
         for nest in nests:
-            found = fit_loop_nest(nest, parts, layouts)
-            if found is not None:
-                for array, layout in zip(arrays, found[1], strict=True):
+            fit = fit_loop_nest(nest, parts, layouts)
+            if fit is not None:
+                for array, layout in zip(arrays, fit[1], strict=True):
                     array.layout = layout
                     array.strided = not nest.contiguous[arrays.index(array)]
-                self.axes = [axis for part in found[0] for axis in part]
-                return found[0], nest.tiled
+                self.axes = [axis for part in fit[0] for axis in part]
+                return fit[0], nest.tiled
         patterns, contiguous = tuple(w.axes for w in layouts), tuple(w.contiguous for w in layouts)
         nests.append(LoopNest(tuple(map(len, parts)), patterns, contiguous, tiled))
         return parts, tiled
@@ -351,16 +351,16 @@ class KernelWriter:
         return f"def {name}({', '.join([*arrays, *numbers])}):\n"
 
     def kernel_text(
-        self, name: str, loops: str, axes: Sequence[Axis], form: str, partials: Sequence[Array] = (), **further: Any
+        self, name: str, loops: str, axes: Sequence[Axis], schedule: str, partials: Sequence[Array] = (), **fields: Any
     ) -> KernelText:
         """The text of the kernel, whose outer loops are `axes`. Called last, since its parameters are what the
         statements use."""
         text, sizes = self._head(name, partials) + loops, tuple(a.size for a in axes)
         arrays = self.outputs, list(partials), self.inputs
-        return KernelText(name, text, self.scope, *arrays, self.numbers, sizes, form, **further)
+        return KernelText(name, text, self.scope, *arrays, self.numbers, sizes, schedule, **fields)
 
     def name(self) -> str:
-        """What the kernel is called: by what it computes."""
+        """The name of the kernel, from what it computes."""
         names = [n.target.name().rpartition("::")[2].partition(".")[0].strip("_") for n in self.group.nodes]  # type: ignore[union-attr]
         return "fused_" + "_".join(dict.fromkeys(n for n in names if n not in ("clone", "to_copy")))[:60].rstrip("_")
 

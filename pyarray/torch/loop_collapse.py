@@ -116,8 +116,8 @@ class LoopNest:
 def fit_loop_nest(
     nest: LoopNest, parts: Sequence[Sequence[Axis]], layouts: Sequence[ArrayLayout]
 ) -> tuple[list[list[Axis]], list[ArrayLayout]] | None:
-    """The same loops and arrays in a known kernel's form, with loops of one step where it has more; None
-    where they don't fit it. So a size of 1, with which axes merge that otherwise don't, needs no kernel of
+    """The same loops and arrays in the loop nest of a known kernel, with loops of one step where that has more;
+    None where they don't fit. So a size of 1, with which axes merge that otherwise don't, needs no kernel of
     its own."""
     choices = [
         itertools.combinations(range(count), len(part))
@@ -127,9 +127,9 @@ def fit_loop_nest(
     if len(choices) < len(parts):
         return None
     for chosen in itertools.product(*choices):
-        found = _assigned(nest, parts, layouts, chosen)
-        if found is not None:
-            return found
+        fit = _assigned(nest, parts, layouts, chosen)
+        if fit is not None:
+            return fit
     return None
 
 

@@ -24,13 +24,13 @@ def stored_between_passes(fusion: Fusion, group: FusionGroup, realized: Containe
     passes = _passes(fusion, group, realized)
     kept = [n for n in group.nodes if computed_once(n) and sum(n in needed for needed in passes) > 1]
     results = [n for n in group.nodes if n in realized and n not in group.rows and n not in kept]
-    found = dict[Node, Node]()
+    stored = dict[Node, Node]()
     for node in kept:
         hosts = (r for r in results if _same_memory(group, r, node)) if node not in realized else iter(())
-        found[node] = host = next(hosts, node)
+        stored[node] = host = next(hosts, node)
         if host is not node:
             results.remove(host)
-    return found
+    return stored
 
 
 def _same_memory(group: FusionGroup, result: Node, node: Node) -> bool:
@@ -49,15 +49,15 @@ def _passes(fusion: Fusion, group: FusionGroup, realized: Container[Node]) -> li
 
 
 def _needed(fusion: Fusion, group: FusionGroup, stack: list[Node]) -> set[Node]:
-    found, visited = set[Node](), set[Node]()
+    needed, visited = set[Node](), set[Node]()
     while stack:
         x = stack.pop()
         if not isinstance(x.meta.get("val"), torch.Tensor) or (base := fusion.base(x)) in visited:
             continue
         visited.add(base)
-        own = fusion.of.get(base) is group and base not in group.rows and base not in group.source
-        if own:
-            found.add(base)
-        if own or base in fusion.inlined:
+        of_group = fusion.of.get(base) is group and base not in group.rows and base not in group.source
+        if of_group:
+            needed.add(base)
+        if of_group or base in fusion.inlined:
             stack += base.all_input_nodes
-    return found
+    return needed

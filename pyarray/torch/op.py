@@ -85,7 +85,7 @@ def _define_op(
     by_kernel = isinstance(backward, (Kernel, Tuned))
     _check_backward(name, backward, setup_context, by_kernel, inputs)
     gradient = _kernel_backward(name, backward, arguments, results, args) if by_kernel else None
-    overload, again = _defined(name, op_schema.schema(name, inputs, len(results)))
+    overload, redefined = _defined(name, op_schema.schema(name, inputs, len(results)))
     if gradient is not None:
         gradient.launch = op(backward, f"{name}_backward", args=gradient.examples)
         backward, setup_context = gradient, gradient.setup_context
@@ -95,15 +95,15 @@ def _define_op(
     runs = run, op_calls.in_torch_stream(run)
     autograd = op_autograd.autograd_kernel(name, overload, runs, backward, setup_context)
     _rules[name] = vmap or op_vmap.loop(name, overload, fake, inputs, len(results))
-    _register(name, runs, fake, autograd, again)
+    _register(name, runs, fake, autograd, redefined)
     return overload
 
 
 def _checked_out(
     name: str, arguments: Sequence[Argument], out: Mapping[str, Any]
 ) -> dict[str, str | Callable[..., torch.Tensor]]:
-    """Raises `ValueError` for what isn't written, or is like what is no tensor; `TypeError` for what is
-    neither a name nor a function."""
+    """`out`, checked. Raises `ValueError` for a parameter that the kernel doesn't write and for the name of one that
+    is no tensor, `TypeError` for a rule that is neither a name nor a function."""
     by_name = {a.name: a for a in arguments}
     for result, rule in out.items():
         if result not in by_name or not by_name[result].written:
@@ -150,8 +150,8 @@ def _defined(name: str, schema: str) -> tuple[Any, bool]:
     """The operator of this schema, and whether it was there before. Raises `ValueError` for a name that is
     taken."""
     namespace, _, op_name = name.partition("::")
-    again = name in _libraries
-    if not again:
+    redefined = name in _libraries
+    if not redefined:
         library = torch.library.Library(namespace, "FRAGMENT")
         try:
             library.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
@@ -163,19 +163,19 @@ def _defined(name: str, schema: str) -> tuple[Any, bool]:
     if str(overload._schema) != expected:
         what = f"is defined as {overload._schema}, for the life of the process, and this is {expected}"
         raise ValueError(f"op {name!r} {what}; take another name")
-    return overload, again
+    return overload, redefined
 
 
 def _register(
-    name: str, runs: Sequence[Callable[..., Any]], fake: Callable[..., Any], autograd: Any, again: bool
+    name: str, runs: Sequence[Callable[..., Any]], fake: Callable[..., Any], autograd: Any, redefined: bool
 ) -> None:
     library, op_name = _libraries[name], name.partition("::")[2]
     with warnings.catch_warnings():
-        if again:  # torch warns once per process of the first kernel that is replaced
+        if redefined:  # torch warns once per process of the first kernel that is replaced
             warnings.simplefilter("ignore")
         for key, run in zip(("CPU", "CUDA"), runs, strict=True):
-            library.impl(op_name, run, key, allow_override=again)
-        library.impl(op_name, autograd, "Autograd", with_keyset=True, allow_override=again)
-        torch.library.register_fake(name, fake, lib=library, allow_override=again)
-    if not again:
+            library.impl(op_name, run, key, allow_override=redefined)
+        library.impl(op_name, autograd, "Autograd", with_keyset=True, allow_override=redefined)
+        torch.library.register_fake(name, fake, lib=library, allow_override=redefined)
+    if not redefined:
         torch.library.register_vmap(name, lambda *a, **k: _rules[name](*a, **k), lib=library)

@@ -41,7 +41,7 @@ class ResultAllocator:
         self.make = torch.empty_like if argument.direction == "OUT" else torch.zeros_like
 
     def like(self, x: torch.Tensor) -> torch.Tensor:
-        """Zeros, unless the kernel writes every element."""
+        """A tensor of the shape of `x`: zeros, unless the kernel writes every element."""
         return self.make(x, dtype=self.dtype, memory_format=torch.contiguous_format)
 
     def from_function(self, *args: Any, **kwargs: Any) -> torch.Tensor:
@@ -55,15 +55,15 @@ class ResultAllocator:
 
 
 class SchemaCheck:
-    """Says, when the kernel was compiled for new types, whether it does with its arrays what the schema
-    says: schemas are for all types."""
+    """Checks, after the kernel was compiled for new types, that it writes the arrays that the schema says: one
+    schema is for all types."""
 
     def __init__(self, op: str, kernel: Kernel, arguments: Sequence[Argument], results: Mapping[str, Any]):
         self.op, self.kernel, self.arguments, self.results = op, kernel, arguments, results
         self.checked_misses = kernel.counts["misses"]
 
     def check(self) -> None:
-        """Raises `RuntimeError` where it doesn't."""
+        """Raises `RuntimeError` for an array that the kernel writes otherwise than the schema says."""
         self.checked_misses = self.kernel.counts["misses"]
         signature = self.kernel.signature
         for a in self.arguments:
@@ -143,8 +143,8 @@ def _value(a: Argument, out: Mapping[str, Any]) -> str:
 
 
 def _version_bumps(written: Sequence[Argument]) -> list[str]:
-    sure = ", ".join(a.name for a in written if not a.optional)
-    lines = [f"_pa_bump_version(({sure},))"] if sure else []
+    required = ", ".join(a.name for a in written if not a.optional)
+    lines = [f"_pa_bump_version(({required},))"] if required else []
     return lines + [f"if {a.name} is not None: _pa_bump_version({a.name})" for a in written if a.optional]
 
 

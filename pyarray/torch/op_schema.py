@@ -56,8 +56,8 @@ def arguments_of(name: str, kernel: Any, args: Any) -> tuple[Argument, ...]:
     takes, and where neither an annotation nor an example says what a parameter is."""
     plain, tuned = plain_kernel(name, kernel)
     parameters = [p for p in plain.parameters if p.name not in tuned]
-    given = _examples(name, parameters, args)
-    examples = {p.name: _example(name, p, given.get(p.name)) for p in parameters}
+    by_name = _examples(name, parameters, args)
+    examples = {p.name: _example(name, p, by_name.get(p.name)) for p in parameters}
     launch = tuple({**examples, **tuned}[p.name] for p in plain.parameters)
     with torch.no_grad():
         bound = plain.bind(launch)
@@ -66,7 +66,7 @@ def arguments_of(name: str, kernel: Any, args: Any) -> tuple[Argument, ...]:
 
 
 def plain_kernel(name: str, kernel: Any) -> tuple[Kernel, dict[str, Any]]:
-    """The kernel, and for a tuned one some values of what the tuner chooses."""
+    """The kernel, and for a tuned one the first candidate's constants by name."""
     if isinstance(kernel, Kernel):
         return kernel, {}
     if isinstance(kernel, Tuned):
@@ -85,20 +85,20 @@ def _examples(name: str, parameters: Sequence[Parameter], args: Any) -> dict[str
             raise TypeError(f"op {name!r}: args has {unknown[0]!r}; the parameters are {', '.join(names)}")
         return dict(args)
     if not isinstance(args, (tuple, list)) or len(args) != len(names):
-        came = f"{len(args)}" if isinstance(args, (tuple, list)) else type(args).__name__
-        what = f"args is a tuple of examples for {', '.join(names)}, got {came}"
+        got = f"{len(args)}" if isinstance(args, (tuple, list)) else type(args).__name__
+        what = f"args is a tuple of examples for {', '.join(names)}, got {got}"
         raise TypeError(f"op {name!r}: {what}; or write a dict from some of the names")
     return dict(zip(names, args, strict=True))
 
 
-def _example(name: str, p: Parameter, given: Any) -> Any:
+def _example(name: str, p: Parameter, example: Any) -> Any:
     """An argument of the parameter's type."""
     where = f"op {name!r}: {p.name!r}"
     if p.structure:
         what = f"is a structure, {p.annotation!r}, and operators of torch take tensors and numbers"
         raise TypeError(f"{where} {what}; write a kernel that takes its fields")
-    if given is not None:
-        return given
+    if example is not None:
+        return example
     annotation = p.annotation
     if isinstance(annotation, ArrayAnnotation) and annotation.ndim is not None:
         return empty((1,) * annotation.ndim, annotation.dtype or float32, get_device("cpu"))

@@ -61,7 +61,7 @@ CUDA_ODD = {torch.bfloat16: Rate(20.0, 6.0, 140e6, 74e6)}
 
 
 def choose(problem: ProductProblem) -> tuple[bool, str]:
-    """Whether a product is ours, and why. Nothing is ours that wasn't measured to be faster."""
+    """Whether this library computes a product, and why: only what was measured to be faster."""
     rate = _rate(problem)
     if rate is None:
         return False, f"torch's products of {problem.dtype} are faster on such a device, at such sizes"
@@ -69,7 +69,7 @@ def choose(problem: ProductProblem) -> tuple[bool, str]:
     work = results * problem.k
     our_time = rate.our_call + work / rate.ours + results * rate.our_result
     torch_time = rate.torch_call + work / rate.torch + results * rate.torch_result
-    if problem.device.type == "cpu":  # elsewhere the last step is a kernel of its own, too
+    if problem.device.type == "cpu":  # elsewhere the epilogue is a kernel of its own, too
         torch_time += FUSED * (problem.steps > 0)
     why = f"predicted {our_time:.3g} us here, {torch_time:.3g} us by torch, at the sizes of the first call"
     return our_time < torch_time, why

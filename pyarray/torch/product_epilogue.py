@@ -16,7 +16,7 @@ from .loop_collapse import ArrayLayout, Axis, collapse_loops, stride_of
 from .operators import argument, dtype_of, opmath_dtype_of, tensor
 from .sizes import expression, expressions
 
-MAX_ADDENDS = 2  # arrays that a last step reads
+MAX_ADDENDS = 2  # arrays that an epilogue reads
 
 
 @dataclass(eq=False)
@@ -28,14 +28,14 @@ class ProductText(KernelText):
 
 
 class NotAnEpilogue(Exception):
-    """Why nodes are no last step."""
+    """Nodes can't be an epilogue; the message says why."""
 
 
 class _EpilogueWriter(KernelWriter):
     """Writes the text of an epilogue, in which `acc` are the product's sums."""
 
     def inlines(self, node: Node) -> bool:
-        """Nothing: what a last step needs of other nodes is read, so that it doesn't matter what they are."""
+        """False: an epilogue reads what it needs of other nodes from memory, whatever they are."""
         return False
 
     def _loaded(self, node: Node, index: Index) -> str:
@@ -77,7 +77,7 @@ def source_of(x: Node) -> Node:
 
 
 def product_text(fusion: Fusion, product: ProductGroup) -> ProductText:
-    """What a product is launched with. Raises `NotAnEpilogue` where its nodes are no last step."""
+    """What a product is launched with. Raises `NotAnEpilogue` where its nodes can't be one."""
     first, end = product.nodes[0], product.nodes[-1]
     w = _EpilogueWriter(fusion, product, [end], False)
     result, _ = w.value(end, product.index[end])

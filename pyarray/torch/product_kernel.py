@@ -53,7 +53,7 @@ class ProductKernel(FusedKernel):
 
 
 def _output_first(bound_launch: Callable[..., Any]) -> Callable[..., Any]:
-    """With the output's address in front."""
+    """The launch as a function whose first argument is the output's address."""
 
     def run(out: int, a: int, b: int, *addends: int) -> None:
         bound_launch(a, b, out, *addends)

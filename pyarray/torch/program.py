@@ -142,7 +142,7 @@ class Program:
         return self._constant(x)
 
     def _tuple(self, sizes: Sequence[sympy.Expr]) -> str:
-        """Sizes or strides: computed once, where they are needed first."""
+        """Text of a tuple of sizes or strides, which is computed once, where it is needed first."""
         texts = [str(x) if x.is_Symbol else self._hoist(python(x)) for x in sizes]
         return self._hoist(f"({''.join(f'{x}, ' for x in texts)})")
 
@@ -229,7 +229,7 @@ class Program:
         self._lines.append(f"{name}(({key}), {', '.join(addresses)})")
 
     def _reusable_operand(self, text: KernelText, node: Node, dying: Sequence[Node]) -> Node | None:
-        """An operand that nothing needs after the kernel, of the same form, into which the node is stored:
+        """An operand that nothing needs after the kernel, of the same layout, into which the node is stored:
         each iteration reads its own element of it alone."""
         if isinstance(text, ProductText):
             return None
@@ -282,12 +282,12 @@ class Program:
             made = [n for n in unit.nodes if n in self.schedule.realized] if isinstance(unit, FusionGroup) else [unit]
             for node in (*read, *made):
                 uses[node] = k
-        found: dict[int, list[Node]] = {}
+        last_uses: dict[int, list[Node]] = {}
         for node, k in uses.items():
             has_memory = isinstance(node.meta.get("val"), (torch.Tensor, tuple, list)) and node.op != "get_attr"
             if node not in returned and has_memory:
-                found.setdefault(k, []).append(node)
-        return found
+                last_uses.setdefault(k, []).append(node)
+        return last_uses
 
     def _release(self, nodes: Sequence[Node]) -> None:
         """Releases the nodes' memory, or keeps it for the next result of its size."""

@@ -63,8 +63,8 @@ def _leaves(fusion: Fusion, node: Node, group: FusionGroup) -> set[Node] | None:
             if not isinstance(y.meta.get("val"), torch.Tensor) or (base := fusion.base(y)) in visited:
                 continue
             visited.add(base)
-            again = base in fusion.inlined or (fusion.of.get(base) is group and base.target not in REDUCTIONS)
-            if again:
+            recomputed = base in fusion.inlined or (fusion.of.get(base) is group and base.target not in REDUCTIONS)
+            if recomputed:
                 stack.append(base)
             else:
                 leaves.add(base)

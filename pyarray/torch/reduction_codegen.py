@@ -51,10 +51,10 @@ def _accumulator(w: KernelWriter, node: Node) -> tuple[Reduction, str, str]:
 def _element(w: KernelWriter, node: Node, index: Index, kind: str, boolean: bool) -> str:
     source = node.args[0]
     assert isinstance(source, Node)
-    found, dtype_name = w.value(source, index)
+    text, dtype_name = w.value(source, index)
     if boolean:
-        found = found if dtype_name == "bool" else f"({found} != {w._type(dtype_name)}(0))"
-    return found if dtype_name == kind else f"{w._type(kind)}({found})"
+        text = text if dtype_name == "bool" else f"({text} != {w._type(dtype_name)}(0))"
+    return text if dtype_name == kind else f"{w._type(kind)}({text})"
 
 
 def _finished(w: KernelWriter, node: Node, acc: str, count: sympy.Expr) -> str:
@@ -111,10 +111,10 @@ def _rows(w: KernelWriter) -> KernelText:
             updates.append(f"{acc} = {row.update.format(acc, element)}")
             name = w._new_variable()
             ends.append(f"{name} = {_finished(w, node, acc, count)}")
-            w.row.known[node] = name
-        for node in (n for n in kept if n in section.known and n not in w.stored):
+            w.row.variables[node] = name
+        for node in (n for n in kept if n in section.variables and n not in w.stored):
             w.stored[node] = kept[node]
-            updates.append(f"{kept[node].name}[<{kept[node].name}>] = {section.known[node]}")
+            updates.append(f"{kept[node].name}[<{kept[node].name}>] = {section.variables[node]}")
         parts.append((w.row.lines + starts, section, updates))
         w.row.lines = ends
     w.section = section = Section()
@@ -126,7 +126,7 @@ def _rows(w: KernelWriter) -> KernelText:
         line
         for before, block, updates in parts
         for line in (*before, *(("<inner>", *block.lines) if block is not None else ()), *updates)
-    ]  # with marks: what stands in a loop of one form may stand before it in another
+    ]  # with marks: what is in a loop of one schedule may be before it in another
     (outer, inner), _ = w.reuse_loop_nest(w._collapse_axes(list(_orders(w))), False, [*raw, "<row>", *more])
     variables = [f"i{k}" for k in range(len(outer))] + [f"j{k}" for k in range(len(inner))]
     js = variables[len(outer) :]
@@ -180,11 +180,11 @@ def _in_pieces(w: KernelWriter) -> KernelText:
         combined.append(f"acc{k} = {row.update.format(f'acc{k}', f'part{k}[<part>]')}")
     along = w.stores(False)
     before, w.row.lines = w.row.lines, []
-    w.row.known.clear()
+    w.row.variables.clear()
     for k, node in enumerate(group.reductions()):
         name = w._new_variable()
         second.append(f"{name} = {_finished(w, node, f'acc{k}', count)}")
-        w.row.known[node] = name
+        w.row.variables[node] = name
     w.section = w.row
     stores = w.stores(True)
     block = [*before, *section.lines, *along]
@@ -196,9 +196,9 @@ def _in_pieces(w: KernelWriter) -> KernelText:
         outer = [*first, *final]
     else:
         (outer, inner), _ = w.reuse_loop_nest([outer, inner], False, raw)
-    form = _columns if group.columns else _row_pieces
+    write_pieces = _columns if group.columns else _row_pieces
     name, out = w.name(), PythonPrinter(1)
-    form(out, w, outer, inner, starts, block, updates, len(partials))
+    write_pieces(out, w, outer, inner, starts, block, updates, len(partials))
     variables = [f"i{k}" for k in range(len(outer))]
     sizes = [w.extent(k, axis.size) for k, axis in enumerate(outer)]
     lead, last = (variables[:-1], variables[-1:]) if group.columns else (variables, [])
@@ -243,8 +243,8 @@ def _row_pieces(
         out.lines([*bounds, *starts])
         lines = w._named([*block, *updates], [*variables, *js])
         ranges = _ranges(w, outer, inner)
-        form = "for {} in unordered(range({}, {}))" if w.grid or not inner else "for {} in range({}, {})"
-        headers = [form.format(j, *r) for j, r in zip(js or ["once"], ranges, strict=True)]
+        header = "for {} in unordered(range({}, {}))" if w.grid or not inner else "for {} in range({}, {})"
+        headers = [header.format(j, *r) for j, r in zip(js or ["once"], ranges, strict=True)]
         if inner and not w.grid:
             with out.nest(headers[:-1]):
                 _chunked(out, js[-1], *ranges[-1], lines, starts, updates)
@@ -273,9 +273,9 @@ def _chunked(
 def _join(name: str, update: str) -> str:
     operation = update.partition(" = ")[2]
     run = name.replace("acc", "run")
-    for form in ("max(", "min("):
-        if operation.startswith(form):
-            return f"{name} = {form}{name}, {run})"
+    for call in ("max(", "min("):
+        if operation.startswith(call):
+            return f"{name} = {call}{name}, {run})"
     sign = "*" if operation.startswith(f"{name} *") else "+"
     return f"{name} = {name} {sign} {run}"
 

@@ -73,7 +73,7 @@ class Schedule:
 
     def _reads(self, group: FusionGroup) -> tuple[list[Node], list[Node]]:
         """The operands of a group's kernel, and the nodes of no kernel or others' that it computes anew."""
-        found, again = dict[Node, None](), list[Node]()
+        operands, recomputed = dict[Node, None](), list[Node]()
         stack, visited = [x for n in group.nodes for x in n.all_input_nodes], set[Node]()
         while stack:
             x = stack.pop()
@@ -84,11 +84,11 @@ class Schedule:
             if self.fusion.of.get(base) is group:
                 continue
             if base in self.fusion.inlined:
-                again.append(base)
+                recomputed.append(base)
                 stack += base.all_input_nodes
             else:
-                found[base] = None
-        return list(found), again
+                operands[base] = None
+        return list(operands), recomputed
 
     def _numbers(self, unit: Unit) -> list[Node]:
         """The nodes whose data-dependent numbers occur in a unit's sizes or arguments."""
@@ -96,8 +96,8 @@ class Schedule:
             return []
         nodes = [*unit.nodes, *self._reads(unit)[1]] if isinstance(unit, FusionGroup) else [unit]
         used = {s for n in nodes for x in (n, *n.all_input_nodes) for s in _unbacked_symbols(x)}
-        found = (self._defining_nodes[s] for s in used if s in self._defining_nodes)
-        return [node for node in found if node is not unit]
+        nodes_of_symbols = (self._defining_nodes[s] for s in used if s in self._defining_nodes)
+        return [node for node in nodes_of_symbols if node is not unit]
 
     def _order(self) -> None:
         order = self.fusion.order

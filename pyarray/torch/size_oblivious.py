@@ -87,18 +87,18 @@ def _faked(inputs: Sequence[Any]) -> list[Any]:
     relaxed, which would make a symbol of a size that is the constant 1."""
     context = TracingContext.get()
     mode: Any = context.fake_mode
-    found = []
+    fakes = []
     for x in inputs:
         if isinstance(x, torch.Tensor) and not isinstance(x, FakeTensor):
             note: Any = context.tensor_to_context[x]
             x = mode.from_tensor(x, symbolic_context=note, source=note.tensor_source, trace=False)
-        found.append(x)
-    return found
+        fakes.append(x)
+    return fakes
 
 
 @contextmanager
 def size_oblivious(env: Any) -> Iterator[None]:
-    """Sizes may be 1 in what is decided inside; no answer that was kept before is taken."""
+    """In the block, decisions hold for sizes of 1 as well, and torch's cached answers aren't used."""
     if not _has_parts(env):
         yield
         return
@@ -168,11 +168,11 @@ def _from(env: Any, symbols: Iterable[sympy.Symbol], least: int) -> None:
 def conditions(env: Any) -> list[Any]:
     """The conditions of a relaxed trace: its guards, and the ranges of its sizes, except Dynamo's lower bound of
     2. Symbols that were replaced by others are left out."""
-    found = [guard.expr for guard in env.guards]
+    result = [guard.expr for guard in env.guards]
     for symbol in values_of(env):
         bounds = env.var_to_range.get(symbol)
         if bounds is not None and bounds.lower.is_Integer:
-            found.append(sympy.Ge(symbol, 1 if bounds.lower == 2 else bounds.lower))
+            result.append(sympy.Ge(symbol, 1 if bounds.lower == 2 else bounds.lower))
         if bounds is not None and bounds.upper.is_Integer:
-            found.append(sympy.Le(symbol, bounds.upper))
-    return [env.replace(x) for x in found]
+            result.append(sympy.Le(symbol, bounds.upper))
+    return [env.replace(x) for x in result]

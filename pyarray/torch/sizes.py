@@ -20,7 +20,7 @@ def expression(size: Any) -> sympy.Expr:
 
 
 def expressions(sizes: Iterable[Any]) -> tuple[sympy.Expr, ...]:
-    """Those of a shape, or of strides."""
+    """The expressions of a shape, or of strides."""
     return tuple(expression(n) for n in sizes)
 
 
@@ -58,11 +58,11 @@ def quotient(a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
         return sympy.Integer(int(a) // int(b)) if b != 0 and int(a) % int(b) == 0 else None
     if not b.free_symbols and not a.is_Integer and b == 0:
         return None
-    found = sympy.cancel(a / b)
-    if sympy.fraction(sympy.together(found))[1] != 1:
+    ratio = sympy.cancel(a / b)
+    if sympy.fraction(sympy.together(ratio))[1] != 1:
         return None
-    terms = sympy.expand(found).as_coefficients_dict()
-    return sympy.expand(found) if all(c.is_Integer for c in terms.values()) else None
+    terms = sympy.expand(ratio).as_coefficients_dict()
+    return sympy.expand(ratio) if all(c.is_Integer for c in terms.values()) else None
 
 
 def equal(a: sympy.Expr, b: sympy.Expr) -> bool:
@@ -78,8 +78,8 @@ def same_shape(a: Iterable[sympy.Expr], b: Iterable[sympy.Expr]) -> bool:
 
 def hint(size: sympy.Expr, values: Mapping[sympy.Symbol, int]) -> int:
     """The size in the traced call; 1024 if it depends on data."""
-    known = size.xreplace({s: sympy.Integer(values.get(s, 1024)) for s in size.free_symbols})
-    return int(known) if known.is_number else 1024
+    value = size.xreplace({s: sympy.Integer(values.get(s, 1024)) for s in size.free_symbols})
+    return int(value) if value.is_number else 1024
 
 
 def shape_env_of(values: Iterable[Any]) -> Any:

@@ -65,8 +65,8 @@ def view_index(node: Node, digits: Digits, index: Index) -> Index | None:
     """The index into the view of the element that `index` means in the source; None where the view lacks
     elements or repeats them. Splits digits."""
     rule = _VIEW_INDEX.get(node.target)
-    found = rule(node, digits, index) if rule is not None else None
-    return None if found is None else digits.current(found)
+    result = rule(node, digits, index) if rule is not None else None
+    return None if result is None else digits.current(result)
 
 
 def _source_getitem(node: Node, digits: Digits, index: Index) -> Index:

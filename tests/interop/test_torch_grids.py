@@ -27,7 +27,7 @@ def forms(model, draw, sizes=(16, 3, 1)):
         model.zero_grad()
         want, got = ((y := f(x), *torch.autograd.grad((y * y).mean(), [x, *parameters])) for f in (model, call))
         torch.testing.assert_close(got, want, rtol=2e-5, atol=2e-6)
-    return [[k.text.form for k in p.kernels.values()] for p in programs[:2]]
+    return [[k.text.schedule for k in p.kernels.values()] for p in programs[:2]]
 
 
 def test_few_long_rows_are_cut():

@@ -142,7 +142,7 @@ def test_columns_are_summed_where_their_elements_are_stored():
         x, y = torch.randn(2, n, m)
         torch.testing.assert_close(ours(x, y), function(x, y), rtol=1e-5, atol=1e-3)
     first, *_ = programs[0].kernels.values()
-    assert first.text.form == "columns"
+    assert first.text.schedule == "columns"
     assert len(first.text.outputs) >= 2
 
 
@@ -155,7 +155,7 @@ def test_columns_are_neither_rows_of_one_element_nor_one_column(shape):
     for n in (6, 9):
         x = torch.randn(n)
         assert torch.equal(ours(x), function(x))
-    assert "columns" not in [k.text.form for k in programs[0].kernels.values()]
+    assert "columns" not in [k.text.schedule for k in programs[0].kernels.values()]
 
 
 def test_results_take_the_memory_of_dead_operands():
@@ -186,7 +186,7 @@ def test_exponentials_are_kept_where_the_result_will_be():
         for n in (40, 33):
             x, w = torch.randn(2, n, n)
             torch.testing.assert_close(ours(x, w), f(x, w))
-        kernels = [k.text for k in programs[0].kernels.values() if k.text.form == "rows"]
+        kernels = [k.text for k in programs[0].kernels.values() if k.text.schedule == "rows"]
         assert all(text.text.count("exp(") == 1 for text in kernels)
         assert all(text.early is (f is again) for text in kernels)
 
