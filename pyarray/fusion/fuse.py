@@ -51,8 +51,8 @@ class Fused(Generic[R]):
         self._signature = inspect.signature(function)
         for name in static:
             if name not in self._signature.parameters:
-                known = ", ".join(self._signature.parameters)
-                raise ValueError(f"fuse(): {self.__name__}() has no parameter {name!r}; it has {known}")
+                listed = ", ".join(self._signature.parameters)
+                raise ValueError(f"fuse(): {self.__name__}() has no parameter {name!r}; it has {listed}")
         names = list(self._signature.parameters)
         self._names = names
         self._has_out = "out" in names or any(p.kind is p.VAR_KEYWORD for p in self._signature.parameters.values())
@@ -97,8 +97,8 @@ class Fused(Generic[R]):
         if tracer is not None:  # inside another one
             no_out(tracer._trace, out)
             return self.__wrapped__(*args, **options)
-        found = self._results(_Call(self, args, arguments, tuple(options)), out)
-        return found if out is None or found is out else _stored(self.__name__, out, found)
+        results = self._results(_Call(self, args, arguments, tuple(options)), out)
+        return results if out is None or results is out else _stored(self.__name__, out, results)
 
     def _results(self, call: _Call, out: Any) -> Any:
         """The results, in `out` where the last launch can write there."""
@@ -123,8 +123,8 @@ class Fused(Generic[R]):
             if call.types not in self._plans:
                 self._plans[call.types] = self._traced(call)
                 self._counts["traces"] += 1
-            found: tuple[Plan, Callable[[list[ndarray]], Any]] = self._plans[call.types]
-            return found
+            plan: tuple[Plan, Callable[[list[ndarray]], Any]] = self._plans[call.types]
+            return plan
 
     def _prepared(self, call: _Call, plan: Plan, results: Callable[[list[ndarray]], Any]) -> Run:
         run = plan.prepare(plan.environment(call.arrays, call.numbers))
@@ -144,21 +144,21 @@ class Fused(Generic[R]):
         args, options = call.tracers(trace)
         try:
             with tracing(trace, memory(self._captures or (), self.__module__)):
-                answer = self.__wrapped__(*args, **options)
+                returned = self.__wrapped__(*args, **options)
         except Exception as error:
             if (explained := trace.explained(error)) is None:
                 raise
             self.__wrapped__(*call.args, **call.options)  # what it refuses it refuses in its own words
             raise explained from None
-        is_tuple = type(answer) in (tuple, list)
-        outputs = [x._as_array() if isinstance(x, NumberTracer) else x for x in (answer if is_tuple else (answer,))]
+        is_tuple = type(returned) in (tuple, list)
+        outputs = [x._as_array() if isinstance(x, NumberTracer) else x for x in (returned if is_tuple else (returned,))]
         for x in outputs:
             if not isinstance(x, ArrayTracer):
                 trace.fail(
                     f"a result is {type(x).__name__}, which is no array expression of the arguments",
                     "return arrays, or a tuple of arrays",
                 )
-        kind = type(answer)
+        kind = type(returned)
         plan = Plan(trace, [x._node for x in outputs])
         return plan, (lambda made: kind(made)) if is_tuple else (lambda made: made[0])
 
@@ -263,10 +263,10 @@ class _Call:
         return tracers[:count], dict(zip(self._names, tracers[count:], strict=True))
 
 
-def _stored(name: str, out: Any, found: Any) -> Any:
+def _stored(name: str, out: Any, computed: Any) -> Any:
     """`out`, to which the results were copied. Raises `ValueError` or `TypeError` where they don't fit."""
-    is_tuple = isinstance(found, (tuple, list))
-    targets, results = (out, found) if is_tuple else ((out,), (found,))
+    is_tuple = isinstance(computed, (tuple, list))
+    targets, results = (out, computed) if is_tuple else ((out,), (computed,))
     if not isinstance(targets, (tuple, list)) or len(targets) != len(results):
         raise ValueError(f"{name}(): out= is a tuple of {len(results)} arrays, one for each result; got {out!r}")
     for target, result in zip(targets, results, strict=True):

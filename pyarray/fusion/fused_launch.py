@@ -293,8 +293,8 @@ class _Launches:
         pieces = piece_count(self.inner[0], math.prod(outer), total, self.reduction.device.driver.grid)
         target: Window = ((*outer, 1), (*self.steps, 0))
         partial = None if pieces == 1 else (*outer, pieces)
-        form = "teams" if self.reduction.device.driver.grid else "rows"
-        return self._launch(form, len(outer), target, partial, outer + self.inner, windows, offsets)
+        schedule = "teams" if self.reduction.device.driver.grid else "rows"
+        return self._launch(schedule, len(outer), target, partial, outer + self.inner, windows, offsets)
 
     def columns(self, windows: Sequence[tuple[Axes, Window]], offsets: tuple[int, ...]) -> Launch:
         outer, inner, grid = self.outer, self.inner, self.reduction.device.driver.grid
@@ -304,12 +304,12 @@ class _Launches:
         target: Window = ((*outer[:-1], 1, outer[-1]), (*self.steps[:-1], 0, self.steps[-1]))
         fits = pieces == 1 and self.reduction.result.dtype is self.accumulator
         partial = None if fits else (*outer[:-1], pieces, outer[-1])
-        form, shape = "threads" if grid else "columns", outer[:-1] + inner + outer[-1:]
-        return self._launch(form, len(outer) - 1, target, partial, shape, windows, offsets)
+        schedule, shape = "threads" if grid else "columns", outer[:-1] + inner + outer[-1:]
+        return self._launch(schedule, len(outer) - 1, target, partial, shape, windows, offsets)
 
     def _launch(
         self,
-        form: str,
+        schedule: str,
         keep: int,
         target: Window,
         partial: tuple[int, ...] | None,
@@ -319,7 +319,7 @@ class _Launches:
     ) -> Launch:
         patterns, windows = tuple(axes for axes, _ in operands), [window for _, window in operands]
         _, op, _, result, kind, device = self.reduction
-        kernel, missing = self.reduction.element.reduce_kernel(op, keep, len(self.inner), form, patterns, kind)
+        kernel, missing = self.reduction.element.reduce_kernel(op, keep, len(self.inner), schedule, patterns, kind)
         sizes = tuple(shape[k] for k in missing)
         if partial is None:
             return Launch(kernel, device, (result,), (target, *windows), offsets, sizes)

@@ -53,11 +53,11 @@ class Element:
         return self._kernels[key]
 
     def reduce_kernel(
-        self, op: ReduceOp, keep: int, reduced: int, form: str, patterns: Patterns, kind: DType
+        self, op: ReduceOp, keep: int, reduced: int, schedule: str, patterns: Patterns, kind: DType
     ) -> tuple[Kernel, tuple[int, ...]]:
-        """`(out, operands, sizes, numbers)` as the kernels of `reduce.py` that have this form, and the axes
+        """`(out, operands, sizes, numbers)` as the kernels of `reduce.py` with this `schedule`, and the axes
         of the `sizes`: those that no operand has as a whole, kept axes first."""
-        key = op, keep, reduced, form, patterns, kind
+        key = op, keep, reduced, schedule, patterns, kind
         if key not in self._reductions:
             scope = {
                 "acc_t": op.accumulator_type(kind), "kind": kind, "unordered": unordered, "uint16": uint16,
@@ -102,10 +102,10 @@ class Element:
         return function_from_text("element", text, dict(self.scope))
 
     def _reduce_text(
-        self, name: str, op: ReduceOp, keep: int, reduced: int, form: str, patterns: Patterns, kind: DType
+        self, name: str, op: ReduceOp, keep: int, reduced: int, schedule: str, patterns: Patterns, kind: DType
     ) -> tuple[str, tuple[int, ...]]:
-        forms = {"rows": rows_text, "teams": teams_text, "columns": columns_text, "threads": threads_text}
-        lines = forms[form](op, keep, reduced, kind).splitlines(keepends=True)[1:]
+        texts = {"rows": rows_text, "teams": teams_text, "columns": columns_text, "threads": threads_text}
+        lines = texts[schedule](op, keep, reduced, kind).splitlines(keepends=True)[1:]
         arrays, sizes = [f"x{n}" for n in range(self.arrays)], set[int]()
         indices = [(k, next((n for n, axes in enumerate(patterns) if k in axes), None)) for k in range(64)]
 

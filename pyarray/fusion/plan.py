@@ -343,9 +343,9 @@ class Plan:
         return Step(lowering, tuple(positions), run, divided, short, only)
 
 
-def _copy(which: Iterable[int], layouts: list[Any], lowering: Lowering, environment: Environment) -> None:
+def _copy(positions: Iterable[int], layouts: list[Any], lowering: Lowering, environment: Environment) -> None:
     """Copies operands behind their chains."""
-    for k in which:
+    for k in positions:
         array = environment.copied(*lowering.operands[k])
         layouts[k] = axis_split.split_layout(array._shape, array._strides)
 
@@ -353,8 +353,8 @@ def _copy(which: Iterable[int], layouts: list[Any], lowering: Lowering, environm
 def _layout(shape: tuple[int, ...], node: Node, lowering: Lowering, environment: Environment) -> tuple[tuple[int, ...]]:
     """Strides of an output: as the operands of its shape are laid out where all of them agree."""
     arrays = [environment.arrays[environment.position_of(leaf)] for leaf, chain in lowering.operands if not chain]
-    alike = [a for a in arrays if a._shape == shape]
-    like = tuple(a._strides for a in alike) if all(a._key & STRIDED for a in alike) else ()
+    same_shape = [a for a in arrays if a._shape == shape]
+    like = tuple(a._strides for a in same_shape) if all(a._key & STRIDED for a in same_shape) else ()
     return (result_layout(shape, node.dtype.itemsize, like)[0],)
 
 

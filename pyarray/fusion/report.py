@@ -26,9 +26,9 @@ def report(name: str, plan: Plan, run: Run, environment: Environment, arguments:
             lines.append("   ends here: the results that follow have another shape")
         names = [plan.name_of(leaf, arguments) for leaf, _ in step.lowering.operands]
         unseen = {k for k, position in enumerate(step.positions) if position is None} - {*step.short}
-        for what, which in ((_UNSEEN, unseen), (_SHORT, step.short), (_DIVIDED, step.divided)):
-            if which:
-                lines.append(f"   {what}: {', '.join(dict.fromkeys(names[k] for k in sorted(which)))}")
+        for what, operands in ((_UNSEEN, unseen), (_SHORT, step.short), (_DIVIDED, step.divided)):
+            if operands:
+                lines.append(f"   {what}: {', '.join(dict.fromkeys(names[k] for k in sorted(operands)))}")
     return "\n".join(lines)
 
 
