@@ -89,8 +89,8 @@ def no_name(package: str, name: str) -> AttributeError:
     module = sys.modules.get(package)
     if name in NAMES:
         return AttributeError(f"{what}: {NAMES[name]}", name=name, obj=module)
-    found = vars(np).get(name)  # asking NumPy's module itself may warn, or import
-    if callable(found) and not isinstance(found, type) and not name.startswith("_"):
+    numpy_object = vars(np).get(name)  # asking NumPy's module itself may warn, or import
+    if callable(numpy_object) and not isinstance(numpy_object, type) and not name.startswith("_"):
         instead = f"numpy.{name} takes what pyarray.asnumpy(a) gives"
         return AttributeError(f"{what}, which NumPy has: {instead}", name=name, obj=module)
     return AttributeError(what, name=name, obj=module)

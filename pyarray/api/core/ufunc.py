@@ -110,9 +110,9 @@ def as_arrays(name: str, *inputs: Any) -> list[ndarray]:
     return [x if isinstance(x, ndarray) else asarray(x, device=device) for x in operands]
 
 
-def as_array_like(*given: Any) -> list[ndarray]:
+def as_array_like(*values: Any) -> list[ndarray]:
     """All as arrays: what isn't one, of this or another library, is put on the first array's device."""
-    arrays = [asarray(x) if is_foreign(x) else x for x in given]
+    arrays = [asarray(x) if is_foreign(x) else x for x in values]
     device = device_of(arrays)
     return [x if isinstance(x, ndarray) else asarray(x, device=device) for x in arrays]
 
@@ -235,8 +235,8 @@ def result_like(arrays: Sequence[ndarray], dtype: DType, device: Any) -> ndarray
     """A new array for the result: in the common memory order of the operands that have its shape, else in C order.
     Raises `ValueError` for shapes that don't broadcast."""
     shape = arrays[0]._shape if len(arrays) == 1 else _broadcast(tuple([a._shape for a in arrays]))
-    alike = [a for a in arrays if a._shape == shape]
-    like = tuple([a._strides for a in alike]) if all(a._key & STRIDED for a in alike) else ()
+    same_shape = [a for a in arrays if a._shape == shape]
+    like = tuple([a._strides for a in same_shape]) if all(a._key & STRIDED for a in same_shape) else ()
     strides, size, strided = result_layout(shape, dtype.itemsize, like)
     key = type_key(dtype, len(shape), strided, True, device)
     return unchecked_array(Buffer.allocate(device, size * dtype.itemsize), shape, strides, size, dtype, key)
@@ -292,11 +292,11 @@ def _broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     return len(shape) <= len(target) and all(m in (1, n) for m, n in ends)
 
 
-def store_out(name: str, found: ndarray, out: ndarray | None) -> ndarray:
-    """`found`, copied to `out` if that is given. Raises as `compute_out`."""
+def store_out(name: str, result: ndarray, out: ndarray | None) -> ndarray:
+    """`result`, copied to `out` if that is given. Raises as `compute_out`."""
     if out is None:
-        return found
-    compute_out(name, out, found._shape, found._dtype, found.device)[...] = found
+        return result
+    compute_out(name, out, result._shape, result._dtype, result.device)[...] = result
     return out
 
 

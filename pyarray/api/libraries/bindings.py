@@ -56,9 +56,9 @@ def _camel(prefix: str, name: str) -> str:
     return prefix + "".join(words) + ("_bufferSize" if query else "")
 
 
-def _answer(found: tuple[Any, ...]) -> Any:
+def _answer(returned: tuple[Any, ...]) -> Any:
     """The value, or the tuple of values, that hip-python returns behind the status."""
-    status, *values = found
+    status, *values = returned
     if int(status):
         raise RuntimeError(getattr(status, "name", status))
     return values[0] if len(values) == 1 else tuple(values)
@@ -129,13 +129,13 @@ def package(kind: str) -> tuple[str, str]:
 def _function(kind: str, part: str, name: str) -> Any:
     vendor = VENDORS[kind]
     title, module, prefix = vendor.libraries[part]
-    found = vendor.load(module)
-    if found is None:
+    library = vendor.load(module)
+    if library is None:
         raise DeviceError(
             f"linalg and fft on {kind} devices call {title} through {vendor.package}, which isn't installed: "
             f"{vendor.install}; or compute on the CPU: x.to_device('cpu')"
         )
-    function = getattr(found, vendor.spelled(prefix, name), None)
+    function = getattr(library, vendor.spelled(prefix, name), None)
     if function is None:
         raise DeviceError(
             f"the {title} binding of {vendor.package} has no {vendor.spelled(prefix, name)}: install a newer "

@@ -20,12 +20,12 @@ from ..core.ufunc import as_operands, common_device
 from ..standard.statistical import as_operand
 
 
-def promoted_for_library(name: str, *given: Any) -> list[ndarray]:
+def promoted_for_library(name: str, *values: Any) -> list[ndarray]:
     """Arrays of types that the libraries compute in: bools and integers become float64, half floats float32.
 
     Raises `TypeError` for what is no array or number, `ValueError` for arrays on several devices.
     """
-    arrays = [as_operand(name, x, "biufc") for x in as_operands(name, given)]
+    arrays = [as_operand(name, x, "biufc") for x in as_operands(name, values)]
     common_device(name, arrays)
     return [_promote(x) for x in arrays]
 
@@ -45,7 +45,7 @@ def _values(x: ndarray) -> np.ndarray[Any, Any]:
 
 
 def library(part: str, name: str, *arrays: ndarray, **options: Any) -> Any:
-    """What `part`.`name` of the device's library ("linalg", "fft") makes of one or two arrays: an array on
+    """Calls `part`.`name` of the device's library ("linalg", "fft") with one or two arrays; returns an array on
     their device, or a tuple of them. Raises what NumPy raises, and `DeviceError` where the library is
     missing."""
     device = common_device(name, arrays)
@@ -56,13 +56,13 @@ def library(part: str, name: str, *arrays: ndarray, **options: Any) -> Any:
         if foreign:
             with unobserved():  # the library's own kernels, around the vendor's
                 vendor = libraries.linalg if part == "linalg" else libraries.transforms
-                found = vendor.compute(name, arrays, options)
+                result = vendor.compute(name, arrays, options)
         else:
             with np.errstate(all="ignore"):
-                found = getattr(getattr(np, part), name)(*map(_values, arrays), **options)
-        if isinstance(found, tuple):
-            return tuple(asarray(each, device=device) for each in found)
-        return asarray(found, device=device)
+                result = getattr(getattr(np, part), name)(*map(_values, arrays), **options)
+        if isinstance(result, tuple):
+            return tuple(asarray(each, device=device) for each in result)
+        return asarray(result, device=device)
 
     args = dict(zip("ab", arrays, strict=False)) | options
     return call_library(f"{owner}.{part}.{name}", version, device, args, compute)

@@ -29,9 +29,9 @@ from . import solver
 LinAlgError = np.linalg.LinAlgError
 
 
-def _checked(info: ndarray, said: str) -> None:
+def _checked(info: ndarray, message: str) -> None:
     if np.any(asnumpy(info)):
-        raise LinAlgError(said)
+        raise LinAlgError(message)
 
 
 def _packed(x: ndarray) -> ndarray:
@@ -157,11 +157,11 @@ def lstsq(a: ndarray, b: ndarray, rcond: Any) -> tuple[ndarray, ndarray, ndarray
     rank = total(counted.astype(int32))
     right = b[:, None] if b.ndim == 1 else b
     inverse = where(counted, reciprocal(values), 0.0)
-    found = matmul(adjoint(vh), inverse[:, None] * matmul(adjoint(u), right))
+    solution = matmul(adjoint(vh), inverse[:, None] * matmul(adjoint(u), right))
     residuals = empty((0,), values._dtype, a.device)
     if int(rank) == n < m:
-        residuals = total(magnitude(right - matmul(a, found)) ** 2, axis=0)
-    return (found[:, 0] if b.ndim == 1 else found), residuals, rank, values
+        residuals = total(magnitude(right - matmul(a, solution)) ** 2, axis=0)
+    return (solution[:, 0] if b.ndim == 1 else solution), residuals, rank, values
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

@@ -155,8 +155,8 @@ def eigh(a: ndarray, real: DType, lower: bool, vectors: bool) -> tuple[ndarray, 
         size = lib(f"{name}_buffer_size", job, triangle, n, a._ptr, n, values._ptr)
         work = _empty_like(a, (size,))
         with working(work):
-            for ok, matrix, found in _each(info, a, values):
-                lib(name, job, triangle, n, matrix, n, found, work._ptr, size, ok)
+            for ok, matrix, eigenvalues in _each(info, a, values):
+                lib(name, job, triangle, n, matrix, n, eigenvalues, work._ptr, size, ok)
     return values, info
 
 

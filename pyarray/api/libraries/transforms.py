@@ -43,16 +43,16 @@ _lock = new_lock()
 
 def _new(key: _Key) -> _Plan:
     device, stream, kind, sizes, batch = key
-    found = call(device, "fft", "create")
-    call(device, "fft", "set_auto_allocation", found, 0)
+    handle = call(device, "fft", "create")
+    call(device, "fft", "set_auto_allocation", handle, 0)
     counts = (ctypes.c_int64 * len(sizes))(*sizes)
     code = constant(device.kind, kind)
     nbytes = call(
-        device, "fft", "make_plan_many64", found, len(sizes), ctypes.addressof(counts), 0, 1, 1, 0, 1, 1,
+        device, "fft", "make_plan_many64", handle, len(sizes), ctypes.addressof(counts), 0, 1, 1, 0, 1, 1,
         code, batch,
     )  # fmt: skip
-    call(device, "fft", "set_stream", found, stream)
-    return _Plan(found, int(nbytes))
+    call(device, "fft", "set_stream", handle, stream)
+    return _Plan(handle, int(nbytes))
 
 
 @contextmanager
@@ -63,11 +63,11 @@ def _plan(device: Device, kind: str, sizes: tuple[int, ...], batch: int) -> Iter
         with _lock:
             free = _plans.pop(key, [])
             _plans[key] = free
-            found = free.pop() if free else None
-        found = found or _new(key)
-        yield found
+            leased = free.pop() if free else None
+        leased = leased or _new(key)
+        yield leased
         with _lock:
-            _plans.setdefault(key, []).append(found)
+            _plans.setdefault(key, []).append(leased)
             old = [_plans.pop(each) for each in list(_plans)[: max(0, len(_plans) - PLANS)]]
         for plan in (plan for plans in old for plan in plans):
             call(device, "fft", "destroy", plan.handle)
@@ -168,18 +168,18 @@ def transform(name: str, x: ndarray, axes: Sequence[int], sizes: Any, norm: str 
         shape[axes[-1]] = points[-1] // 2 + 1 if name.startswith("r") else points[-1]
         return empty(tuple(shape), result, x.device)
     if name.startswith("r"):
-        found = _of_real(x, axes)
+        transformed = _of_real(x, axes)
     elif to_real:
-        found = _to_real(x.astype(kind, copy=False), axes, points[-1])
+        transformed = _to_real(x.astype(kind, copy=False), axes, points[-1])
     else:
-        found = _complex(x.astype(kind, copy=False), axes, INVERSE if inverse else FORWARD)
-    found = operation("contiguous")(found)
+        transformed = _complex(x.astype(kind, copy=False), axes, INVERSE if inverse else FORWARD)
+    transformed = operation("contiguous")(transformed)
     scale = math.prod(points)
     if norm == "ortho":
-        found *= 1.0 / math.sqrt(scale)
+        transformed *= 1.0 / math.sqrt(scale)
     elif (norm == "forward") != inverse:
-        found *= 1.0 / scale
-    return found
+        transformed *= 1.0 / scale
+    return transformed
 
 
 _SWAPPED = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}

@@ -37,8 +37,8 @@ class Flat:
         return iter(self.base.reshape(self.base.size))
 
     def __getitem__(self, key: Any) -> Any:
-        found = self.base.reshape(self.base.size)[key]
-        return found if found.ndim == 0 else found.copy()
+        result = self.base.reshape(self.base.size)[key]
+        return result if result.ndim == 0 else result.copy()
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.base._check_writeable()

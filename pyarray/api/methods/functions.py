@@ -17,10 +17,10 @@ from ..standard import creation, sorting
 from . import flat
 
 
-def _part(a: ndarray, which: int) -> ndarray:
+def _part(a: ndarray, component: int) -> ndarray:
     """Real (0) or imaginary (1) components of a complex array, as a view."""
     kind = real_of(a._dtype)
-    return array_at(a._buffer, a._ptr + which * kind.itemsize, a.shape, a.strides, kind, a._writeable)
+    return array_at(a._buffer, a._ptr + component * kind.itemsize, a.shape, a.strides, kind, a._writeable)
 
 
 def _real(self: ndarray) -> ndarray:

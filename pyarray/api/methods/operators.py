@@ -48,7 +48,7 @@ def _matmul(self: ndarray, other: Any) -> Any:
 
 
 def _of_operands(compute: Callable[[Any, Any], Any]) -> Callable[[ndarray, Any], Any]:
-    """The operator that computes so, and leaves what is no operand of ours to the other class."""
+    """An operator that calls `compute`, and returns NotImplemented for types that are no operands here."""
     return lambda self, other: compute(self, other) if is_operand_type(type(other)) else NotImplemented
 
 
@@ -60,8 +60,8 @@ _PRODUCTS = {
 
 
 def _round(self: ndarray, ndigits: int | None = None) -> Any:
-    """An array, but a Python int for `round(a)` of a 0-d one: what `range` and indices take, as Python has it
-    for numbers."""
+    """The rounded array; `round(a)` of a 0-d one is a Python int, which `range` and indices take, as for Python's
+    numbers."""
     if ndigits is None and not self.ndim and self._dtype.kind != "c":
         return to_whole(self, round) if isinstance(self, ndarray) else int(self)
     return ufuncs.around(self, ndigits or 0)

@@ -242,12 +242,12 @@ def _scope(ufunc: Ufunc, kind: int) -> dict[str, Any]:
 
 # The text is made of the ufunc, compared by identity, its type and the form; dtypes are in its variants' keys.
 @functools.cache
-def _fold_kernel(ufunc: Ufunc, kind: int, form: str) -> jit.kernel.Kernel:
+def _fold_kernel(ufunc: Ufunc, kind: int, method: str) -> jit.kernel.Kernel:
     """The kernel that folds the lines of a matrix, one for each iteration."""
-    first, each = ("out[i, 0] = acc", "out[i, j] = acc") if form == "accumulate" else ("", "")
-    last = "" if form == "accumulate" else "        out[i] = acc"
-    start = "op(kind(0), kind(x[i, 0]))" if form == "reduce" and ufunc.name in _NOT_NEGATIVE else "x[i, 0]"
-    text = f"""def {ufunc.name}_{form}(out, x):
+    first, each = ("out[i, 0] = acc", "out[i, j] = acc") if method == "accumulate" else ("", "")
+    last = "" if method == "accumulate" else "        out[i] = acc"
+    start = "op(kind(0), kind(x[i, 0]))" if method == "reduce" and ufunc.name in _NOT_NEGATIVE else "x[i, 0]"
+    text = f"""def {ufunc.name}_{method}(out, x):
     for i in range(x.shape[0]):
         acc = kind({start})
         {first}
@@ -257,7 +257,7 @@ def _fold_kernel(ufunc: Ufunc, kind: int, form: str) -> jit.kernel.Kernel:
 {last}
 """
     text = "\n".join(line for line in text.split("\n") if line.strip()) + "\n"
-    return jit.kernel.from_text(f"{ufunc.name}_{form}", text, _scope(ufunc, kind))
+    return jit.kernel.from_text(f"{ufunc.name}_{method}", text, _scope(ufunc, kind))
 
 
 # The text is made of the ufunc, compared by identity, and its type; dtypes are in its variants' keys.

@@ -26,10 +26,10 @@ __all__ = ["apply_along_axis", "apply_over_axes", "block", "mask_indices", "unwr
 
 
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, /, *args: Any, **kwargs: Any) -> ndarray:
-    """`func1d` of each 1-D line of `arr` along `axis`; what it gives, arrays of one shape or numbers, takes
-    the axis' place. A call of Python per line: a function with `axis=` is quicker.
+    """Applies `func1d` to each 1-D slice of `arr` along `axis`; its results, numbers or arrays of one shape, take
+    the place of the axis. Python is called for each slice: a function with `axis=` is faster.
 
-    Raises `ValueError` for an array of no lines, `AxisError` for an axis out of range.
+    Raises `ValueError` for an array without slices, `AxisError` for an axis out of range.
 
     >>> pa.apply_along_axis(lambda line: line[::-1], 1, pa.asarray([[1, 2], [3, 4]])).tolist()
     [[2, 1], [4, 3]]
@@ -40,13 +40,13 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, /, *
     outer = lines.shape[:-1]
     if 0 in outer:
         raise ValueError(f"apply_along_axis(): there are no lines along axis {k} in an array of {x.shape}")
-    found = [
+    results = [
         asarray(func1d(lines[index], *args, **kwargs), device=x.device)
         for index in itertools.product(*map(range, outer))
     ]
-    shape, kind = found[0].shape, result_type(*found[:1])
-    out: Any = empty((len(found), *shape), kind, x.device)
-    for n, part in enumerate(found):
+    shape, kind = results[0].shape, result_type(*results[:1])
+    out: Any = empty((len(results), *shape), kind, x.device)
+    for n, part in enumerate(results):
         out[n] = part
     out = out.reshape(*outer, *shape)
     inner = tuple(range(len(outer), out.ndim))
@@ -54,8 +54,8 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, /, *
 
 
 def apply_over_axes(func: Callable[..., Any], a: ArrayLike, axes: AxisLike, /) -> ndarray:
-    """`func(a, axis)` for one axis after the other; an axis that it drops is put back with size 1. Raises
-    `ValueError` for another rank.
+    """Applies `func(a, axis)` to one axis after the other; an axis that it removes is put back with size 1. Raises
+    `ValueError` for a result of another rank.
 
     >>> pa.apply_over_axes(pa.sum, pa.ones((2, 3, 4)), [0, 2]).shape
     (1, 3, 1)
@@ -64,12 +64,12 @@ def apply_over_axes(func: Callable[..., Any], a: ArrayLike, axes: AxisLike, /) -
     ndim = x.ndim
     for axis in axes if isinstance(axes, (tuple, list)) else (axes,):
         k = shapes.normalize_axis(axis, ndim)
-        found = asarray(func(x, k), device=x.device)
-        x = expand_dims(found, axis=k) if found.ndim == ndim - 1 else found
+        result = asarray(func(x, k), device=x.device)
+        x = expand_dims(result, axis=k) if result.ndim == ndim - 1 else result
         if x.ndim != ndim:
             raise ValueError(
                 f"apply_over_axes(): the function takes axis {k} of {ndim} away or keeps it, "
-                f"got an array of shape {found.shape}"
+                f"got an array of shape {result.shape}"
             )
     return x
 
@@ -117,13 +117,13 @@ class vectorize(np.vectorize):
         arrays = {k: x for k, x in arguments if isinstance(x, ndarray) and k not in self.excluded}
         names = [f"argument {k}" for k in arrays]
         device = common_device("vectorize", list(arrays.values()), names) if arrays else None
-        found = super().__call__(
+        results = super().__call__(
             *[asnumpy(x) if k in arrays else x for k, x in enumerate(args)],
             **{k: asnumpy(x) if k in arrays else x for k, x in kwargs.items()},
         )
-        if isinstance(found, tuple):
-            return tuple(asarray(x, device=device) for x in found)
-        return asarray(found, device=device)
+        if isinstance(results, tuple):
+            return tuple(asarray(x, device=device) for x in results)
+        return asarray(results, device=device)
 
 
 def block(arrays: Sequence[ArrayLike] | ndarray, /) -> ndarray:

@@ -39,8 +39,8 @@ def ndim(a: ArrayLike, /) -> int:
     >>> pa.ndim(pa.ones((2, 3))), pa.ndim(1.5)
     (2, 0)
     """
-    found: Any = a
-    return int(found.ndim if hasattr(a, "ndim") else np.ndim(found))
+    x: Any = a
+    return int(x.ndim if hasattr(a, "ndim") else np.ndim(x))
 
 
 def shape(a: ArrayLike, /) -> tuple[int, ...]:
@@ -49,8 +49,8 @@ def shape(a: ArrayLike, /) -> tuple[int, ...]:
     >>> pa.shape(pa.ones((2, 3))), pa.shape([1, 2])
     ((2, 3), (2,))
     """
-    found: Any = a
-    return tuple(found.shape if hasattr(a, "shape") else np.shape(found))
+    x: Any = a
+    return tuple(x.shape if hasattr(a, "shape") else np.shape(x))
 
 
 def size(a: ArrayLike, /, axis: AxisLike = None) -> int:
@@ -73,7 +73,7 @@ def isscalar(element: Any, /) -> bool:
 
 
 def isfortran(a: ndarray, /) -> bool:
-    """Whether the elements follow each other with the first axis fastest, and not with the last.
+    """Whether `a` is Fortran-contiguous (the first axis fastest) and not C-contiguous.
 
     >>> pa.isfortran(pa.ones((2, 3)).T)
     True
@@ -82,8 +82,8 @@ def isfortran(a: ndarray, /) -> bool:
 
 
 def asfortranarray(x: ArrayLike, dtype: DTypeLike = None, *, device: DeviceLike = None) -> ndarray:
-    """The array itself where its elements follow each other with the first axis fastest, else a copy in which
-    they do.
+    """The array itself if it is Fortran-contiguous (the first axis fastest in memory), else a copy that is
+    so.
 
     >>> pa.asfortranarray(pa.ones((2, 3))).strides
     (8, 16)
@@ -128,7 +128,7 @@ def may_share_memory(a: ArrayLike, b: ArrayLike, /, max_work: int | None = None)
 
 
 def shares_memory(a: ndarray, b: ndarray, /, max_work: int | None = None) -> bool:
-    """Whether an element of `a` is in the memory of one of `b`; exact, as NumPy's, which does it. Raises
+    """Whether an element of `a` shares memory with one of `b`: exact, since NumPy computes it. Raises
     NumPy's `TooHardError` beyond `max_work`.
 
     >>> a = pa.arange(6); pa.shares_memory(a[::2], a[1::2])

@@ -69,7 +69,7 @@ def packbits(x: ArrayLike, /, axis: int | None = None, bitorder: str = "big") ->
 
 def unpackbits(x: ArrayLike, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> ndarray:
     """The bits of uint8 along `axis` (None: of the flattened `x`), eight elements of 0 or 1 for each. `count`
-    is how many there are in the end: fewer, or more by 0; a negative one leaves out so many.
+    is the length of the result, which is cut or filled with 0; a negative one cuts off that many.
 
     Raises `TypeError` for other than uint8, `ValueError` for a negative `count` beyond all of them.
 

@@ -143,8 +143,8 @@ def einsum(
             product_labels = result
         parts.append((_contract(a, left, b, right, product_labels), product_labels))
     last, labels = _summed(*parts[0], set(result))
-    found = last.transpose([labels.index(n) for n in result]) if labels != result else last
-    return store_out("einsum", found, out)
+    transposed = last.transpose([labels.index(n) for n in result]) if labels != result else last
+    return store_out("einsum", transposed, out)
 
 
 def _operands(name: str, args: Sequence[Any], dtype: Any = None, casting: str = "safe") -> list[ndarray]:
@@ -206,18 +206,18 @@ def _contract(a: ndarray, left: Labels, b: ndarray, right: Labels, result: Label
 
 def _orders(labels: list[int], other: Sequence[int]) -> list[list[int]]:
     """`labels` as they are, and in the order in which they come in `other`."""
-    again = [n for n in other if n in labels]
-    return [labels] if again == labels else [labels, again]
+    reordered = [n for n in other if n in labels]
+    return [labels] if reordered == labels else [labels, reordered]
 
 
 def _merged(x: ndarray, labels: Labels, group: list[int]) -> int | None:
     """The stride of the axes `group` merged into one, in this order; None if that would take a copy."""
     axes_of_group = [labels.index(n) for n in group]
     sizes = [x._shape[k] for k in axes_of_group]
-    found = shapes.reshape_strides(
+    strides = shapes.reshape_strides(
         sizes, [x._strides[k] for k in axes_of_group], (math.prod(sizes),), x._dtype.itemsize
     )
-    return None if found is None else found[0]
+    return None if strides is None else strides[0]
 
 
 def _matrix(x: ndarray, labels: Labels, batch: list[int], m: list[int], n: list[int]) -> ndarray:
@@ -271,8 +271,8 @@ def _parse(subscripts: str, arrays: Sequence[ndarray]) -> tuple[list[Labels], La
     named = list(itertools.chain.from_iterable(terms))
     dots = -min([0, *named])
     if not arrow:
-        once = sorted(n for n in set(named) if n > 0 and named.count(n) == 1)
-        return terms, (*range(-dots, 0), *once)
+        unrepeated = sorted(n for n in set(named) if n > 0 and named.count(n) == 1)
+        return terms, (*range(-dots, 0), *unrepeated)
     result = _labels(output, dots)
     if len(set(result)) < len(result):
         raise wrong(f"a letter comes twice in the result {output!r}")

@@ -70,15 +70,15 @@ def frexp(x: ArrayLike, /) -> tuple[ndarray, ndarray]:
     [[0.5, -0.6], [4, -1]]
     """
     x = _float("frexp", x)
-    form = _Format(x._dtype)
-    digits, most, least = form.digits, form.most, float(finfo(x._dtype).smallest_normal)
+    layout = _Format(x._dtype)
+    digits, most, least = layout.digits, layout.most, float(finfo(x._dtype).smallest_normal)
     small = (abs(x) < least) & (x != 0)
     scaled: Any = where(small, multiply(x, 2.0 ** (digits + 1)), x)
-    bits: Any = scaled.view(form.bits)
+    bits: Any = scaled.view(layout.bits)
     exponent: Any = (bits >> digits) & most
     special = logical_or(equal(exponent, most), equal(x, 0))
-    mantissa = ((bits & ~(most << digits)) | (form.bias - 1 << digits)).view(x._dtype)
-    lowered = where(small, exponent - (digits + 1), exponent).astype(int32) - (form.bias - 1)
+    mantissa = ((bits & ~(most << digits)) | (layout.bias - 1 << digits)).view(x._dtype)
+    lowered = where(small, exponent - (digits + 1), exponent).astype(int32) - (layout.bias - 1)
     return where(special, x, mantissa), where(special, asarray(0, int32, device=x.device), lowered)
 
 
@@ -91,11 +91,11 @@ def ldexp(x: ArrayLike, exponent: ArrayLike, /) -> ndarray:
     """
     x = _float("ldexp", x)
     powers = as_operand("ldexp", asarray(exponent, device=x.device), "biu")
-    form = _Format(x._dtype)
+    layout = _Format(x._dtype)
     mantissa, own_exponent = frexp(x)
     total: Any = clip(powers.astype(int64), -5000, 5000)
     total = total + own_exponent - 1
-    first = clip(total, 1 - form.bias, form.bias)
-    remaining = clip(total - first, -form.digits - 2, 1)
-    scaled = multiply(multiply(mantissa, 2.0), form.power(first, x._dtype))
-    return multiply(scaled, form.power(remaining, x._dtype))
+    first = clip(total, 1 - layout.bias, layout.bias)
+    remaining = clip(total - first, -layout.digits - 2, 1)
+    scaled = multiply(multiply(mantissa, 2.0), layout.power(first, x._dtype))
+    return multiply(scaled, layout.power(remaining, x._dtype))

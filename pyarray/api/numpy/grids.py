@@ -38,14 +38,14 @@ class _Grid:
             return _line(key)
         lines = [_line(item) for item in key]
         kind = result_type(*lines)
-        found = [
+        grids = [
             x.astype(kind, copy=False).reshape((1,) * k + (-1,) + (1,) * (len(lines) - k - 1))
             for k, x in enumerate(lines)
         ]
         if self._sparse:
-            return tuple(found)
+            return tuple(grids)
         shape = tuple(x.size for x in lines)
-        return stack([broadcast_to(x, shape) for x in found])
+        return stack([broadcast_to(x, shape) for x in grids])
 
     def __repr__(self) -> str:
         return "<pyarray.ogrid>" if self._sparse else "<pyarray.mgrid>"

@@ -198,5 +198,5 @@ def digitize(x: ArrayLike, bins: ArrayLike | str, /, right: bool = False) -> nda
         return searchsorted(edges, x, side="left" if right else "right")
     if not (host[1:] <= host[:-1]).all():
         raise ValueError("digitize(): bins must rise or fall throughout")
-    found = searchsorted(flip(edges), x, side="left" if right else "right")
-    return subtract(edges._size, found)
+    from_end = searchsorted(flip(edges), x, side="left" if right else "right")
+    return subtract(edges._size, from_end)

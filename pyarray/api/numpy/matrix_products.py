@@ -20,16 +20,16 @@ __all__ = ["matvec", "multi_dot", "tensorinv", "tensorsolve", "vecmat"]
 
 
 def _operands(name: str, x1: Any, x2: Any, least: tuple[int, int]) -> list[ndarray]:
-    found = [as_operand(name, x, "biufc") for x in as_operands(name, (x1, x2))]
-    for x, ndim in zip(found, least, strict=True):
+    operands = [as_operand(name, x, "biufc") for x in as_operands(name, (x1, x2))]
+    for x, ndim in zip(operands, least, strict=True):
         if x.ndim < ndim:
             raise ValueError(
-                f"{name}() needs {least[0]} and {least[1]} axes or more, got shapes {found[0].shape} and "
-                f"{found[1].shape}"
+                f"{name}() needs {least[0]} and {least[1]} axes or more, got shapes {operands[0].shape} and "
+                f"{operands[1].shape}"
             )
-    if found[0].shape[-1] != found[1].shape[-least[1]]:
-        raise ValueError(f"{name}(): shapes {found[0].shape} and {found[1].shape} don't fit")
-    return found
+    if operands[0].shape[-1] != operands[1].shape[-least[1]]:
+        raise ValueError(f"{name}(): shapes {operands[0].shape} and {operands[1].shape} don't fit")
+    return operands
 
 
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> ndarray:

@@ -140,9 +140,9 @@ def average(
         x, weights = as_array_like(x, weights)
     x = as_operand("average", x, "biufc")
     if weights is None:
-        found = mean(x, axis=axis, keepdims=keepdims)
+        result = mean(x, axis=axis, keepdims=keepdims)
         count = math.prod(x._shape[k] for k in shapes.normalize_axes(axis, x.ndim))
-        scale: Any = asarray(float(count), dtype=found._dtype, device=x.device)
+        scale: Any = asarray(float(count), dtype=result._dtype, device=x.device)
     else:
         weight = _weights(x, weights, axis)
         kind = result_type(x._dtype, weight._dtype)
@@ -151,8 +151,8 @@ def average(
         scale = total(weight, axis=axis, keepdims=keepdims)
         if any_of(scale == 0):
             raise ZeroDivisionError("average(): weights add up to zero, so that they can't be normalized")
-        found = divide(total(multiply(x.astype(kind, copy=False), weight), axis=axis, keepdims=keepdims), scale)
-    return (found, broadcast_to(scale, found._shape).copy()) if returned else found
+        result = divide(total(multiply(x.astype(kind, copy=False), weight), axis=axis, keepdims=keepdims), scale)
+    return (result, broadcast_to(scale, result._shape).copy()) if returned else result
 
 
 def _weights(x: ndarray, weights: ndarray, axis: Any) -> ndarray:

@@ -153,9 +153,9 @@ def _extreme(name: str, op: ReduceOp, x: Any, axis: Any, keepdims: bool, out: nd
         return reduction(op, x, axis, keepdims, x._dtype, out=out)
     order, turn, word = _orders(x._dtype)
     keys = x._view(0, x._shape, x._strides, dtype=word)
-    found = reduction(order[op.name], keys, axis, keepdims, word)
-    result = compute_out(name, out, found._shape, x._dtype, x.device)
-    launch_map(turn, word, result._view(0, result._shape, result._strides, dtype=word), (found,), fresh=True)
+    extreme = reduction(order[op.name], keys, axis, keepdims, word)
+    result = compute_out(name, out, extreme._shape, x._dtype, x.device)
+    launch_map(turn, word, result._view(0, result._shape, result._strides, dtype=word), (extreme,), fresh=True)
     return result
 
 

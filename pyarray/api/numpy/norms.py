@@ -102,10 +102,10 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: float | str = "
     values = svdvals(a) if ord in ("nuc", 2, -2) else total(magnitudes(a), axis=summed)
     last = (values.ndim - 1,)
     if ord == "nuc":
-        found = total(values, axis=last)
+        result = total(values, axis=last)
     else:
-        found = _largest(values, last, False) if float(ord) > 0 else smallest(values, axis=last)
-    return found[..., None, None] if keepdims else found
+        result = _largest(values, last, False) if float(ord) > 0 else smallest(values, axis=last)
+    return result[..., None, None] if keepdims else result
 
 
 def norm(x: ArrayLike, /, ord: float | str | None = None, axis: AxisLike = None, keepdims: bool = False) -> ndarray:
@@ -126,10 +126,10 @@ def norm(x: ArrayLike, /, ord: float | str | None = None, axis: AxisLike = None,
     if len(axes) != 2:
         raise ValueError(f"norm() with an ord takes one or two axes, got {len(axes)} of shape {x._shape}")
     other_axes = [n for n in range(x.ndim) if n not in axes]
-    found = matrix_norm(x.transpose([*other_axes, *axes]), ord="fro" if ord is None else ord)
+    result = matrix_norm(x.transpose([*other_axes, *axes]), ord="fro" if ord is None else ord)
     if keepdims:
-        return found.reshape(shapes.reduced(x._shape, axes)[1])
-    return found
+        return result.reshape(shapes.reduced(x._shape, axes)[1])
+    return result
 
 
 def cond(x: ArrayLike, /, p: float | str | None = None) -> ndarray:

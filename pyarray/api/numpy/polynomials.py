@@ -40,8 +40,8 @@ def polyval(p: ArrayLike, x: ArrayLike, /) -> ndarray:
     >>> pa.polyval([1, 0, -2], pa.asarray([0.0, 2.0])).tolist()
     [-2.0, 2.0]
     """
-    points, given = as_array_like(x, p)
-    (factors,) = _coefficients("polyval", given)
+    points, coefficients = as_array_like(x, p)
+    (factors,) = _coefficients("polyval", coefficients)
     value = zeros(points.shape, result_type(factors, points), device=points.device)
     for k in range(factors.size):
         value = value * points + factors[k]
@@ -106,10 +106,10 @@ def polyder(p: ArrayLike, /, m: int = 1) -> ndarray:
     >>> pa.polyder([1, 0, 5]).tolist()
     [2, 0]
     """
-    (found,) = _coefficients("polyder", p)
+    (terms,) = _coefficients("polyder", p)
     for _ in range(_order("polyder", m)):
-        found = multiply(found[:-1], arange(max(found.size - 1, 0), 0, -1, device=found.device))
-    return found
+        terms = multiply(terms[:-1], arange(max(terms.size - 1, 0), 0, -1, device=terms.device))
+    return terms
 
 
 def _order(name: str, m: Any) -> int:
@@ -126,15 +126,15 @@ def polyint(p: ArrayLike, /, m: int = 1, k: ArrayLike | None = None) -> ndarray:
     >>> pa.polyint([2.0, 0.0], k=3).tolist()
     [1.0, 0.0, 3.0]
     """
-    (found,), order = _coefficients("polyint", p), _order("polyint", m)
+    (terms,), order = _coefficients("polyint", p), _order("polyint", m)
     constants = np.atleast_1d(0.0 if k is None else asnumpy(k)).tolist()
     constants = constants * order if len(constants) == 1 else constants
     if len(constants) < order:
         raise ValueError(f"polyint(): an antiderivative of order {order} has as many constants, got {k!r}")
     for n in range(order):
-        risen = divide(found, arange(found.size, 0, -1, dtype=float64, device=found.device))
-        found = concat([risen, asarray([constants[n]], device=found.device)])
-    return found
+        risen = divide(terms, arange(terms.size, 0, -1, dtype=float64, device=terms.device))
+        terms = concat([risen, asarray([constants[n]], device=terms.device)])
+    return terms
 
 
 def poly(seq_of_zeros: ArrayLike, /) -> ndarray:

@@ -42,9 +42,9 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> ndarray:
         subtract(multiply(a[..., i], b[..., j]), multiply(a[..., j], b[..., i]))[..., None]
         for i, j in ((1, 2), (2, 0), (0, 1))
     ]
-    found = concat(parts, axis=-1)
+    result = concat(parts, axis=-1)
     back = operator.index(axis)
-    return moveaxis(found, -1, back if back < 0 or a.ndim == b.ndim else back - min(a.ndim, b.ndim))
+    return moveaxis(result, -1, back if back < 0 or a.ndim == b.ndim else back - min(a.ndim, b.ndim))
 
 
 @method

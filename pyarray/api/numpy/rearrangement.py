@@ -370,7 +370,7 @@ def _inserted_at(x: ndarray, positions: np.ndarray, values: Any, k: int) -> ndar
 
 
 def resize(x: ArrayLike, new_shape: ShapeLike, /) -> ndarray:
-    """The elements of `x` in C order, over and over, in a new shape; zeros where `x` has none.
+    """The elements of `x` in C order, repeated as needed, in a new shape; zeros where `x` has none.
 
     >>> pa.resize([1, 2, 3], (2, 2)).tolist()
     [[1, 2], [3, 1]]

@@ -111,12 +111,12 @@ def choose(a: ArrayLike, choices: Sequence[ArrayLike] | ndarray, mode: str = "ra
     >>> pa.choose([1, 0, 1], [[1, 2, 3], 10]).tolist()
     [10, 2, 10]
     """
-    which, *options = as_arrays("choose", a, *choices)
-    if which._dtype.kind not in "iub":
-        raise TypeError(f"choose(): the numbers of choices are integers, got {which._dtype}")
+    selector, *options = as_arrays("choose", a, *choices)
+    if selector._dtype.kind not in "iub":
+        raise TypeError(f"choose(): the numbers of choices are integers, got {selector._dtype}")
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError(f"choose(): mode is raise, wrap or clip, got {mode!r}")
-    number: Any = which.astype(int64, copy=False)
+    number: Any = selector.astype(int64, copy=False)
     if mode == "raise" and number.size and bool(((number < 0) | (number >= len(options))).any()):
         raise ValueError(f"choose(): a number is out of range for {len(options)} choices; pass mode='clip'")
     number = number % len(options) if mode == "wrap" else number.clip(0, len(options) - 1)
@@ -216,7 +216,7 @@ def _positions(name: str, a: ndarray, mask: Any) -> ndarray:
 
 
 def place(a: ndarray, mask: ArrayLike, vals: ArrayLike, /) -> None:
-    """Writes `vals` one after the other, over and over, where `mask` (of the shape of `a`) is true. Waits for
+    """Writes `vals` in order, repeated as needed, where `mask` (of the shape of `a`) is true. Waits for
     the device. Raises `ValueError` for no values, and a mask of another size.
 
     >>> a = pa.arange(4); pa.place(a, a > 1, [7]); a.tolist()
@@ -232,7 +232,7 @@ def place(a: ndarray, mask: ArrayLike, vals: ArrayLike, /) -> None:
 
 def putmask(a: ndarray, mask: ArrayLike, values: ArrayLike, /) -> None:
     """Writes `values` where `mask` (of the shape of `a`) is true: each element gets the value at its own
-    position, over and over where there are fewer.
+    position, repeated where there are fewer.
 
     >>> a = pa.arange(4); pa.putmask(a, a > 1, [7, 8]); a.tolist()
     [0, 1, 7, 8]
@@ -260,7 +260,7 @@ def copyto(dst: ndarray, src: ArrayLike, *, where: ArrayLike = True) -> None:
 
 
 def fill_diagonal(a: ndarray, val: ArrayLike, /, wrap: bool = False) -> None:
-    """Writes `val`, a number or values over and over, on the main diagonal of `a`; with `wrap` again after a
+    """Writes `val`, a number or values repeated as needed, on the main diagonal of `a`; with `wrap` again after a
     tall matrix's last column, as NumPy. Raises `ValueError` for fewer than 2 dimensions, or more of different
     sizes.
 

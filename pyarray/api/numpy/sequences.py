@@ -208,7 +208,7 @@ def unravel_index(positions: ArrayLike, shape: ShapeLike, order: str = "C") -> t
 
 
 def _from_the_last(name: str, order: str) -> bool:
-    """Whether the last axis is the one whose neighbours are neighbours in memory."""
+    """Whether the last axis is the fastest in memory."""
     if order not in ("C", "F"):
         raise ValueError(f"{name}(): order is 'C' or 'F', got {order!r}")
     return order == "C"
@@ -326,8 +326,8 @@ def triu_indices_from(x: ArrayLike, k: int = 0) -> tuple[ndarray, ...]:
 
 
 def copy(x: ArrayLike, /, order: str = "K") -> ndarray:
-    """A fresh array without gaps with the same elements. `order` is how it lies in memory: "K" as `x`, "C",
-    "F", or "A" (as `x` where that is "F", else "C").
+    """A dense copy of `x`. `order` is its memory layout: "K" (that of `x`), "C", "F", or "A" ("F" if `x` is
+    Fortran-contiguous, else "C").
 
     >>> pa.copy([1, 2]).tolist()
     [1, 2]

@@ -66,11 +66,11 @@ def intersect1d(x1: ArrayLike, x2: ArrayLike, /, assume_unique: bool = False, re
     order = argsort(both)
     both = operation("take")(both, order)
     same = equal(both[1:], both[:-1])
-    found: list[Any] = [_chosen(order[:-1], same), _chosen(order[1:], same)]
-    found[1] = found[1] - first.size
+    where: list[Any] = [_chosen(order[:-1], same), _chosen(order[1:], same)]
+    where[1] = where[1] - first.size
     if order_of_inputs:
-        found = [operation("take")(indices, index) for indices, index in zip(order_of_inputs, found, strict=True)]
-    return _chosen(both[:-1], same), *found
+        where = [operation("take")(indices, index) for indices, index in zip(order_of_inputs, where, strict=True)]
+    return _chosen(both[:-1], same), *where
 
 
 def _distinct(x: ndarray, with_places: bool) -> tuple[Any, ...]:

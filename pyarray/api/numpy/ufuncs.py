@@ -150,11 +150,11 @@ def around(x: ArrayLike, /, decimals: int = 0, *, out: ndarray | None = None) ->
     x = asarray(x)
     scale = 10.0 ** abs(digits)
     if digits > 0:
-        found = divide(elementwise.round(multiply(x, scale)), scale)
+        result = divide(elementwise.round(multiply(x, scale)), scale)
     else:
-        found = multiply(elementwise.round(divide(x, scale)), scale)
-    found = found.astype(x._dtype, copy=False)
-    return found if out is None else elementwise.positive(found, out=out)
+        result = multiply(elementwise.round(divide(x, scale)), scale)
+    result = result.astype(x._dtype, copy=False)
+    return result if out is None else elementwise.positive(result, out=out)
 
 
 around.__pyarray_builtin__ = "round"  # type: ignore[attr-defined]

@@ -59,8 +59,8 @@ def arange(
     >>> pa.arange(2, 8, 3).tolist()
     [2, 5]
     """
-    given = (0, start, step) if stop is None else (start, stop, step)
-    first, last, by = (_real("arange", *x) for x in zip(("start", "stop", "step"), given, strict=True))
+    limits = (0, start, step) if stop is None else (start, stop, step)
+    first, last, by = (_real("arange", *x) for x in zip(("start", "stop", "step"), limits, strict=True))
     default = int64 if all(isinstance(x, int) for x in (first, last, by)) else float64
     kind = default if dtype is None else asdtype(dtype)
     if by == 0:

@@ -25,7 +25,7 @@ _plans = fast_path_table()
 
 
 def quick_product(a: Any, b: Any, out: ndarray | None = None) -> ndarray | None:
-    """The product of two matrices of types that came before, none of them empty; else None. It is written to
+    """The product of two nonempty matrices of types that were multiplied before; else None. It is written to
     `out` if that is contiguous, of the product's type and in other memory."""
     try:
         launch, dtype, key = _plans[launch_state.key, a._key, b._key]

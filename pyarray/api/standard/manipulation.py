@@ -38,13 +38,13 @@ def _at(axis: int, item: Any) -> tuple[Any, ...]:
 # ---- broadcasting
 
 
-def broadcast_shapes(*given: Any) -> tuple[int, ...]:
+def broadcast_shapes(*shapes_: Any) -> tuple[int, ...]:
     """The shape that all of the shapes broadcast to. Raises `ValueError` naming all of them where they don't.
 
     >>> pa.broadcast_shapes((3, 1), (4,))
     (3, 4)
     """
-    return shapes.broadcast_shapes(*map(shapes.resolve_shape, given))
+    return shapes.broadcast_shapes(*map(shapes.resolve_shape, shapes_))
 
 
 def broadcast_to(x: ArrayLike, /, shape: ShapeLike) -> ndarray:
@@ -331,8 +331,8 @@ def tile(x: ArrayLike, repetitions: ShapeLike, /) -> ndarray:
     sizes = (1,) * (ndim - x.ndim) + x._shape
     out = empty(tuple(itertools.chain(*zip(times, sizes, strict=True))), x._dtype, x.device)
     if out.size:
-        once = x._view(0, sizes, (0,) * (ndim - x.ndim) + x._strides)
-        operation("assign")(out, once[tuple(itertools.chain(*((None, slice(None)) for _ in sizes)))])
+        source = x._view(0, sizes, (0,) * (ndim - x.ndim) + x._strides)
+        operation("assign")(out, source[tuple(itertools.chain(*((None, slice(None)) for _ in sizes)))])
     return out.reshape(tuple(map(operator.mul, times, sizes)))
 
 

@@ -150,11 +150,11 @@ def diff(
     return x
 
 
-def _as_arrays_like(*given: Any) -> list[Any]:
+def _as_arrays_like(*values: Any) -> list[Any]:
     """Arrays, where the first one is; numbers and None as they are."""
-    plain = [x is None or type(x) in PYTHON for x in given]
-    arrays = iter(as_array_like(*(x for x, is_plain in zip(given, plain, strict=True) if not is_plain)))
-    return [x if is_plain else next(arrays) for x, is_plain in zip(given, plain, strict=True)]
+    plain = [x is None or type(x) in PYTHON for x in values]
+    arrays = iter(as_array_like(*(x for x, is_plain in zip(values, plain, strict=True) if not is_plain)))
+    return [x if is_plain else next(arrays) for x, is_plain in zip(values, plain, strict=True)]
 
 
 def _neighbor(x: ndarray, value: Any, axis: int) -> ndarray | None:

@@ -174,9 +174,9 @@ class _Slices(_Groups):
         (self.starts,) = nonzero(self.edges)
 
     def values(self) -> ndarray:
-        found = take(self.source, (self.first(),))
-        order = (*range(1, self.axis + 1), 0, *range(self.axis + 1, found.ndim))
-        return found.transpose(order)
+        taken = take(self.source, (self.first(),))
+        order = (*range(1, self.axis + 1), 0, *range(self.axis + 1, taken.ndim))
+        return taken.transpose(order)
 
 
 @precompiled(REAL, "isin(a, b[:50])")

@@ -66,10 +66,10 @@ def sort_complex(a: ArrayLike, /) -> ndarray:
     >>> pa.sort_complex(pa.asarray([2, 1 + 1j, 1])).tolist()
     [(1+0j), (1+1j), (2+0j)]
     """
-    found = sort(a)
-    narrow = found._dtype.kind in "iu" and found.itemsize <= 2
-    kind = found._dtype if found._dtype.kind == "c" else complex64 if narrow else complex128
-    return found.astype(kind, copy=False)
+    ordered = sort(a)
+    narrow = ordered._dtype.kind in "iu" and ordered.itemsize <= 2
+    kind = ordered._dtype if ordered._dtype.kind == "c" else complex64 if narrow else complex128
+    return ordered.astype(kind, copy=False)
 
 
 @precompiled(REAL, "argsort(a)", size=MANY)
@@ -227,12 +227,12 @@ def lines(x: ndarray, axis: int) -> ndarray:
 def from_lines(rows: ndarray, shape: tuple[int, ...], axis: int) -> ndarray:
     """The array of which these are the `lines`, in C order; its length along the axis is theirs."""
     front = (*shape[:axis], *shape[axis + 1 :], rows._shape[1])
-    found: ndarray = rows._view(0, front, shapes.contiguous_strides(front, rows.itemsize))
-    found._base = None
+    result: ndarray = rows._view(0, front, shapes.contiguous_strides(front, rows.itemsize))
+    result._base = None
     if axis == len(shape) - 1:
-        return found
+        return result
     order = (*range(axis), len(shape) - 1, *range(axis, len(shape) - 1))
-    return found.transpose(order).copy()
+    return result.transpose(order).copy()
 
 
 def sort_in_place(

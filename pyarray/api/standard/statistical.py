@@ -128,8 +128,8 @@ def _as_number(name: str, initial: Any, dtype: DType) -> Any:
     if isinstance(initial, (ndarray, np.ndarray, np.generic)) and initial.ndim == 0:
         initial = initial.item()
     if type(initial) not in PYTHON or (isinstance(initial, complex) and dtype.kind != "c"):
-        came = initial if type(initial) in PYTHON else type(initial).__name__
-        raise TypeError(f"{name}(): initial= is a number that goes into {dtype}, got {came}")
+        got = initial if type(initial) in PYTHON else type(initial).__name__
+        raise TypeError(f"{name}(): initial= is a number that goes into {dtype}, got {got}")
     number = _number(dtype, initial)
     if type(number) is int and not can_hold(dtype, number):
         raise OverflowError(f"{name}(): initial={number} is out of range for {dtype}; name a wider dtype")
@@ -148,8 +148,8 @@ _plans = fast_path_table()
 
 
 def reduce_contiguous(op: ReduceOp, x: Any) -> ndarray | None:
-    """`op` over all of a contiguous array of a type that `_remember` has seen; None where that has no
-    answer."""
+    """`op` over all of a contiguous array of a type that `_remember` has seen; None for others, which take the
+    general way."""
     try:
         plan, dtype, key = _plans[op.name, launch_state.key, x._key]
         size = x._size

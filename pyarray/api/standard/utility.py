@@ -65,6 +65,6 @@ def all(
 
 @replayable
 def _along(name: str, x: Any, axis: Any, keepdims: bool, out: ndarray | None, plain: bool, where: Any) -> ndarray:
-    """Apart from the fast way: repeating its launches would look at all elements."""
+    """Without the fast path, whose recorded launches would read all elements."""
     op = ANY if name == "any" else ALL
     return reduction(op, as_operand(name, x, "biufc"), axis, keepdims, bool_, None, out, plain, None, where)
