@@ -34,11 +34,11 @@ class Candidates:
             names = {p.name for p in parameters if p.annotation is constexpr} - set(key)
         else:
             names = {n for c in check_configs(name, self._configs, parameters) for n in c.values}
-        found = tuple(p.name for p in parameters if p.name in names)
-        both = [n for n in found if n in key]
+        names_set = tuple(p.name for p in parameters if p.name in names)
+        both = [n for n in names_set if n in key]
         if both:
             raise ValueError(f"{name}: {both[0]!r} is in key and is set by candidates")
-        return found
+        return names_set
 
     def first(self) -> dict[str, Any]:
         """Constants of the first of them, by name: some that the kernel can be typed with. Raises `TypeError`
@@ -46,8 +46,8 @@ class Candidates:
         if callable(self._configs):
             what = "its candidates come from a function of the arguments"
             raise TypeError(f"{self.kernel.__name__}: {what}; pass the kernel without the tuner, .kernel")
-        found = check_configs(self.kernel.__name__, self._configs, self.kernel.parameters)
-        return dict(found[0].values) if found else {}
+        configs = check_configs(self.kernel.__name__, self._configs, self.kernel.parameters)
+        return dict(configs[0].values) if configs else {}
 
     def of(self, call: TunedCall) -> tuple[Config, ...]:
         """Those that agree with what the caller has set. Raises `AutotuneError` for none."""
@@ -81,20 +81,20 @@ class Candidates:
         if self.default is None:
             return None
         name, parameters = self.kernel.__name__, self.kernel.parameters
-        found = self.default(*call.positional, **call.keywords)
-        if found is None:
+        config = self.default(*call.positional, **call.keywords)
+        if config is None:
             return None
-        if not isinstance(found, Config):
-            raise TypeError(f"{name}: default(...) gives a pa.Config or None, got {found!r}")
+        if not isinstance(config, Config):
+            raise TypeError(f"{name}: default(...) gives a pa.Config or None, got {config!r}")
         constants = {p.name: p for p in parameters if p.name in tuned}
-        for set_ in found.values:
-            check_constant(name, found, set_, constants, parameters)
-        if not call.is_compatible(found):
+        for set_ in config.values:
+            check_constant(name, config, set_, constants, parameters)
+        if not call.is_compatible(config):
             return None
-        if not call.complete(found):
-            missing = [n for n in constants if n not in found.values]
-            raise ValueError(f"{name}: default(...) gives {found!r}, which doesn't set {missing[0]!r}")
-        return found
+        if not call.complete(config):
+            missing = [n for n in constants if n not in config.values]
+            raise ValueError(f"{name}: default(...) gives {config!r}, which doesn't set {missing[0]!r}")
+        return config
 
 
 def is_size(p: Parameter) -> bool:

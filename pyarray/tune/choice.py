@@ -87,15 +87,15 @@ class Chooser:
     def results(self, key: TuningKey, candidates: Sequence[Config], text: Text) -> dict[Config, Result]:
         """The results of this process, then those on disk, for the kernel's current text."""
         rows = self.store.entry(key.digest)["timings"]
-        known = self._results.get(key.digest)
-        saved = known.results if known else {}
-        found = {}
+        in_memory = self._results.get(key.digest)
+        saved = in_memory.results if in_memory else {}
+        results = {}
         for config in candidates:
             row = rows.get(config.identity())
             result = saved.get(config) or (Result.of_row(config, row) if row is not None else None)
             if result is not None and result.text == text(config):
-                found[config] = result
-        return found
+                results[config] = result
+        return results
 
     def winner(
         self,
@@ -110,25 +110,25 @@ class Chooser:
         name = entry["winners"].get(_set(candidates, default))
         row = entry["timings"].get(name, {})
         every = with_default(candidates, default)
-        known = (c for c in every if c.identity() == name)
-        found = next(known, None) if "median" in row else None
-        if found is None or row.get("text", "") != text(found):
+        named = (c for c in every if c.identity() == name)
+        config = next(named, None) if "median" in row else None
+        if config is None or row.get("text", "") != text(config):
             results = self.results(key, every, text)
             if len(results) < len(every) or any(r.rough or r.median is None for r in results.values()):
                 return None
-            found = best(results.values(), default)
-        if found is None:
+            config = best(results.values(), default)
+        if config is None:
             return None
         try:
-            compiles(found)
+            compiles(config)
         except (CompileError, DeviceError) as error:
-            self.store.forget(key.digest, str(found.identity()))
+            self.store.forget(key.digest, str(config.identity()))
             self._results.pop(key.digest, None)
-            what = f"{self.name}: the tuned choice {found!r} doesn't compile any more"
+            what = f"{self.name}: the tuned choice {config!r} doesn't compile any more"
             warnings.warn(f"{what}; it is forgotten ({error})", RuntimeWarning, stacklevel=4)
             return None
         self.counts["disk_hits"] += 1
-        return Choice(found, "winner")
+        return Choice(config, "winner")
 
     def results_of_group(self, key: TuningKey) -> Iterator[tuple[dict[str, Result], dict[str, float]]]:
         """Results and tiles, by the candidates' identities, at each size of the key's group that is known."""
@@ -195,13 +195,13 @@ class Chooser:
         return row
 
     def _remember(self, key: TuningKey, results: Mapping[Config, Result], work: Mapping[Config, float]) -> None:
-        known = self._results.pop(key.digest, None) or KeyResults(key)
+        of_key = self._results.pop(key.digest, None) or KeyResults(key)
         if len(self._results) >= MAX_KEYS:
             del self._results[next(iter(self._results))]
-        self._results[key.digest] = known
+        self._results[key.digest] = of_key
         # an exception would keep the arguments alive
-        known.results |= {c: replace(r, error=None) for c, r in results.items()}
-        known.work |= work
+        of_key.results |= {c: replace(r, error=None) for c, r in results.items()}
+        of_key.work |= work
 
     def _chosen(self, key: TuningKey, task: Task, rows: Sequence[Result], default: Config | None) -> Choice:
         winner, untimed = best(rows, default), [r for r in rows if r.is_over_budget]
@@ -249,10 +249,10 @@ def best(rows: Iterable[Result], default: Config | None) -> Config | None:
     times = {r.config: r.median for r in rows if r.median is not None}
     if not times:
         return None
-    found = min(times, key=times.__getitem__)
-    if default is not None and default in times and times[found] > MARGIN * times[default]:
+    fastest = min(times, key=times.__getitem__)
+    if default is not None and default in times and times[fastest] > MARGIN * times[default]:
         return default
-    return found
+    return fastest
 
 
 def _set(candidates: Sequence[Config], default: Config | None) -> str:

@@ -179,20 +179,20 @@ def check_names(what: str, names: Any, known: Sequence[str]) -> tuple[str, ...]:
 def check_configs(kernel: str, configs: Iterable[Any], parameters: Sequence[Parameter]) -> tuple[Config, ...]:
     """The candidates. Raises `TypeError` for what is no `Config`, and `ValueError` for a name that is no
     `constexpr` parameter, or a parameter that one sets and another neither sets nor has a default for."""
-    found = _distinct(kernel, configs)
+    distinct = _distinct(kernel, configs)
     constants = {p.name: p for p in parameters if p.annotation is constexpr}
-    tuned = {name for config in found for name in config._values}
-    for config in found:
+    tuned = {name for config in distinct for name in config._values}
+    for config in distinct:
         for name in config._values:
             check_constant(kernel, config, name, constants, parameters)
-    for config in found:  # when all names are known to be right
+    for config in distinct:  # when all names are known to be right
         missing = [n for n in tuned - set(config._values) if constants[n].default is Parameter.default]
         if missing:
             raise ValueError(
                 f"{kernel}: {config!r} doesn't set {missing[0]!r}, as other candidates do, and the parameter "
                 "has no default"
             )
-    return found
+    return distinct
 
 
 def check_constant(
@@ -220,18 +220,18 @@ def check_spelling(kernel: str, configs: Iterable[Config], names: Sequence[str])
 def listed(kernel: str, configs: Any) -> tuple[Config, ...]:
     """The candidates that a decorator was given. Raises `TypeError` for what is no list of `Config`,
     `ValueError` for an empty one."""
-    found = _distinct(kernel, configs)
-    if not found:
+    distinct = _distinct(kernel, configs)
+    if not distinct:
         raise ValueError(f"{kernel}: configs is empty; give at least one pa.Config")
-    return found
+    return distinct
 
 
 def _distinct(kernel: str, configs: Any) -> tuple[Config, ...]:
     if isinstance(configs, (Config, str, Mapping)) or not isinstance(configs, Iterable):
         what = "configs is a list of pa.Config, or a function that gives one"
         raise TypeError(f"{kernel}: {what}, got {configs!r}")
-    found = tuple(configs)
-    for config in found:
+    candidates = tuple(configs)
+    for config in candidates:
         if not isinstance(config, Config):
             raise TypeError(f"{kernel}: a candidate is a pa.Config, got {config!r}")
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(candidates))

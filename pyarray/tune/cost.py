@@ -95,9 +95,9 @@ def fits(
                 failed.add(c)
             elif row.median is not None and tiles is not None:
                 points.setdefault(c, []).append((tiles, row.median))
-    found = {c: fit(points.get(c, ())) for c in candidates if c not in failed}
-    fitted = {c: f for c, f in found.items() if f is not None}
-    return fitted if len(fitted) == len(found) else {}
+    by_candidate = {c: fit(points.get(c, ())) for c in candidates if c not in failed}
+    fitted = {c: f for c, f in by_candidate.items() if f is not None}
+    return fitted if len(fitted) == len(by_candidate) else {}
 
 
 def check_count(what: str, name: Any) -> None:

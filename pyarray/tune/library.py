@@ -48,13 +48,13 @@ class LibraryTuner:
         raises drops the candidate. `outputs` are written only (pass them as inputs, too, if they are read).
         """
         lookup_key = (device.code, *setting_texts(), *key.values())
-        found = self._table.get(lookup_key)
-        if found is None:
+        config = self._table.get(lookup_key)
+        if config is None:
             arrays = {f"out{k}": a for k, a in enumerate(outputs)} | {f"in{k}": a for k, a in enumerate(inputs)}
-            found = self._find(device, key, default, prepare, arrays)
+            config = self._find(device, key, default, prepare, arrays)
             if not searching.on:
-                self._table[lookup_key] = found
-        return found
+                self._table[lookup_key] = config
+        return config
 
     def _find(
         self, device: Device, key: Mapping[str, Any], default: Config, prepare: Any, arrays: Mapping[str, ndarray]
@@ -76,8 +76,8 @@ class LibraryTuner:
             return CompiledCandidate(prepare(config), None, directions)
 
         task = Task(self.name, device, candidates, prepared, arrays, arrays)
-        found = self._chooser.search(tuning_key, task, default, force=how == "force", stored=stored)
-        return self._decided(tuning_key, found.config)
+        choice = self._chooser.search(tuning_key, task, default, force=how == "force", stored=stored)
+        return self._decided(tuning_key, choice.config)
 
     def key(self, device: Device, key: Mapping[str, Any]) -> TuningKey:
         """As a tuned kernel's: the device's model, what compiles, and `key`."""

@@ -22,11 +22,11 @@ _WRITES = ("OUT", "INOUT")
 
 def union_of_directions(directions: Iterable[Mapping[str, str]]) -> dict[str, str]:
     """Directions of all candidates: what one reads and another writes is read and written."""
-    found: dict[str, set[str]] = {}
+    modes: dict[str, set[str]] = {}
     for of_one in directions:
         for name, how in of_one.items():
-            found.setdefault(name, set()).add(how)
-    return {name: _joined(hows - {"UNUSED"}) for name, hows in found.items()}
+            modes.setdefault(name, set()).add(how)
+    return {name: _joined(hows - {"UNUSED"}) for name, hows in modes.items()}
 
 
 def _joined(hows: set[str]) -> str:

@@ -81,10 +81,10 @@ class MajorityVote:
             right = max(self._groups, key=lambda group: (len(group[1]), -min(group[1])))[0]
         else:
             return {}
-        found: dict[int, str] = {}
+        mismatches: dict[int, str] = {}
         for results, members in self._groups:
             what = difference(right, results, self._arrays)
             if what is not None:
                 against = "the reference" if self._reference is not None else "most candidates"
-                found |= dict.fromkeys(members, f"{what}, by {against}")
-        return found
+                mismatches |= dict.fromkeys(members, f"{what}, by {against}")
+        return mismatches

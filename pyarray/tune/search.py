@@ -144,10 +144,10 @@ class Search:
         """Results of all candidates, in their order. The budget begins now."""
         self._end = time.monotonic() + self._budget
         unknown = [c for c in self.task.candidates if c not in self.results]
-        again = [r.config for r in self.results.values() if r.rough]
-        if unknown or len(again) > 1 or (again and len(self.results) > 1):
+        rough = [r.config for r in self.results.values() if r.rough]
+        if unknown or len(rough) > 1 or (rough and len(self.results) > 1):
             anchor = self._stored_reference() if unknown and self.options.check is True else None
-            self._compile([*unknown, *(c for c in (anchor,) if c), *again])
+            self._compile([*unknown, *(c for c in (anchor,) if c), *rough])
             self._on_arguments(unknown, anchor)
         for c in self.task.candidates:
             if c not in self.results:

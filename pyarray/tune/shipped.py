@@ -130,11 +130,11 @@ def _accepted(
             raise _Refused(f"sets {name!r}, which is no tuned parameter")
         if name in overrides and (type(overrides[name]) is not type(value) or overrides[name] != value):
             raise _Refused(f"sets {name}={value!r}, and the caller {overrides[name]!r}")
-    found = next((c for c in candidates if c == config), None)
-    if found is None:
+    candidate = next((c for c in candidates if c == config), None)
+    if candidate is None:
         what = f"names {config!r}, which is none of the {len(candidates)} candidates"
         raise _Refused(f"{what}; add it to configs")
-    return found
+    return candidate
 
 
 def _refuse(path: Path, why: str) -> None:

@@ -109,8 +109,8 @@ class Store:
 
     def entry(self, key: str) -> Entry:
         """A copy of a key's entry: `timings` and `winners`, both empty if there is none."""
-        found = self.entries().get(key)
-        return found if found is not None else {"timings": {}, "winners": {}}
+        entry_of_key = self.entries().get(key)
+        return entry_of_key if entry_of_key is not None else {"timings": {}, "winners": {}}
 
     def entries(self) -> dict[str, Entry]:
         """The entries of all keys; none if the file can't be read."""

@@ -86,11 +86,11 @@ class TimeModel:
         one of as many tiles. The arguments are as before after it. Raises what a launch raises."""
         tiles, call = self.count(*args, **kwargs), self._timed._call(args, kwargs)
         call.check((_ALONE,))
-        found = self._timed._chooser.timed(self._timed._task(call, (_ALONE,)))
-        if found.median is None:
-            raise found.error or AutotuneError(f"{self.kernel.__name__}: {found.reason}")
-        self._points[tiles] = found.median
-        return found.median
+        result = self._timed._chooser.timed(self._timed._task(call, (_ALONE,)))
+        if result.median is None:
+            raise result.error or AutotuneError(f"{self.kernel.__name__}: {result.reason}")
+        self._points[tiles] = result.median
+        return result.median
 
     @property
     def fit(self) -> Fit | None:

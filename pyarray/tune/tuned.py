@@ -156,8 +156,8 @@ class Tuned:
         variant = self._compiler.variant(call, config)
         with self._lock:
             captures = merge_captures(self._texts.captures, variant.program.captures)
-            known = [(c.owner, c.name, c.value) for c in self._captures]
-            if any(not any(c.owner is o and c.name == n and c.value is v for o, n, v in known) for c in captures):
+            captured = [(c.owner, c.name, c.value) for c in self._captures]
+            if any(not any(c.owner is o and c.name == n and c.value is v for o, n, v in captured) for c in captures):
                 self._captures = merge_captures(self._captures, captures)
                 self._calls.clear()
                 self._table.clear()
@@ -247,10 +247,10 @@ class Tuned:
         }
         order = () if how == "force" else ("winner",) if offline.on else tuple(sources)
         for name in order:
-            found = sources[name]()
-            if found is not None:
+            choice = sources[name]()
+            if choice is not None:
                 self._chooser.counts[name] += 1
-                return found
+                return choice
         if how == "use" or settings.get("PYARRAY_RUN_ONLY"):
             return Choice(q.candidates[0], "first")
         return self._search(q, how == "force")
@@ -289,8 +289,8 @@ class Tuned:
         if folder is None or self.artifact_name is None:
             return None
         identity = shipped.identity_of(self.artifact_name, q.key)
-        found = shipped.find(Path(folder), identity, self.tuned, q.every, q.call.overrides, missing=True)
-        return None if found is None or not q.call.complete(found) else Choice(found, "artifact")
+        config = shipped.find(Path(folder), identity, self.tuned, q.every, q.call.overrides, missing=True)
+        return None if config is None or not q.call.complete(config) else Choice(config, "artifact")
 
     # ---- the model
 
@@ -311,12 +311,12 @@ class Tuned:
         """What the model says. To `verify`, it is timed here: None where the model was wrong."""
         if self._model is None or not (costs := self._costs(q)):
             return None
-        found = min(costs, key=costs.__getitem__)
+        config = min(costs, key=costs.__getitem__)
         if verify and not settings.get("PYARRAY_RUN_ONLY"):
-            q.call.check((found,))
-            if not cost.right(costs[found], self._chooser.timed(self._task(q.call, (found,))).median):
+            q.call.check((config,))
+            if not cost.right(costs[config], self._chooser.timed(self._task(q.call, (config,))).median):
                 return None
-        return Choice(found, "model")
+        return Choice(config, "model")
 
     def fits(self, /, *args: Any, **kwargs: Any) -> dict[Config, Fit]:
         """The cost model of each candidate, with its residual, for calls that differ from this one in the
@@ -334,21 +334,21 @@ class Tuned:
         """Search for these arguments' key now, unless it has a winner, in spite of `default` and artifacts.
         Doesn't launch; the arguments are as before. Raises `AutotuneError` when no candidate runs."""
         q = self._ask(args, kwargs)
-        found = self._stored(q) or self._search(q)
+        choice = self._stored(q) or self._search(q)
         self._forget_calls()
         self._memory.clear()
-        return found.config
+        return choice.config
 
     def results(self, /, *args: Any, **kwargs: Any) -> list[Result]:
         """What is known of each candidate for these arguments' key: milliseconds, or the reason why there are
         none. Where the cost model chose, they are predicted. Neither searches nor launches."""
         q = self._ask(args, kwargs)
-        found = self._chooser.results(q.key, q.every, self._text(q.call))
-        if not found and self._model is not None:
+        results = self._chooser.results(q.key, q.every, self._text(q.call))
+        if not results and self._model is not None:
             costs = self._costs(q) or {}
-            found = {c: Result(c, cost, source="predicted") for c, cost in costs.items()}
+            results = {c: Result(c, cost, source="predicted") for c, cost in costs.items()}
         unknown = {c: Result(c, reason="not tried") for c in q.candidates}
-        return list((unknown | found).values())
+        return list((unknown | results).values())
 
     def choice(self, /, *args: Any, **kwargs: Any) -> Choice | None:
         """The `config` that a call with these arguments uses, and its `source`; None where it would search.
@@ -357,8 +357,8 @@ class Tuned:
         plain = self._without_key(q, how)
         if plain is not None:
             return plain
-        found = self._memory.get(self._choice_key(q)) or self._find(q, "use")
-        return None if found.source == "first" and how != "use" else found
+        choice = self._memory.get(self._choice_key(q)) or self._find(q, "use")
+        return None if choice.source == "first" and how != "use" else choice
 
     def cache_info(self) -> dict[str, int]:
         """`searches`; `timed`, the candidates timed in them; `hits`, quick calls; `misses`, slow ones;
@@ -383,9 +383,9 @@ class Tuned:
         q = self._ask(args, kwargs)
         for config in q.every:
             config.to_dict()
-        found = self.search(*args, **kwargs)
+        best = self.search(*args, **kwargs)
         identity = shipped.identity_of(self.artifact_name, q.key)
-        return shipped.emit(dir, identity, found, self._median(q, found))
+        return shipped.emit(dir, identity, best, self._median(q, best))
 
 
 class _Question:

@@ -110,7 +110,7 @@ class TunedCall:
         values = ((path, *_size(value)) for path, value in parts)
         overrides = (static_key(value) for value in self.overrides.items())
         try:
-            found = (
+            key = (
                 *setting_texts(),
                 offline.on,
                 captured,
@@ -119,10 +119,10 @@ class TunedCall:
                 *values,
                 *overrides,
             )
-            hash(found)
+            hash(key)
         except (AttributeError, TypeError):
             return None
-        return found
+        return key
 
     @property
     def empty(self) -> bool:

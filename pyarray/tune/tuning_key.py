@@ -78,12 +78,12 @@ def layout_class(a: ndarray) -> dict[str, Any]:
     far = sorted(abs(s) for s, step in zip(a._strides, steps, strict=True) if step in "+-")
     inner = any(step in ("1", "-1") and n > 1 for n, step in zip(a._shape, steps, strict=True))
     pitch = math.gcd(*far[0 if inner else 1 :])  # the least step is between elements, the others between rows
-    found = {
+    properties = {
         "dtype": str(a._dtype),
         "steps": " ".join(steps),
         "base": alignment(a._ptr % GUARANTEED_ALIGNMENT or GUARANTEED_ALIGNMENT),
     }
-    return found | {"rows": alignment(pitch)} if pitch else found
+    return properties | {"rows": alignment(pitch)} if pitch else properties
 
 
 def _step(stride: int, itemsize: int) -> str:
