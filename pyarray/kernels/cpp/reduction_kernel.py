@@ -83,12 +83,12 @@ class ReductionKernel(tp.CppKernel):
             )
         values = tp.arguments_of(self.name, self.params[: len(args)], args)
         device = tp.device_of(self.name, self.params[: len(args)], values)
-        found = [
+        arrays = [
             (p, a._shape) for p, a in zip(self.in_params, values, strict=False) if isinstance(a, ndarray) and not p.raw
         ]
-        if not found:
+        if not arrays:
             raise ValueError(f"{self.name}(): no array that isn't raw says what is reduced")
-        shape = tp.broadcast(self.name, found)
+        shape = tp.broadcast(self.name, arrays)
         axes = shapes.normalize_axes(axis, len(shape))
         types = tp.bind_letters(self.name, self.params, values)
         outs = self._outputs(values[self.nin :], shape, axes, keepdims, types, device)

@@ -115,8 +115,8 @@ def is_raw(param: Param, layout: Layout) -> bool:
 
 def directions(rows: Sequence[tuple[Param, Layout]], sizes: Sequence[str]) -> dict[str, str]:
     """Direction by parameter. The text may read outputs, so they are INOUT."""
-    found = {p.name: "SCALAR" if not isinstance(x.type, ArrayType) else "INOUT" if p.out else "IN" for p, x in rows}
-    return found | dict.fromkeys(sizes, "SCALAR")
+    modes = {p.name: "SCALAR" if not isinstance(x.type, ArrayType) else "INOUT" if p.out else "IN" for p, x in rows}
+    return modes | dict.fromkeys(sizes, "SCALAR")
 
 
 # ---- text

@@ -129,7 +129,7 @@ def check_distinct(kernel: str, params: Sequence[Param]) -> None:
 def arguments_of(kernel: str, params: Sequence[Param], args: Sequence[Any]) -> list[Any]:
     """Arguments as arrays and numbers. Raises `TypeError` for anything else, and for an output that is no
     array, `ValueError` for an output that is read-only."""
-    found: list[Any] = []
+    arguments: list[Any] = []
     for param, arg in zip(params, args, strict=True):
         arg = as_argument(arg)
         if not isinstance(arg, (ndarray, bool, int, float, complex, np.generic)) or (
@@ -141,8 +141,8 @@ def arguments_of(kernel: str, params: Sequence[Param], args: Sequence[Any]) -> l
             why = repetition(arg)
             what = f"the output {param.name!r} is read-only{why and ': '}{why}"
             raise ValueError(f"{kernel}(): {what}; pass a copy")
-        found.append(arg)
-    return found
+        arguments.append(arg)
+    return arguments
 
 
 def device_of(kernel: str, params: Sequence[Param], args: Sequence[Any]) -> Device:
@@ -188,15 +188,15 @@ def as_number(kernel: str, name: str, dtype: DType, value: Any) -> Any:
     return {"i": int, "u": int, "f": float, "c": complex}[dtype.kind](plain)
 
 
-def broadcast(kernel: str, found: Sequence[tuple[Param, tuple[int, ...]]]) -> tuple[int, ...]:
+def broadcast(kernel: str, arrays: Sequence[tuple[Param, tuple[int, ...]]]) -> tuple[int, ...]:
     """The shape of all these arrays together. Raises `ValueError` that names them, and for an output of
     another shape."""
     try:
-        shape = shapes.broadcast_shapes(*(shape for _, shape in found))
+        shape = shapes.broadcast_shapes(*(shape for _, shape in arrays))
     except ValueError:
-        listed = ", ".join(f"{p.name!r} of shape {shape}" for p, shape in found)
+        listed = ", ".join(f"{p.name!r} of shape {shape}" for p, shape in arrays)
         raise ValueError(f"{kernel}(): {listed} don't broadcast: sizes must be equal or 1") from None
-    for p, shape_of_param in found:
+    for p, shape_of_param in arrays:
         if p.out and shape_of_param != shape:
             raise ValueError(f"{kernel}(): the output {p.name!r} has shape {shape_of_param}, the arguments {shape}")
     return shape

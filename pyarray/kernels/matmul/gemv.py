@@ -50,8 +50,8 @@ def _split_depth(rows: int, depth: int, count: int, size: int, across: bool, pro
     vector = max(16 // size, 1)
     groups = -(-rows // (32 * vector if across else WARPS)) * count
     unit = WARPS if across else 32 * vector
-    wanted = min(processors * th.GEMV_BLOCKS // groups, th.GEMV_MAX_PARTS)
-    parts = max(min(wanted, depth // ((th.GEMV_MIN_DEPTH if across else th.GEMV_MIN_VECTORS) * unit)), 1)
+    target_parts = min(processors * th.GEMV_BLOCKS // groups, th.GEMV_MAX_PARTS)
+    parts = max(min(target_parts, depth // ((th.GEMV_MIN_DEPTH if across else th.GEMV_MIN_VECTORS) * unit)), 1)
     part_depth = -(-depth // (parts * unit)) * unit
     parts = -(-depth // part_depth)
     return groups * parts * THREADS, parts, part_depth

@@ -169,14 +169,14 @@ def _sum_lines(before: str, low: str, high: str) -> list[str]:
     the accumulator type, which halves the work; the rest and short rows are converted first."""
     one, two, three, four = (f"quad_t(kind(x[{before}r + {n * RUN}]))" for n in range(4))
     return [
-        f"whole = {high} - ({high} - {low}) % {4 * RUN}",
-        f"for run in range({low}, whole, {4 * RUN}):",
+        f"main_end = {high} - ({high} - {low}) % {4 * RUN}",
+        f"for run in range({low}, main_end, {4 * RUN}):",
         f"    for c in range(run, run + {RUN}, {SUMMED}):",
         "        part = acc_t(0)",
         f"        for r in unordered(range(c, c + {SUMMED})):",
         f"            part = part + acc_t(({one} + {two}) + ({three} + {four}))",
         *(f"    {line}" for line in _ADD),
-        f"for c in range(whole, {high}, {SUMMED}):",
+        f"for c in range(main_end, {high}, {SUMMED}):",
         "    part = acc_t(0)",
         f"    for r in unordered(range(c, min(c + {SUMMED}, {high}))):",
         f"        part = part + acc_t(kind(x[{before}r]))",

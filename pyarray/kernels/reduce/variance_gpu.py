@@ -164,14 +164,14 @@ def _columns_kernel(rank: int) -> jit.kernel.Kernel:
 {_STEP.format(axis=axis, last=rank)}
     for {before}piece, c in ndrange({", ".join(sizes)}):
 {_BOUNDS.format(axis=axis)}
-        whole = max(high - (high - low) % {AHEAD}, low)
+        main_end = max(high - (high - low) % {AHEAD}, low)
         start = {element.format("0")}
         first, second = float64(0), float64(0)
-        for t in range(low, whole, {AHEAD}):
+        for t in range(low, main_end, {AHEAD}):
 {loads}
             first = first + ({firsts})
             second = second + ({seconds})
-        for t in range(whole, high):
+        for t in range(main_end, high):
             far = {element.format("t")} - start
             first = first + far
             second = second + far * far
