@@ -62,10 +62,10 @@ class DumpedArgument:
         row = self.stages[stage]
         words = storage_dtype(self.element)
         count = row["size"] // words.itemsize
-        found = np.fromfile(self._data, words, count, offset=row["byte_offset"])
-        if found.size < count:
+        elements = np.fromfile(self._data, words, count, offset=row["byte_offset"])
+        if elements.size < count:
             raise ValueError(f"{self._data} ends inside argument {self.name!r} of launch {row['launch']}")
-        return found.astype(words.newbyteorder("="), copy=False).view(self.element.numpy)
+        return elements.astype(words.newbyteorder("="), copy=False).view(self.element.numpy)
 
     def stored(self, stage: str) -> Elements | None:
         """The elements of a stage with axes of stride 0 once; None unless all are there."""
@@ -75,5 +75,5 @@ class DumpedArgument:
         return self.kept(stage).reshape(row["stored_shape"])
 
     def _broadcast(self, stage: str) -> Elements | None:
-        found = self.stored(stage)
-        return found if found is None or found.shape == self.shape else np.broadcast_to(found, self.shape)
+        elements = self.stored(stage)
+        return elements if elements is None or elements.shape == self.shape else np.broadcast_to(elements, self.shape)

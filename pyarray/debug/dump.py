@@ -253,12 +253,12 @@ class Dump:
 
     def _stop_at_nan(self, elements: Sequence[RecordedElements]) -> None:
         """Ends the recording after the first launch with a NaN, if `stop_at_nan` is set."""
-        found = next((row for row, _ in elements if row["summary"]["nan"]), None)
-        if not self.stop_at_nan or found is None or self._stopped:
+        with_nan = next((row for row, _ in elements if row["summary"]["nan"]), None)
+        if not self.stop_at_nan or with_nan is None or self._stopped:
             return
         self._stopped = True
         remove_observer(self._observe)
-        details = {key: found[key] for key in ("launch", "kernel", "parameter", "stage")}
+        details = {key: with_nan[key] for key in ("launch", "kernel", "parameter", "stage")}
         self._open.header["stopped"] = details
         log.warning("the dump in %s stops at its first NaN: %s", self.directory, details)
 

@@ -45,14 +45,14 @@ def report() -> Rows:
 
 
 def _of_kind(kind: str) -> Rows:
-    found: list[Device] = []
-    problem = _or_error(lambda: found.extend(devices(kind)))
-    rows = [(f"device {device}", _or_error(partial(_about, device))) for device in found]
+    listed: list[Device] = []
+    problem = _or_error(lambda: listed.extend(devices(kind)))
+    rows = [(f"device {device}", _or_error(partial(_about, device))) for device in listed]
     if kind not in diagnosis.NEEDS:
         return [*rows, ("  C compiler", _or_error(_c_compiler))]
-    if not found:
+    if not listed:
         rows = [(kind, f"no device{problem and f': {problem}'}")]
-    return rows + [(f"  {part.name}", str(part)) for part in diagnosis.parts(kind, works=bool(found))]
+    return rows + [(f"  {part.name}", str(part)) for part in diagnosis.parts(kind, works=bool(listed))]
 
 
 def _about(device: Device) -> str:
@@ -63,14 +63,14 @@ def _about(device: Device) -> str:
 
 
 def _c_compiler() -> str:
-    found = toolchain()
-    return f"{shlex.join(found.command)}: {found.fingerprint.partition(' [')[0]}"
+    compiler = toolchain()
+    return f"{shlex.join(compiler.command)}: {compiler.fingerprint.partition(' [')[0]}"
 
 
-def _or_error(answer: Callable[[], str | None]) -> str:
+def _or_error(function: Callable[[], str | None]) -> str:
     """The answer, or the error as text."""
     try:
-        return answer() or ""
+        return function() or ""
     except DeviceError as error:
         return f"none ({error})"
     except Exception as error:  # of a binding or a system library: a report says it and goes on

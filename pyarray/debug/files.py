@@ -135,8 +135,8 @@ def _write(file: int, data: Any, at: int) -> int:
     """The end of `data` in the file. The next write overwrites what a failed one has left."""
     view = memoryview(data)
     while view.nbytes:
-        done = os.pwrite(file, view[:PIECE], at)
-        view, at = view[done:], at + done
+        written = os.pwrite(file, view[:PIECE], at)
+        view, at = view[written:], at + written
     return at
 
 

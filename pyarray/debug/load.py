@@ -76,13 +76,13 @@ class DumpedLaunch:
     def save(self, path: Any) -> None:
         """All recorded arrays and numbers as a NumPy `.npz`, named `parameter.before` and `parameter.after`;
         bfloat16 as uint16, which NumPy's files know."""
-        found: dict[str, Any] = {}
+        arrays: dict[str, Any] = {}
         for name, argument in self.args.items():
             for stage, value in (("before", argument.before), ("after", argument.after)):
                 if value is not None:
                     bits = argument._dtype is bfloat16 and argument.kind == "array"
-                    found[f"{name}.{stage}"] = value.view(np.uint16) if bits else value
-        np.savez(path, **found)
+                    arrays[f"{name}.{stage}"] = value.view(np.uint16) if bits else value
+        np.savez(path, **arrays)
 
     def replay(self, device: Any = None, *, trusted: bool = False) -> dict[str, Elements]:
         """Launch it again on what was recorded, and return what has come out: parameter → array, of those

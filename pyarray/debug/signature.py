@@ -69,10 +69,10 @@ def _key(path: Path | None) -> bytes:
         return _process_key
     try:
         _make(path)
-        found = read_trusted(path, os.getuid())
+        key = read_trusted(path, os.getuid())
     except OSError:
         return _process_key
-    return found if len(found) == _SIZE else _process_key
+    return key if len(key) == _SIZE else _process_key
 
 
 def _make(path: Path) -> None:

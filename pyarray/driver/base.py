@@ -434,5 +434,5 @@ def _driver_class(kind: Kind) -> type[Driver]:
         if error.name != kind.module:
             raise DeviceError(f"the {kind.name} driver needs the package {error.name!r}") from error
         raise DeviceError(f"this version of pyarray has no driver for {kind.name!r} devices") from None
-    found: type[Driver] = getattr(module, kind.driver)
-    return found
+    driver: type[Driver] = getattr(module, kind.driver)
+    return driver

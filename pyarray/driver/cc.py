@@ -107,10 +107,10 @@ class Toolchain:
         result = self._call(native, extra_flags, text, output)
         # Probed only after a complaint: asking first would cost every process a compiler run.
         if result.returncode and self.command not in _native and NATIVE_UNKNOWN.search(result.stderr):
-            found = self._accepted_native(output)
-            if found is not None:
-                _native[self.command] = found
-            if found not in (None, native):
+            accepted = self._accepted_native(output)
+            if accepted is not None:
+                _native[self.command] = accepted
+            if accepted not in (None, native):
                 result = self._call(_native[self.command], extra_flags, text, output)
         return result
 
@@ -169,8 +169,8 @@ def include_dirs() -> tuple[str, ...]:
 def headers() -> list[Path]:
     """The headers that generated kernels include, by name: the same for a package in place and an installed
     one."""
-    found = (path for folder in include_dirs() for path in Path(folder).glob("*.h"))
-    headers_of_runtime = (path for path in found if path.name == "pyarray.h" or path.name.startswith("pa_"))
+    paths = (path for folder in include_dirs() for path in Path(folder).glob("*.h"))
+    headers_of_runtime = (path for path in paths if path.name == "pyarray.h" or path.name.startswith("pa_"))
     return sorted(headers_of_runtime, key=lambda path: path.name)
 
 
@@ -183,10 +183,10 @@ def toolchain() -> Toolchain:
 def _toolchain(setting: str | None, more_flags: str, path: str | None) -> Toolchain:
     command = _command(setting) if setting else _first_compiler()
     flags = FLAGS + (ZIG_FLAGS if "ziglang" in command else ()) + tuple(shlex.split(more_flags))
-    said = _version(command)
+    banner = _version(command)
     # What the user adds may need libraries: -fsanitize, -fopenmp, -flto
-    link = GCC_LINK if GCC_BANNER in said and len(command) == 1 and not more_flags else ()
-    version = said.partition("\n")[0].strip()
+    link = GCC_LINK if GCC_BANNER in banner and len(command) == 1 and not more_flags else ()
+    version = banner.partition("\n")[0].strip()
     # The command itself, too: it may hold flags, and two of one version may be built differently.
     calls = shlex.join((*command, *flags, *link))
     return Toolchain(command, flags, f"{version} [{processor()}] {calls}", link)

@@ -143,15 +143,15 @@ def _driver(needs: Needs, works: bool) -> Part:
         if "cannot open shared object file" in str(error):
             return Part("driver", f"no {name}, the library of {needs.maker}'s driver", fix)
         return Part("driver", f"{name} can't be loaded ({error})", fix)
-    found = f"{name}{_version_of(library, needs)}"
+    what = f"{name}{_version_of(library, needs)}"
     if works:
-        return Part("driver", found)
+        return Part("driver", what)
     if not os.path.exists(needs.node):
-        return Part("driver", f"{found}, but no {needs.node}", needs.container if _in_container() else needs.module)
+        return Part("driver", f"{what}, but no {needs.node}", needs.container if _in_container() else needs.module)
     if not os.access(needs.node, os.R_OK | os.W_OK):
-        return Part("driver", f"{found}, but {needs.node} is not for this user", needs.access)
+        return Part("driver", f"{what}, but {needs.node} is not for this user", needs.access)
     code = _call(library, needs.start, ctypes.c_uint(0))
-    return Part("driver", f"{found}, whose {needs.start} answers error {code}", fix) if code else Part("driver", found)
+    return Part("driver", f"{what}, whose {needs.start} answers error {code}", fix) if code else Part("driver", what)
 
 
 def _in_container() -> bool:
@@ -172,9 +172,9 @@ def _call(library: ctypes.CDLL, name: str, argument: object) -> int:
 
 
 def _binding(needs: Needs) -> Part:
-    found = [f"{name} {version}" for name in needs.packages if (version := _installed(name))]
-    if found:
-        return Part("binding", ", ".join(found))
+    installed = [f"{name} {version}" for name in needs.packages if (version := _installed(name))]
+    if installed:
+        return Part("binding", ", ".join(installed))
     return Part("binding", f"the package {needs.packages[0]} is not installed", needs.install)
 
 
@@ -207,7 +207,7 @@ def _compiler(needs: Needs) -> Part:
 
 def _driver_fix(needs: Needs) -> str:
     try:
-        found = platform.freedesktop_os_release().get("ID", "")
+        distribution = platform.freedesktop_os_release().get("ID", "")
     except OSError:
-        found = ""
-    return needs.drivers.get(found, needs.drivers[""])
+        distribution = ""
+    return needs.drivers.get(distribution, needs.drivers[""])

@@ -397,10 +397,10 @@ class GpuDriver(GpuCalls):
         with self._lock:
             now = self.work_count()
             for other, stream in list(self._streams.items()):
-                done = int(stream.work_count)
-                if other != current and self._waited_streams.get((current, other)) != done:
+                enqueued = int(stream.work_count)
+                if other != current and self._waited_streams.get((current, other)) != enqueued:
                     self.wait_for_stream(other)
-                    self._waited_streams[current, other] = done
+                    self._waited_streams[current, other] = enqueued
             self._waited_work[current] = now
 
     def wait_for_stream(self, other: int) -> None:

@@ -43,9 +43,9 @@ _ADDRESSES = {"synchronize": "stream_synchronize", "stream_wait": "stream_wait_e
 FORKED = -1  # what C returns for a device that is not alive
 
 
-def vendor_calls(prefix: str, **own: str) -> Mapping[str, str]:
+def vendor_calls(prefix: str, **others: str) -> Mapping[str, str]:
     """`CALLS` of a vendor, whose names begin with `prefix`."""
-    return MappingProxyType({name: prefix + call for name, call in (_SHARED_CALLS | own).items()})
+    return MappingProxyType({name: prefix + call for name, call in (_SHARED_CALLS | others).items()})
 
 
 class GpuCalls(Driver):

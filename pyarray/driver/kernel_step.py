@@ -88,8 +88,8 @@ def _parse(text: str) -> KernelStep:
         slot = int(row_slot) if row_slot else None
         numbers = int(per_thread or 1), bool(team), slot, int(elements or 0), int(shared or 0)
         row_bytes, *conditions = guards.split("&")
-        found = tuple(Guard(*map(int, condition.split(":"))) for condition in conditions)
-        return KernelStep(symbol, size_slots, *numbers, sizes == ".", found, int(row_bytes or 0))
+        parsed = tuple(Guard(*map(int, condition.split(":"))) for condition in conditions)
+        return KernelStep(symbol, size_slots, *numbers, sizes == ".", parsed, int(row_bytes or 0))
     except (TypeError, ValueError):
         what = f"the step {text!r} of a kernel can't be read: expected symbol=slots like 'kernel_add_0=0,1x4@512'"
         raise ValueError(f"{what}; the file is damaged or of another release: save it anew") from None

@@ -31,8 +31,8 @@ to_pyarray = Dispatch("to_pyarray")
 def count(x: ndarray, axis: Any = None, keepdims: bool = False, dtype: Any = np.float64) -> ndarray:
     """How many elements of `x` each element of a reduction over `axis` is made of."""
     axes = shapes.normalize_axes(axis, x.ndim)
-    reduced_shape, whole = shapes.reduced(x.shape, axes)
-    return full(whole if keepdims else reduced_shape, math.prod(x.shape[k] for k in axes), dtype, device=x.device)
+    reduced_shape, kept_shape = shapes.reduced(x.shape, axes)
+    return full(kept_shape if keepdims else reduced_shape, math.prod(x.shape[k] for k in axes), dtype, device=x.device)
 
 
 def count_numbers(x: ndarray, **options: Any) -> ndarray:

@@ -35,8 +35,8 @@ class _ImportHook:
             return None
         with suppress(ValueError):  # another thread was faster
             sys.meta_path.remove(self)
-        found = (finder.find_spec(fullname, path, target) for finder in list(sys.meta_path))
-        spec = next((spec for spec in found if spec is not None), None)
+        specs = (finder.find_spec(fullname, path, target) for finder in list(sys.meta_path))
+        spec = next((spec for spec in specs if spec is not None), None)
         if spec is not None and spec.loader is not None:
             run = spec.loader.exec_module
 

@@ -24,6 +24,6 @@ def install() -> None:
 
 
 def _call(plug_in: str, function: str | None, module: ModuleType) -> None:
-    found = importlib.import_module(f"{__package__}.{plug_in}")
+    plug_in_module = importlib.import_module(f"{__package__}.{plug_in}")
     if function is not None:
-        getattr(found, function)(module)
+        getattr(plug_in_module, function)(module)

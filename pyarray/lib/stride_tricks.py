@@ -54,8 +54,8 @@ def as_strided(
 
 
 def _integers(strides: Any) -> tuple[int, ...]:
-    given = strides if isinstance(strides, (tuple, list)) else (strides,)
-    return tuple(map(operator.index, given))
+    sequence = strides if isinstance(strides, (tuple, list)) else (strides,)
+    return tuple(map(operator.index, sequence))
 
 
 def _may_repeat(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
@@ -83,8 +83,8 @@ def sliding_window_view(
     """
     x = asarray(x)
     window = shapes.resolve_shape(window_shape)
-    given = axis if isinstance(axis, (tuple, list)) else (axis,)
-    axes = tuple(range(x.ndim)) if axis is None else tuple(shapes.normalize_axis(k, x.ndim) for k in given)
+    sequence = axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = tuple(range(x.ndim)) if axis is None else tuple(shapes.normalize_axis(k, x.ndim) for k in sequence)
     if len(axes) != len(window):
         raise ValueError(f"sliding_window_view() takes a window's size for each axis, got {window} for axes {axes}")
     window_counts = list(x._shape)

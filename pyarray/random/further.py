@@ -19,12 +19,12 @@ from ..typing import ArrayLike, DeviceLike, ShapeLike
 from .operands import is_number, parameters
 
 
-def _drawn(self: Any, name: str, size: Any, device: Any, **given: Any) -> ndarray:
-    return self._variates(name, size, float64, device, parameters(name, **given))
+def _drawn(self: Any, name: str, size: Any, device: Any, **by_name: Any) -> ndarray:
+    return self._variates(name, size, float64, device, parameters(name, **by_name))
 
 
-def _counted(self: Any, name: str, size: Any, device: Any, **given: Any) -> ndarray:
-    return self._variates(name, size, int64, device, parameters(name, **given), (int64,))
+def _counted(self: Any, name: str, size: Any, device: Any, **by_name: Any) -> ndarray:
+    return self._variates(name, size, int64, device, parameters(name, **by_name), (int64,))
 
 
 def laplace(

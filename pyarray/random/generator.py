@@ -386,17 +386,17 @@ class Generator:
         return index if pool is None else take(pool, index, axis=along)
 
     def _chosen(self, count: int, shape: tuple[int, ...], replace: bool, p: Any, device: Any) -> ndarray:
-        wanted = math.prod(shape)
-        if count < 1 and wanted:
+        size = math.prod(shape)
+        if count < 1 and size:
             raise ValueError("choice(): there is nothing to choose from; a is empty")
         odds = None if p is None else operands.probabilities(p, count)
         possible = count if odds is None else int(np.count_nonzero(odds))
-        if not replace and wanted > possible:
+        if not replace and size > possible:
             raise ValueError(
-                f"choice(): {wanted} elements can't be drawn without replacement from {possible}; pass replace=True"
+                f"choice(): {size} elements can't be drawn without replacement from {possible}; pass replace=True"
             )
         if not replace:
-            drawn = self._different(count, wanted, odds, device)
+            drawn = self._different(count, size, odds, device)
             return drawn if drawn._shape == shape else drawn.reshape(shape)
         if odds is None:
             return self.integers(max(count, 1), size=shape, device=device)
@@ -404,15 +404,15 @@ class Generator:
         edges = asarray(steps / steps[-1] if count else steps, device=device)
         return searchsorted(edges, self.random(shape, device=device), side="right")
 
-    def _different(self, count: int, wanted: int, odds: Any, device: Any) -> ndarray:
+    def _different(self, count: int, size: int, odds: Any, device: Any) -> ndarray:
         """`wanted` numbers below `count`, none of them twice."""
         drawn: ndarray | None = None
-        if MIN_RATIO * wanted <= count:
-            drawn = first_few(self, count, wanted, odds)
-            if drawn._size == wanted:
+        if MIN_RATIO * size <= count:
+            drawn = first_few(self, count, size, odds)
+            if drawn._size == size:
                 return drawn if device is drawn.device else drawn.to_device(device)
         if odds is None:
-            return self.permutation(count, device=device)[:wanted]
+            return self.permutation(count, device=device)[:size]
         remaining = odds.copy()
         if drawn is not None:
             remaining[asnumpy(drawn)] = 0.0
@@ -420,5 +420,5 @@ class Generator:
             rarity = asarray(1.0 / remaining, device=device)
         keys = multiply(self.standard_exponential(count, device=device), rarity)
         if drawn is None:
-            return argsort(keys)[:wanted]
-        return concat([drawn.to_device(device), argsort(keys)[: wanted - drawn._size]])
+            return argsort(keys)[:size]
+        return concat([drawn.to_device(device), argsort(keys)[: size - drawn._size]])

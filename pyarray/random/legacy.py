@@ -105,8 +105,8 @@ def _of_shared(method: Callable[Concatenate[Any, _P], _R]) -> Callable[_P, _R]:
         return getattr(_generator(), name)(*args, **options)
 
     function.__qualname__ = name
-    found = inspect.signature(method)
-    function.__signature__ = found.replace(parameters=list(found.parameters.values())[1:])  # type: ignore[attr-defined]
+    full = inspect.signature(method)
+    function.__signature__ = full.replace(parameters=list(full.parameters.values())[1:])  # type: ignore[attr-defined]
     return function
 
 

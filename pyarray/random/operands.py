@@ -51,12 +51,12 @@ def integer_parameter(name: str, parameter: str, x: Any) -> int:
         raise TypeError(f"{name}(): {parameter} is an integer, got {type(x).__name__} {x!r}") from None
 
 
-def parameters(name: str, **given: Any) -> list[Any]:
+def parameters(name: str, **by_name: Any) -> list[Any]:
     """Python floats, or float64 arrays. A name may end in one of `_RANGES`; raises `ValueError` for values
     outside it, NaN among them where there is a range, `TypeError` for what is no real number."""
-    found: list[Any] = []
-    device = device_of(given.values())
-    for key, x in given.items():
+    values: list[Any] = []
+    device = device_of(by_name.values())
+    for key, x in by_name.items():
         word, _, ending = key.partition("_")
         value: Any = float(x) if is_number(x) else _array(name, word, x, device)
         if ending:
@@ -66,8 +66,8 @@ def parameters(name: str, **given: Any) -> list[Any]:
                 legal = f"more than {low:g}" if open_end else f"from {low:g} to {high:g}"
                 legal += "" if not open_end else f", and at most {high:g}" if high == 1.0 else " and finite"
                 raise ValueError(f"{name}(): {word} is {legal}, got {x!r}")
-        found.append(value)
-    return found
+        values.append(value)
+    return values
 
 
 def _array(name: str, parameter: str, x: Any, device: Any) -> ndarray:

@@ -24,7 +24,7 @@ def first_few(generator: Any, count: int, wanted: int, odds: Host | None) -> nda
     `odds`; with these perhaps fewer. What is drawn next has the odds that are left, so that this is the
     distribution of draws one by one. Drawn on the host: it is the same for every device."""
     host = get_device("cpu")
-    found, size, table = unchecked_empty((wanted,), int64, host), 0, hash_table_for(wanted, host)
+    chosen, size, table = unchecked_empty((wanted,), int64, host), 0, hash_table_for(wanted, host)
     for _ in range(_ROUNDS if odds is not None else wanted):
         missing = wanted - size
         if not missing:
@@ -34,12 +34,12 @@ def first_few(generator: Any, count: int, wanted: int, odds: Host | None) -> nda
             more = _below(generator, count, missing + spare, host)
         else:
             remaining = odds.copy() if size else odds
-            remaining[asnumpy(found)[:size]] = 0.0
+            remaining[asnumpy(chosen)[:size]] = 0.0
             steps = np.cumsum(remaining)
             drawn = asnumpy(generator.random(missing, device=host))
             more = asarray(np.searchsorted(steps / steps[-1], drawn, side="right"), device=host)
-        size = append_unique(found, size, more, table)
-    return found if size == wanted else found[:size]
+        size = append_unique(chosen, size, more, table)
+    return chosen if size == wanted else chosen[:size]
 
 
 def _below(generator: Any, count: int, size: int, device: Any) -> ndarray:
