@@ -80,12 +80,12 @@ def _wrong(options: argparse.Namespace) -> str | None:
 
 def _warm(directory: Path | None) -> None:
     try:
-        done = warm.warm(directory)
+        result = warm.warm(directory)
     except (DeviceError, ValueError) as error:
         raise SystemExit(str(error)) from None
-    for failure in done.failures:
+    for failure in result.failures:
         print(failure, file=sys.stderr)
-    print(f"{done.entries} entries in {done.directory}")
+    print(f"{result.entries} entries in {result.directory}")
 
 
 if __name__ == "__main__":

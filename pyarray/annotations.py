@@ -135,12 +135,12 @@ def field_names(kind: type) -> tuple[str, ...]:
 
 def field_annotations(kind: type) -> dict[str, Any]:
     """Annotations of a class's fields as objects; None for one that can't be evaluated."""
-    found: dict[str, Any] = {}
+    evaluated: dict[str, Any] = {}
     for owner in reversed(kind.__mro__):
         space = vars(sys.modules.get(owner.__module__, typing))
         annotations = inspect.get_annotations(owner)
-        found |= {name: _evaluated(annotation, space, owner) for name, annotation in annotations.items()}
-    return found
+        evaluated |= {name: _evaluated(annotation, space, owner) for name, annotation in annotations.items()}
+    return evaluated
 
 
 def _evaluated(annotation: Any, space: dict[str, Any], owner: type) -> Any:

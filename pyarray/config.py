@@ -149,10 +149,10 @@ class Setting(NamedTuple):
         Raises `ValueError` that says what was expected and what came."""
         if isinstance(value, str) and not value.strip():
             return self.default
-        found = self.kind.read(value)
-        if found is None:
+        parsed = self.kind.read(value)
+        if parsed is None:
             raise ValueError(f"{self.name}={value!r}: expected {self.kind.expected}")
-        return found
+        return parsed
 
 
 SETTINGS = {

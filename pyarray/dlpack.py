@@ -147,8 +147,8 @@ def from_dlpack(x: SupportsDLPack, /, *, device: DeviceLike = None, copy: bool |
     dtype('float32')
     """
     target = None if device is None else get_device(device)
-    if type(x) is np.ndarray and target is None and not copy and (found := shared_numpy(x)) is not None:
-        return found
+    if type(x) is np.ndarray and target is None and not copy and (shared := shared_numpy(x)) is not None:
+        return shared
     if type(x).__name__ == "PyCapsule":
         result, copied = _import(x), False
     elif is_tensor(x):

@@ -75,8 +75,8 @@ def _parameters(function: Any, parameters: list[inspect.Parameter]) -> Iterator[
         shown = getattr(p.default, "__name__", None) or getattr(p.default, "name", None) or repr(p.default)
         default = "" if p.default is p.empty else f", default {shown}"
         yield f"{star}{p.name}{kind}{default}"
-        if said := description(function, p):
-            yield from _wrapped(said)
+        if text := description(function, p):
+            yield from _wrapped(text)
 
 
 def _wrapped(text: str) -> list[str]:
@@ -97,8 +97,8 @@ def description(function: Any, parameter: inspect.Parameter) -> str | None:
     """What the table says of a parameter."""
     texts, name = table(), parameter.name
     namespace = texts.get(f"{function.__module__}..".split(".")[1], {})
-    if said := texts["of"].get(f"{function.__name__}.{name}") or namespace.get(name):
-        return said
+    if text := texts["of"].get(f"{function.__name__}.{name}") or namespace.get(name):
+        return text
     if name == "axis" and str(parameter.annotation).startswith("int"):
         name = "axis_or_flat" if parameter.default is None else "axis_alone"
     return texts["parameters"].get(name)
@@ -110,17 +110,17 @@ def _returned(function: Any, signature: inspect.Signature) -> list[str]:
     kind = "Any" if annotation is signature.empty else _shown(annotation)
     has, texts = set(signature.parameters), table()["returns"]
     if kind != "ndarray":
-        said = None
+        text = None
     elif hasattr(function, "__pyarray_builtin__") or hasattr(function, "__pyarray_func__"):
-        said = texts["ufunc"]
+        text = texts["ufunc"]
     elif {"axis", "keepdims"} <= has:
-        said = texts["reduction"]
+        text = texts["reduction"]
     elif {"size", "device"} <= has:
-        said = texts["variates"]
+        text = texts["variates"]
     elif {"x", "shape", "dtype"} <= has:
-        said = texts["shaped_like"]
+        text = texts["shaped_like"]
     elif {"shape", "dtype", "device"} <= has:
-        said = texts["made"]
+        text = texts["made"]
     else:
-        said = texts["written"] if "out" in has else None
-    return [kind, *_wrapped(said)] if said else [kind]
+        text = texts["written"] if "out" in has else None
+    return [kind, *_wrapped(text)] if text else [kind]

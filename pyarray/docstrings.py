@@ -73,12 +73,12 @@ def install(namespace: dict[str, Any], names: Iterable[str] | None = None) -> No
     for name in names or namespace.get("__all__") or list(namespace):
         if name[0] == "_":
             continue
-        found = namespace[name]
-        if type(found) is types.FunctionType:
-            if found.__module__.startswith("pyarray"):
-                _set(found, 0)
-        elif isinstance(found, type) and found.__module__.startswith("pyarray"):
-            for attribute, method in vars(found).items():
+        member = namespace[name]
+        if type(member) is types.FunctionType:
+            if member.__module__.startswith("pyarray"):
+                _set(member, 0)
+        elif isinstance(member, type) and member.__module__.startswith("pyarray"):
+            for attribute, method in vars(member).items():
                 inner = getattr(method, "__func__", method)
                 if isinstance(inner, types.FunctionType) and attribute[0] != "_":
                     _set(inner, int(not isinstance(method, staticmethod)))

@@ -127,14 +127,14 @@ def asdtype(value: Any) -> DType:
     (float32, int8, bool, float64)
     """
     try:
-        found = _KNOWN.get(value)
-        if found is None and value is not None:
-            found = _KNOWN.get(np.dtype(value))
+        dtype = _KNOWN.get(value)
+        if dtype is None and value is not None:
+            dtype = _KNOWN.get(np.dtype(value))
     except (TypeError, ValueError):
-        found = None
-    if found is None:
+        dtype = None
+    if dtype is None:
         raise TypeError(f"dtype {value!r} is not supported; there are {', '.join(BY_NAME)}")
-    return found
+    return dtype
 
 
 def dtype_of(value: Any) -> DType:

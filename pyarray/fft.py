@@ -45,8 +45,8 @@ def _computed(name: str, x: Any, result: Callable[[DType], DType], norm: Any, **
         raise ValueError(f"{name}(): norm is {', '.join(map(repr, _NORMS))}, got {norm!r}")
     if name in _OF_REAL and a._dtype.kind == "c":
         raise TypeError(f"{name}() takes real numbers, got {a._dtype}; use {_OF_REAL[name]}")
-    found: ndarray = library("fft", name, a, norm=norm, **sizes)
-    return found.astype(result(a._dtype), copy=False)
+    transformed: ndarray = library("fft", name, a, norm=norm, **sizes)
+    return transformed.astype(result(a._dtype), copy=False)
 
 
 def fft(x: ArrayLike, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> ndarray:

@@ -45,27 +45,27 @@ def refuse(function: Callable[..., Any], options: Iterable[str], skip: int = 0) 
     parameters = inspect.signature(function).parameters.values()
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return
-    known = [p.name for p in list(parameters)[skip:] if p.kind in _NAMED]
+    names = [p.name for p in list(parameters)[skip:] if p.kind in _NAMED]
     for option in options:
-        if option not in known:
-            raise TypeError(_message(function.__name__, option, known, parameters)) from None
+        if option not in names:
+            raise TypeError(_message(function.__name__, option, names, parameters)) from None
 
 
-def _message(name: str, option: str, known: list[str], parameters: Iterable[inspect.Parameter]) -> str:
+def _message(name: str, option: str, keywords: list[str], parameters: Iterable[inspect.Parameter]) -> str:
     what = f"{name}() has no keyword {option!r}"
-    operands = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY and p.name not in known]
-    taken = f"it takes {', '.join(known)}" if known else "it takes none"
+    operands = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY and p.name not in keywords]
+    taken = f"it takes {', '.join(keywords)}" if keywords else "it takes none"
     if option in operands:
         return f"{what}: give {', '.join(operands)} by position; {taken}"
     import difflib  # which takes long to import, and is needed for errors alone
 
-    near = difflib.get_close_matches(option, known, 1)
+    near = difflib.get_close_matches(option, keywords, 1)
     if option in INSTEAD and not near:
-        along = option == "where" and "axis" in known
+        along = option == "where" and "axis" in keywords
         instead = _LEFT_OUT if along else INSTEAD[option]
         return f"{what}; {instead}; {taken}"
-    if near or len(known) > 1:
-        nearest = difflib.get_close_matches(option, known, 1, 0.0)[0]
+    if near or len(keywords) > 1:
+        nearest = difflib.get_close_matches(option, keywords, 1, 0.0)[0]
         return f"{what}; did you mean {nearest!r}? {taken[0].upper()}{taken[1:]}"
     return f"{what}; {taken}"
 
@@ -80,9 +80,9 @@ def translate_arguments(
     (([1, 2], 0.5), {})
     """
     args, options = (*args,), dict(options)
-    for position, (name, own) in enumerate(_names(ours, theirs)):
-        if name in options and own is not None:
-            options[own] = options.pop(name)
+    for position, (name, keyword) in enumerate(_names(ours, theirs)):
+        if name in options and keyword is not None:
+            options[keyword] = options.pop(name)
         elif name in options and position == len(args):
             args += (options.pop(name),)
     return args, options
@@ -96,10 +96,10 @@ def _names(ours: Callable[..., Any], theirs: Callable[..., Any]) -> tuple[tuple[
         both = [list(inspect.signature(f).parameters.values()) for f in (theirs, ours)]
     except ValueError:  # a function in C without a signature
         return ()
-    known = {p.name for p in both[1] if p.kind in _NAMED}
+    keywords = {p.name for p in both[1] if p.kind in _NAMED}
     ordered = [[p for p in listed if p.kind in _ORDERED] for listed in both]
     return tuple(
-        (a.name, a.name if a.name in known else b.name if b.kind in _NAMED else None)
+        (a.name, a.name if a.name in keywords else b.name if b.kind in _NAMED else None)
         for a, b in zip(*ordered, strict=False)
     )
 
@@ -115,12 +115,12 @@ def checked(function: Callable[..., Any], skip: int = 0) -> Callable[..., Any]:
         return function
     if function.__code__.co_flags & inspect.CO_VARKEYWORDS and _refuses_itself(function.__code__):
         return _declared(function)
-    known = vars(function).get(_MADE)
+    checker = vars(function).get(_MADE)
     # another's, if functools.wraps copied it here
-    if known is None or known.__wrapped__ is not function:
-        known = wrapped(function, skip)
-        setattr(function, _MADE, known)
-    return known
+    if checker is None or checker.__wrapped__ is not function:
+        checker = wrapped(function, skip)
+        setattr(function, _MADE, checker)
+    return checker
 
 
 def _within(package: str, function: types.FunctionType) -> bool:
@@ -133,12 +133,12 @@ def _refuses_itself(code: types.CodeType) -> bool:
 
 
 def _declared(function: types.FunctionType) -> types.FunctionType:
-    if (known := _signatures.get(function.__code__)) is None:
-        found = inspect.signature(function)
-        known = found.replace(parameters=list(found.parameters.values())[:-1])
-        _signatures[function.__code__] = known
+    if (signature := _signatures.get(function.__code__)) is None:
+        declared = inspect.signature(function)
+        signature = declared.replace(parameters=list(declared.parameters.values())[:-1])
+        _signatures[function.__code__] = signature
     setattr(function, CHECKED, True)
-    function.__signature__ = known  # type: ignore[attr-defined]
+    function.__signature__ = signature  # type: ignore[attr-defined]
     return function
 
 
@@ -164,9 +164,9 @@ def install(public: dict[str, Any] | type, names: Iterable[str] | None = None) -
     """Replaces the public functions of a module's namespace or of a class, or those of these `names`, by checked ones.
     Kernels know the functions of the language by themselves."""
     is_class = isinstance(public, type)
-    found: Any = vars(public) if is_class else public
-    for name in names or found.get("__all__") or list(found):
-        function = found[name]
+    namespace: Any = vars(public) if is_class else public
+    for name in names or namespace.get("__all__") or list(namespace):
+        function = namespace[name]
         if name[0] == "_" or not isinstance(function, types.FunctionType):
             continue
         if CHECKED in function.__dict__ or _within("pyarray.lang", function):
@@ -177,8 +177,8 @@ def install(public: dict[str, Any] | type, names: Iterable[str] | None = None) -
         if is_class:
             setattr(public, name, made)
         else:
-            made.__module__ = found["__name__"]  # under which pickles find it
-            found[name] = made
+            made.__module__ = namespace["__name__"]  # under which pickles find it
+            namespace[name] = made
 
 
 def _has_keywords(method: types.FunctionType) -> bool:

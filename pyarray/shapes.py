@@ -77,10 +77,10 @@ def normalize_axes(axes: Any, ndim: int) -> Ints:
     """
     if axes is None:
         return tuple(range(ndim))
-    found = tuple(normalize_axis(axis, ndim) for axis in (axes if isinstance(axes, (tuple, list)) else (axes,)))
-    if len(set(found)) != len(found):
+    normalized = tuple(normalize_axis(axis, ndim) for axis in (axes if isinstance(axes, (tuple, list)) else (axes,)))
+    if len(set(normalized)) != len(normalized):
         raise ValueError(f"an axis comes twice in {axes!r} for an array of {ndim} dimensions; name each once")
-    return found
+    return normalized
 
 
 @functools.lru_cache(maxsize=4096)

@@ -94,17 +94,17 @@ def _digamma(x: Any) -> Any:
     mirrored = x < 0
     part = x - k.round(x)
     y = 1 - x if mirrored else x
-    found = y * 0 if y < math.inf else y
+    result = y * 0 if y < math.inf else y
     if y < math.inf:
         while y < 10:
-            found -= 1 / y
+            result -= 1 / y
             y += 1
     z = 1 / (y * y)
     series = 1 / 252 - z * (1 / 240 - z * (1 / 132 - z * (691 / 32760 - z * (1 / 12 - z * (3617 / 8160)))))
-    found += k.log(y) - 0.5 / y - z * (1 / 12 - z * (1 / 120 - z * series))
+    result += k.log(y) - 0.5 / y - z * (1 / 12 - z * (1 / 120 - z * series))
     if mirrored:
-        found = found - math.pi / k.tan(math.pi * part) if part != 0 else part * math.nan
-    return -1 / x if x == 0 else found
+        result = result - math.pi / k.tan(math.pi * part) if part != 0 else part * math.nan
+    return -1 / x if x == 0 else result
 
 
 def _expit(x: Any) -> Any:
@@ -198,8 +198,8 @@ def logsumexp(a: ArrayLike, /, axis: AxisLike = None, b: ArrayLike | None = None
         a, b = as_array_like(a, b)
     shifted, top = _shifted("logsumexp", a, axis)
     weights = exp(shifted) if b is None else multiply(b, exp(shifted))
-    found = log(total(weights, axis=axis, keepdims=True)) + top
-    return found if keepdims else found.squeeze(axis)
+    result = log(total(weights, axis=axis, keepdims=True)) + top
+    return result if keepdims else result.squeeze(axis)
 
 
 @replayable

@@ -89,9 +89,9 @@ def _operands(dtype: str, size: int) -> dict[str, Any]:
     a, b = (pa.asarray((np.arange(n, n + size) % 7).astype(dtype)) for n in (0, 3))
     m, w = (x[: side * side].reshape(side, side) for x in (a, b))
     i = np.arange(size)[::-1].copy()
-    own = {"a": a, "b": b, "m": m, "w": w, "row": m[0], "column": m[:, :1], "i": pa.asarray(i)}
+    arrays = {"a": a, "b": b, "m": m, "w": w, "row": m[0], "column": m[:, :1], "i": pa.asarray(i)}
     more = {"mask": pa.asarray(i % 2 == 0), "kind": kind, "one": kind(1).item()}
-    return own | more | {"rng": pa.random.default_rng(0)}
+    return arrays | more | {"rng": pa.random.default_rng(0)}
 
 
 class Warmed(NamedTuple):
