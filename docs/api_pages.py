@@ -32,8 +32,8 @@ FOLDER = "reference/api"
 
 def is_documented(thing: Any) -> bool:
     """Whether a name has an entry: NumPy's types and plain numbers are in the tables of the reference."""
-    own = getattr(thing, "__module__", None) or type(thing).__module__
-    return not isinstance(thing, types.ModuleType) and own.partition(".")[0] == "pyarray"
+    module = getattr(thing, "__module__", None) or type(thing).__module__
+    return not isinstance(thing, types.ModuleType) and module.partition(".")[0] == "pyarray"
 
 
 def pages() -> Iterator[tuple[str, str, list[str]]]:
@@ -83,13 +83,13 @@ class RuntimeMembers(griffe.Extension):
     def on_package(self, *, pkg: griffe.Module, loader: griffe.GriffeLoader, **_: Any) -> None:
         for path, names in STATIC.items():
             target = pkg[path.partition(".")[2]]
-            found = {n: target.members[n] for n in names}
-            for name, member in found.items():
+            members = {n: target.members[n] for n in names}
+            for name, member in members.items():
                 if member.is_alias:
-                    found[name] = member.final_target
+                    members[name] = member.final_target
                 elif member.is_module:  # a function of the name of its module, which the import replaces
-                    found[name] = member.members[name]
-            for name, member in found.items():
+                    members[name] = member.members[name]
+            for name, member in members.items():
                 target.set_member(name, member)
                 _tidy(member)
         for module in (pa, *NAMESPACES):

@@ -73,11 +73,11 @@ def summary(name: str, thing: Any) -> str:
 def signature(name: str, thing: Any) -> str:
     """`name(x, /, *, out=None)`, without annotations."""
     try:
-        found = inspect.signature(thing)
+        parsed = inspect.signature(thing)
     except (TypeError, ValueError):
         return name
-    plain = [p.replace(annotation=p.empty) for p in found.parameters.values() if p.name != "self"]
-    return name + str(found.replace(parameters=plain, return_annotation=found.empty))
+    plain = [p.replace(annotation=p.empty) for p in parsed.parameters.values() if p.name != "self"]
+    return name + str(parsed.replace(parameters=plain, return_annotation=parsed.empty))
 
 
 def kinds(letters: str) -> str:
@@ -90,8 +90,8 @@ def kinds(letters: str) -> str:
 
 def chapters() -> Iterable[tuple[str, str, list[str]]]:
     """(module, title, public names) of each chapter of the API."""
-    found = [m.name for p in (api, fusion) for m in pkgutil.walk_packages(p.__path__, f"{p.__name__}.")]
-    for module in sorted(found, key=lambda m: m.rpartition(".")[2]):
+    modules = [m.name for p in (api, fusion) for m in pkgutil.walk_packages(p.__path__, f"{p.__name__}.")]
+    for module in sorted(modules, key=lambda m: m.rpartition(".")[2]):
         chapter = importlib.import_module(module)
         names = sorted(n for n in getattr(chapter, "__all__", ()) if hasattr(pa, n))
         if names:
@@ -132,12 +132,12 @@ def _torch_rows() -> list[tuple[str, str]]:
         if not isinstance(node, ast.ImportFrom) or not node.level:
             continue
         module = ast.parse((folder / f"{node.module}.py").read_text())
-        found = {f.name: f for f in module.body if isinstance(f, ast.FunctionDef)}
-        for function in (found[alias.name] for alias in node.names if alias.name in found):
-            given = function.args
-            for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs):
+        functions_of_module = {f.name: f for f in module.body if isinstance(f, ast.FunctionDef)}
+        for function in (functions_of_module[alias.name] for alias in node.names if alias.name in functions_of_module):
+            arguments = function.args
+            for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
                 argument.annotation = None
-            rows.append((f"`{function.name}({ast.unparse(given)})`", sentence(ast.get_docstring(function))))
+            rows.append((f"`{function.name}({ast.unparse(arguments)})`", sentence(ast.get_docstring(function))))
     return sorted(rows)
 
 
@@ -234,18 +234,18 @@ def _promoted(a: dtypes.DType, b: dtypes.DType) -> str:
 
 def kernel_functions() -> str:
     """What kernels can call."""
-    known: dict[str, list[str]] = {name: [] for name in language.FUNCTIONS}
+    spellings: dict[str, list[str]] = {name: [] for name in language.FUNCTIONS}
     for module, prefix in ((builtins, ""), (math, "math."), (pa, "pa.")):
         for name in sorted(dir(module)):
             thing = getattr(module, name)
-            if not name.startswith("_") and callable(thing) and language.name_of(thing) in known:
-                known[str(language.name_of(thing))].append(f"`{prefix}{name}`")
+            if not name.startswith("_") and callable(thing) and language.name_of(thing) in spellings:
+                spellings[str(language.name_of(thing))].append(f"`{prefix}{name}`")
     for name in sorted(dir(np)):  # only where nothing else is: NumPy's own names differ between its versions
         row = language.name_of(getattr(np, name)) if callable(getattr(np, name)) else None
-        if row in known and not known[row]:
-            known[row].append(f"`np.{name}`")
+        if row in spellings and not spellings[row]:
+            spellings[row].append(f"`np.{name}`")
     rows = [
-        (f"`{f.name}`", ", ".join(known[f.name]), str(f.arity), kinds(f.kinds), _result(f), f.doc)
+        (f"`{f.name}`", ", ".join(spellings[f.name]), str(f.arity), kinds(f.kinds), _result(f), f.doc)
         for f in language.FUNCTIONS.values()
     ]
     atomics = [
@@ -312,8 +312,8 @@ def exceptions() -> str:
         parts += [f"## `pa.{name}`", f"Base: {base}.", inspect.getdoc(kind) or ""]
         types_ = dict(getattr(kind, "__annotations__", {}))
         if not types_ and "__init__" in vars(kind):
-            given = inspect.signature(kind).parameters.values()
-            types_ = {p.name: p.annotation for p in given if p.name != "message"}
+            parameters = inspect.signature(kind).parameters.values()
+            types_ = {p.name: p.annotation for p in parameters if p.name != "message"}
         if types_:
             parts.append(table(("attribute", "type"), ((f"`{n}`", f"`{t}`") for n, t in types_.items())))
     parts += ["## `Frame`", inspect.getdoc(errors.Frame) or ""]
@@ -331,8 +331,8 @@ def outside() -> str:
     names = ("parse", "infer_scope", "infer_names", "infer_aggregates", "infer_operators", "infer_access")
     names += ("infer_call", "infer_invoke", "infer_assign", "infer_flow", "races")
     modules = [importlib.import_module(f"pyarray.lang.{name}") for name in names]
-    found = {message for module in modules for message in _messages(module)}
-    messages = sorted(found, key=lambda m: (m[0].lower().lstrip("'… "), m))
+    unique = {message for module in modules for message in _messages(module)}
+    messages = sorted(unique, key=lambda m: (m[0].lower().lstrip("'… "), m))
     return "\n\n".join(
         (
             "# What is not in the kernel language",
@@ -364,10 +364,10 @@ def _refused() -> Iterable[tuple[str, str, str]]:
         try:
             programs.load(programs.SETUP.format(statement))(*programs.args())
         except errors.CompileError as error:
-            said, *_, last = str(error).split("\n")
+            message, *_, last = str(error).split("\n")
             advice = last if len(str(error).split("\n")) > 3 else ""
             shown = " ↵ ".join(line.strip() for line in statement.split("\n"))
-            yield f"`{shown}`", said.partition(": ")[2], advice
+            yield f"`{shown}`", message.partition(": ")[2], advice
 
 
 def _messages(module: types.ModuleType) -> Iterable[tuple[str, str]]:

@@ -35,12 +35,12 @@ def moments(values, devices, count):
 
 def gpus():
     """All NVIDIA GPUs, else the default device."""
-    found: list[pa.Device] = []
+    devices: list[pa.Device] = []
     try:
         while True:
-            found.append(pa.get_device(f"cuda:{len(found)}"))
+            devices.append(pa.get_device(f"cuda:{len(devices)}"))
     except pa.DeviceError:
-        return found or [pa.get_default_device()]
+        return devices or [pa.get_default_device()]
 
 
 def main():
