@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from setuptools import Command, setup
+from setuptools import Command, Extension, setup
 from setuptools.command.build import build
 from setuptools.command.build_py import build_py
 
@@ -75,7 +75,14 @@ class BuildWarmed(Command):
 
 
 build.sub_commands.append(("build_warmed", None))
+CORE = Extension(
+    "pyarray._core",
+    sources=[str(path) for path in sorted(Path("csrc/core").glob("*.c"))],
+    depends=["csrc/core/core.h"],
+    extra_compile_args=["-std=gnu11", "-O2", "-fvisibility=hidden"],
+)
 setup(
+    ext_modules=[CORE],
     cffi_modules=["csrc/build_runtime.py:ffi"],
     cmdclass={"build_py": BuildWithHeaders, "build_warmed": BuildWarmed},
 )

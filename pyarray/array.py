@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 
-from pyarray import array_format, array_hooks, array_host, array_marks, array_views, shapes
+from pyarray import _core, array_format, array_hooks, array_host, array_marks, array_views, shapes
+from pyarray._core import Array, unchecked_array
 from pyarray.annotations import ArrayAnnotation, array_annotation
 from pyarray.array_hooks import numpy_functions, operation, operations
 from pyarray.driver.base import get_device
-from pyarray.dtypes import DType, asdtype, float64
+from pyarray.dtypes import ALL, DType, asdtype, float64
 from pyarray.memory.buffer import Buffer
 from pyarray.typing import ArrayLike, DeviceLike, DTypeLike, ShapeLike
 
@@ -29,7 +30,7 @@ else:
     Operators = object  # they are installed by `api`
 
 __all__ = [
-    "empty", "ndarray", "numpy_functions", "operations", "register_view_class", "type_key", "unchecked_array",
+    "empty", "ndarray", "numpy_functions", "operations", "type_key", "unchecked_array",
 ]  # fmt: skip
 
 MAX_NDIM = 64
@@ -42,36 +43,10 @@ _SCALARS = (bool, int, float, complex)
 _SEQUENCES: frozenset[type] = frozenset((list, tuple, range, bool))  # a bool in an index is a mask
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
-_new: Any = object.__new__
-_view_class: Any  # BufferView, once buffer_view has registered it
-
-
-def register_view_class(kind: type) -> None:
-    """Sets the class of basic indices that are contiguous and 1-D."""
-    global _view_class
-    _view_class = kind
-
 
 def type_key(dtype: DType, ndim: int, strided: bool, writeable: bool, device: Any) -> int:
     """An array's type key: all that generated code may depend on."""
     return dtype.code | ndim << 8 | strided << 16 | (not writeable) << 17 | device.code << 20
-
-
-def unchecked_array(
-    buffer: Any, shape: tuple[int, ...], strides: tuple[int, ...], size: int, dtype: DType, key: int
-) -> ndarray:
-    """A writeable C-contiguous array at the start of `buffer`. The arguments must be mutually consistent."""
-    a = _new(ndarray)
-    a._buffer = buffer
-    a._ptr = buffer.ptr
-    a._shape = shape
-    a._strides = strides
-    a._size = size
-    a._dtype = dtype
-    a._writeable = True
-    a._base = None
-    a._key = key
-    return a
 
 
 def array_at(
@@ -81,9 +56,7 @@ def array_at(
     _check_ndim(len(shape), ValueError)
     strided = not shapes.is_contiguous(shape, strides, dtype.itemsize)
     key = type_key(dtype, len(shape), strided, writeable, buffer.device)
-    a = unchecked_array(buffer, shape, strides, shapes.size(shape), dtype, key)
-    a._ptr, a._writeable = ptr, writeable
-    return a
+    return unchecked_array(buffer, shape, strides, shapes.size(shape), dtype, key, ptr)
 
 
 def empty(shape: ShapeLike, dtype: DTypeLike = None, device: DeviceLike = None) -> ndarray:
@@ -123,7 +96,7 @@ def is_advanced(key: Any) -> bool:
     return False
 
 
-class ndarray(Operators):
+class ndarray(Array, Operators):
     """An array of one dtype on one device. Made by `asarray`, `empty` and their like; indexing gives views,
     as in NumPy.
 
@@ -131,16 +104,7 @@ class ndarray(Operators):
     `flags` describe it; `base` is the array that this one is a view of, None when it is none.
     """
 
-    _buffer: Any
-    _ptr: int
-    _shape: tuple[int, ...]
-    _strides: tuple[int, ...]
-    _size: int
-    _dtype: DType
-    _writeable: bool
-    _base: ndarray | None
-    _key: int
-    __slots__ = (*__annotations__, "__weakref__")
+    __slots__ = ()
     __hash__: Any = None
     __array_priority__ = 100.0
 
@@ -155,56 +119,6 @@ class ndarray(Operators):
     # what it is
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Sizes of the axes."""
-        return self._shape
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """Bytes from one element to the next along each axis."""
-        return self._strides
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return self._size
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return len(self._shape)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the elements: NumPy's, or bfloat16 of ml_dtypes."""
-        return self._dtype.numpy
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-        return self._dtype.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all elements, gaps not counted."""
-        return self._size * self._dtype.itemsize
-
-    @property
-    def device(self) -> Any:
-        """Where the memory is."""
-        return self._buffer.device
-
-    @property
-    def base(self) -> ndarray | None:
-        """The array whose memory this view shows; never itself a view. None for an array of its own."""
-        return self._base
-
-    @property
-    def byte_offset(self) -> int:
-        """Bytes from the start of the buffer to the first element."""
-        return self._ptr - self._buffer.ptr
-
-    @property
     def flags(self) -> array_format.Flags:
         """Memory layout and writeability."""
         return array_format.Flags(self)
@@ -214,49 +128,17 @@ class ndarray(Operators):
         allows it, or elements repeat (an axis of stride 0)."""
         if write:
             array_views.check_may_write(self)
-        self._writeable = bool(write)
         self._key = self._key & ~READONLY | (not write) << 17
 
     # indices
 
-    @overload
-    def __getitem__(self, key: slice) -> BufferView: ...
-    @overload
-    def __getitem__(self, key: Any) -> ndarray: ...
-    def __getitem__(self, key: Any) -> Any:
-        code = self._key
-        # the literals are _NDIM_STRIDED | MARKED and _RUN: a global's lookup costs as much as the test
-        if type(key) is slice and code & 0x5FF00 == 0x100 and ((step := key.step) is None or step == 1):
-            start, stop, step = key.indices(self._size)
-            count = stop - start if stop > start else 0
-            view = _new(_view_class)
-            dtype = self._dtype
-            base = self._base
-            view._ptr = self._ptr + start * dtype.itemsize
-            view._dtype = dtype
-            view._buffer = self._buffer
-            view._shape = (count,)
-            view._strides = self._strides
-            view._size = count
-            view._writeable = self._writeable
-            view._base = self if base is None else base
-            view._key = code
-            return view
-        if type(key) is int and (shape := self._shape):
-            if not -shape[0] <= key < shape[0]:
-                raise IndexError(f"index {key} is out of bounds for axis 0 with size {shape[0]}")
-            offset = (key + shape[0] if key < 0 else key) * self._strides[0]
-            return self._view(offset, shape[1:], self._strides[1:], _view_class)
-        if is_advanced(key):
-            return operation("take")(self, key)
-        return self._view(*shapes.basic_index(self._shape, self._strides, key), _view_class)
+    if TYPE_CHECKING:
 
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self._check_writeable()
-        if is_advanced(key):
-            operation("put")(self, key, value)
-        else:
-            self[key]._assign(value)
+        @overload
+        def __getitem__(self, key: slice) -> BufferView: ...
+        @overload
+        def __getitem__(self, key: Any) -> ndarray: ...
+        def __getitem__(self, key: Any) -> Any: ...
 
     def _assign(self, value: Any) -> None:
         if not isinstance(value, ndarray):
@@ -283,32 +165,6 @@ class ndarray(Operators):
                 raise ValueError(f"assignment destination is read-only: {why}; assign to a.copy()")
             raise ValueError("assignment destination is read-only; assign to a.copy(), or set a.flags.writeable = True")
 
-    def _view(
-        self,
-        offset: int,
-        shape: tuple[int, ...],
-        strides: tuple[int, ...],
-        run: Any = None,
-        dtype: DType | None = None,
-    ) -> Any:
-        """The same memory, `offset` bytes on, as another `dtype` where one is given. A contiguous 1-D result
-        is of the class `run` where one is given."""
-        ndim = len(shape)
-        _check_ndim(ndim, IndexError)
-        kind = dtype or self._dtype
-        contiguous, size = shapes.contiguity_and_size(shape, strides, kind.itemsize)
-        view = _new(run if contiguous and ndim == 1 and run is not None else ndarray)
-        view._buffer = self._buffer
-        view._ptr = self._ptr + offset
-        view._shape = shape
-        view._strides = strides
-        view._size = size
-        view._dtype = kind
-        view._writeable = self._writeable
-        view._base = self if self._base is None else self._base
-        view._key = self._key & _INHERITED | kind.code | ndim << 8 | (not contiguous) << 16
-        return view
-
     def subview(self, offset: SupportsIndex, size: SupportsIndex) -> BufferView:
         """The `BufferView` of `size` elements from element `offset` on, counted from this array's first.
 
@@ -318,12 +174,7 @@ class ndarray(Operators):
         >>> empty(32).subview(offset=16, size=16).offset
         16
         """
-        return _view_class(self, offset, size)
-
-    def __len__(self) -> int:
-        if not self._shape:
-            raise TypeError("len() of a 0-d array; its one element is a.item()")
-        return self._shape[0]
+        return operation("buffer_view")(self, offset, size)
 
     def __iter__(self) -> Iterator[Any]:
         if not self._shape:
@@ -379,7 +230,7 @@ class ndarray(Operators):
     def __reduce__(self) -> tuple[Any, ...]:
         values = array_host.host(self)  # of a view, its own elements and not its base's
         values = np.ascontiguousarray(values).reshape(self._shape)
-        return _restore, (values, str(self.device), type(self) is _view_class)
+        return _restore, (values, str(self.device), type(self) is not ndarray)
 
     def to_device(self, device: DeviceLike, /, *, stream: Any = None) -> ndarray:
         """The array on `device`: itself when it is there, else a copy. `stream` is None. Raises `DeviceError`."""
@@ -423,7 +274,24 @@ class ndarray(Operators):
         return operation("dlpack_device")(self)
 
 
-register_view_class(ndarray)
+def _general_index(a: ndarray, key: Any) -> Any:
+    """`a[key]` for what `csrc/core/index.c` leaves: index arrays and masks, and what is wrong."""
+    if is_advanced(key):
+        return operation("take")(a, key)
+    return a._view(*shapes.basic_index(a._shape, a._strides, key), True)
+
+
+def _general_assignment(a: ndarray, key: Any, value: Any) -> None:
+    """`a[key] = value` by a launch."""
+    a._check_writeable()
+    if is_advanced(key):
+        operation("put")(a, key, value)
+    else:
+        a[key]._assign(value)
+
+
+_core.register_array(ndarray)
+_core.register_indexing(_general_index, _general_assignment, tuple(row.numpy.type for row in ALL if row.kind in "iu"))
 
 
 def _restore(values: Any, device: str, run: bool) -> ndarray:

@@ -237,9 +237,7 @@ def array_on_memory(
         low, high = shapes.byte_bounds(shape, strides, dtype.itemsize)
         return array_at(Buffer.wrap(device, ptr + low, high - low, owner), ptr, shape, strides, dtype, writeable)
     buffer = Buffer.wrap(device, ptr, size * dtype.itemsize, owner)
-    a = unchecked_array(buffer, shape, strides, size, dtype, type_key(dtype, len(shape), False, writeable, device))
-    a._writeable = writeable
-    return a
+    return unchecked_array(buffer, shape, strides, size, dtype, type_key(dtype, len(shape), False, writeable, device))
 
 
 def _upload(values: np.ndarray[Any, Any], kind: DType, device: Any) -> ndarray:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyarray import shapes
+from pyarray._core import load_element
 from pyarray.array_hooks import operation
-from pyarray.dtypes import BY_NAME, bfloat16
+from pyarray.dtypes import bfloat16
 from pyarray.errors import DeviceError
-from pyarray.memory.buffer import EscapedBuffer
 from pyarray.memory.host_access import host_access
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def array_interface(a: Any) -> dict[str, Any]:
     `__array__`."""
     if not on_host(a) or a._dtype is bfloat16:
         raise AttributeError("__array_interface__")
-    a._buffer.__class__ = EscapedBuffer
+    a._buffer.escaped = True
     return interface(a)
 
 
@@ -109,7 +109,7 @@ def cuda_interface(a: Any) -> dict[str, Any]:
     """`__cuda_array_interface__`, which only arrays on NVIDIA GPUs have."""
     host_access.occurred = True
     found: dict[str, Any] = operation("cuda_interface")(a)
-    a._buffer.__class__ = EscapedBuffer
+    a._buffer.escaped = True
     return found
 
 
@@ -137,16 +137,12 @@ READERS: dict[str, Any] = {
     **{f"{kind}{bits}": getattr(ctypes, f"c_{kind}{bits}") for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
 }
 
-_ELEMENT_MASK = _DEVICE_MASK | 0xFF  # of a key: device and dtype
-_HERE = {BY_NAME[name].code: reader for name, reader in READERS.items()}  # for the CPU
-
 
 def _only(a: Any) -> Any:
     """The element of an array that has one."""
     host_access.occurred = True
-    reader = _HERE.get(a._key & _ELEMENT_MASK)
-    if reader is not None:
-        return reader.from_address(a._ptr).value
+    if on_host(a):
+        return load_element(a)
     reader = READERS.get(a._dtype.name)
     if reader is None:
         return host(a).item()

@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 MARKED = 1 << 18  # of a key; the specializations then stand above `SHIFT`
 SHIFT = 32
 _PLAIN = (1 << SHIFT) - 1 & ~MARKED
-_HANDLE = ("_base", "_buffer", "_dtype", "_ptr", "_shape", "_size", "_strides", "_writeable")
 _LARGEST = (1 << 63) - 1
-
-_new: Any = object.__new__
 
 
 def specializations_of(key: int) -> Specializations:
@@ -77,7 +74,7 @@ def assume(a: ndarray, dim: int, *, multiple_of: int) -> ndarray:
 
 def unmarked(a: Any) -> Any:
     """The array without its marks; itself when it has none."""
-    return a if not a._key & MARKED else _handle(a, a._key & _PLAIN)
+    return a if not a._key & MARKED else a._handle(a._key & _PLAIN)
 
 
 def _several(dims: Any) -> Iterable[Any]:
@@ -91,14 +88,4 @@ def _marked(a: Any, more: list[Specialization]) -> Any:
         if p.size is not None or p.axis not in specs or specs[p.axis].size is None:
             specs[p.axis] = p
     code = encode(specs.values())
-    return _handle(a, a._key & _PLAIN | ((MARKED | code << SHIFT) if code else 0))
-
-
-def _handle(a: Any, key: int) -> Any:
-    view = _new(type(a))
-    for name in _HANDLE:
-        setattr(view, name, getattr(a, name))
-    if view._base is None:
-        view._base = a
-    view._key = key
-    return view
+    return a._handle(a._key & _PLAIN | ((MARKED | code << SHIFT) if code else 0))

@@ -114,9 +114,9 @@ def lay_out(a: ndarray, order: str, like: Any = None) -> Any:
     like = a if like is None or len(like._shape) != len(a._shape) else like
     axes = shapes.axis_order(like._shape, like._strides, like._dtype.itemsize, order)
     packed = shapes.contiguous_strides([a._shape[k] for k in axes], a._dtype.itemsize)
-    a._strides = tuple(packed[axes.index(k)] for k in range(len(axes)))
-    contiguous = shapes.is_contiguous(a._shape, a._strides, a._dtype.itemsize)
-    a._key |= (not contiguous) << 16
+    strides = tuple(packed[axes.index(k)] for k in range(len(axes)))
+    contiguous = shapes.is_contiguous(a._shape, strides, a._dtype.itemsize)
+    a._relayout(a._buffer, a._ptr, a._shape, strides, a._key | (not contiguous) << 16)
     return a
 
 

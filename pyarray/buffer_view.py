@@ -5,8 +5,10 @@ from __future__ import annotations
 import operator
 from typing import Any, SupportsIndex
 
+from pyarray import _core
 from pyarray.annotations import ArrayAnnotation, view_annotation
-from pyarray.array import _CONTIGUOUS_1D, _NDIM_STRIDED, ndarray, register_view_class
+from pyarray.array import _CONTIGUOUS_1D, _NDIM_STRIDED, ndarray
+from pyarray.array_hooks import operations
 
 
 class BufferView(ndarray):
@@ -67,4 +69,5 @@ def _no_run(array: ndarray) -> TypeError:
     )
 
 
-register_view_class(BufferView)
+_core.register_view(BufferView)
+operations["buffer_view"] = BufferView

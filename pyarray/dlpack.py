@@ -17,7 +17,7 @@ import numpy as np
 
 from pyarray import array_host, dtypes, shapes
 from pyarray._runtime import lib
-from pyarray.array import MAX_NDIM, STRIDED, WATCHED, ndarray, operations, type_key
+from pyarray.array import MAX_NDIM, STRIDED, WATCHED, ndarray, operations, type_key, unchecked_array
 from pyarray.array_convert import as_base_class
 from pyarray.driver.base import Device, get_device
 from pyarray.memory.buffer import Buffer
@@ -50,7 +50,6 @@ _DEVICES = {
 }
 _KIND_OF = {code: kind for kind, row in _DEVICES.items() for code in row.imports}
 
-_new: Any = object.__new__
 _export, _read, _claim = (
     ctypes.cast(lib.pa_dlpack_function(k), ctypes.py_object).value for k in range(3)
 )  # csrc/runtime/dlpack.c
@@ -291,13 +290,8 @@ def _import(capsule: Any, before_write: Callable[[], None] | None = None) -> nda
 
 
 def _on_memory(ptr: int, layout: _Layout, owner: Any) -> ndarray:
-    buffer, a = Buffer(), _new(ndarray)
-    device, low, nbytes, shape, strides, size, dtype, key, writeable, _ = layout
-    buffer.device, buffer.ptr, buffer.nbytes = device, ptr + low, nbytes
-    buffer.owner, buffer._free_list = owner, None
-    a._buffer, a._ptr, a._shape, a._strides, a._size = buffer, ptr, shape, strides, size
-    a._dtype, a._writeable, a._base, a._key = dtype, writeable, None, key
-    return a
+    device, low, nbytes, shape, strides, size, dtype, key, _, _ = layout
+    return unchecked_array(Buffer.wrap(device, ptr + low, nbytes, owner), shape, strides, size, dtype, key, ptr)
 
 
 def shared_numpy(x: np.ndarray[Any, Any]) -> ndarray | None:

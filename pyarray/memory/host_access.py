@@ -11,13 +11,22 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from .. import _core
+
 
 class _HostAccess(threading.local):
     """Host access of this thread. `occurred`: there was some. `guards`, where it is a list, collects arrays that
     the host reads only for a test, each with its test."""
 
-    occurred: bool = False
     guards: list[tuple[Any, Callable[..., None]]] | None = None
+
+    @property
+    def occurred(self) -> bool:
+        return _core.host_access_occurred()
+
+    @occurred.setter
+    def occurred(self, value: bool) -> None:
+        _core.set_host_access(value)
 
 
 host_access = _HostAccess()

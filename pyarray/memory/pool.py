@@ -1,17 +1,16 @@
 """A memory pool per device: freed blocks are kept by size class and reused.
 
-A size class has a free list: a Python list of addresses, whose `pop` and `append` are atomic, so that the common
-path takes no lock. Sizes go up in 64-byte granules to 512 bytes and in 8 steps per power of two above:
+A size class has a free list (`csrc/core/memory.c`), which takes and returns blocks under the GIL, so that the common
+path takes no other lock. Sizes go up in 64-byte granules to 512 bytes and in 8 steps per power of two above:
 at most 12.5 % of a block is unused.
 """
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
-from typing import SupportsIndex
 
-from .. import config
+from .. import _core, config
+from .._core import FreeList, FreeLists
 from ..driver.base import Device
 from ..errors import OutOfMemoryError
 from ..locks import new_lock
@@ -45,52 +44,6 @@ def class_size(nbytes: int) -> int:
     return (((nbytes - 1) >> shift) + 1) << shift
 
 
-class FreeList(list[int]):
-    """Free blocks of one size class of one pool. `pop` raises `IndexError` when there is none."""
-
-    __slots__ = ("pool", "size")
-
-    def __init__(self, pool: Pool, size: int):
-        super().__init__()
-        self.pool, self.size = pool, size
-
-
-class CountedFreeList(FreeList):
-    """The free list of a larger class: a block that would exceed the pool's limit goes back to the device."""
-
-    __slots__ = ()
-
-    def append(self, ptr: int) -> None:
-        pool = self.pool
-        # What is pooled is a part of what is reserved: below the limit nothing need be summed up.
-        if pool.reserved <= pool.limit:
-            list.append(self, ptr)
-        else:
-            pool.give_back(self, ptr)
-
-
-class StreamOrderedFreeList(FreeList):
-    """The free list of a device with several streams: the next user of a block waits, on the device, for all
-    work that was enqueued when the block came back."""
-
-    __slots__ = ()
-
-    def append(self, ptr: int) -> None:
-        pool = self.pool
-        pool.freed_at[ptr] = pool.device.driver.work_count()
-        if pool.reserved <= pool.limit:
-            list.append(self, ptr)
-        else:
-            pool.give_back(self, ptr)
-
-    def pop(self, index: SupportsIndex = -1) -> int:
-        ptr = list.pop(self, index)
-        driver = self.pool.device.driver
-        work = self.pool.freed_at.pop(ptr, None)  # None: freed before there were streams
-        driver.wait_for(driver.work_count() if work is None else work)
-        return ptr
-
-
 class Pool:
     """Free lists of one device. `classes` maps a number of bytes to its free list.
 
@@ -102,7 +55,7 @@ class Pool:
     def __init__(self, device: Device, limit: int):
         self.device = device
         self.limit = limit
-        self.classes = Classes(self)
+        self.classes = FreeLists(self, self.find_free_list)
         self.lists: dict[int, FreeList] = {}
         self.stream_ordered = False  # there are several streams
         self.freed_at: dict[int, int] = {}  # by block: the driver's `work_count` when it came back
@@ -112,10 +65,6 @@ class Pool:
 
     def find_free_list(self, nbytes: int) -> FreeList:
         """The free list that serves `nbytes`, made when there is none. Raises for what is no size."""
-        try:
-            nbytes = operator.index(nbytes)
-        except TypeError:
-            raise TypeError(f"a size is an integer number of bytes, not {type(nbytes).__name__}") from None
         if nbytes < 0:
             raise ValueError(f"a size can't be negative: {nbytes} bytes")
         if nbytes > LARGEST:
@@ -123,10 +72,35 @@ class Pool:
         size = class_size(nbytes)
         with self._lock:
             if size not in self.lists:
-                counted = size > UNCOUNTED or self.limit < UNCOUNTED
-                plain = CountedFreeList if counted else FreeList
-                self.lists[size] = (StreamOrderedFreeList if self.stream_ordered else plain)(self, size)
+                free_list = self.lists[size] = FreeList(self, size)
+                if self.stream_ordered:
+                    self._order(free_list)
+                elif size > UNCOUNTED or self.limit < UNCOUNTED:
+                    free_list.returns = self._return_counted
             return self.lists[size]
+
+    def _return_counted(self, free_list: FreeList, ptr: int) -> None:
+        """Takes back a block of a larger class: one that would exceed the limit goes back to the device."""
+        # What is pooled is a part of what is reserved: below the limit nothing need be summed up.
+        if self.reserved <= self.limit:
+            free_list.keep(ptr)
+        else:
+            self.give_back(free_list, ptr)
+
+    def _order(self, free_list: FreeList) -> None:
+        """The next user of a block waits, on the device, for all work that was enqueued when the block came back."""
+        free_list.returns, free_list.takes = self._return_ordered, self._take_ordered
+
+    def _return_ordered(self, free_list: FreeList, ptr: int) -> None:
+        self.freed_at[ptr] = self.device.driver.work_count()
+        self._return_counted(free_list, ptr)
+
+    def _take_ordered(self, free_list: FreeList) -> int:
+        ptr = free_list.take()
+        driver = self.device.driver
+        work = self.freed_at.pop(ptr, None)  # None: freed before there were streams
+        driver.wait_for(driver.work_count() if work is None else work)
+        return ptr
 
     def allocate(self, free_list: FreeList) -> int:
         """Address of a new block for a free list that is empty. Raises `OutOfMemoryError`, after one trim."""
@@ -145,19 +119,18 @@ class Pool:
             return ptr
 
     def use_stream_order(self) -> None:
-        """Switches to free lists for several streams. Blocks in use refer to their free lists, so these objects
-        stay and change their class."""
+        """Switches to the order of several streams."""
         with self._lock:
             if not self.stream_ordered:
                 self.stream_ordered = True
                 for free_list in self.lists.values():
-                    free_list.__class__ = StreamOrderedFreeList
+                    self._order(free_list)
 
     def give_back(self, free_list: FreeList, ptr: int) -> None:
         """Returns a block: it is pooled within the limit, else freed."""
         with self._lock:
             if self.pooled() + free_list.size <= self.limit:
-                list.append(free_list, ptr)
+                free_list.keep(ptr)
             else:
                 self._free(free_list, ptr)
 
@@ -201,23 +174,6 @@ class Pool:
         )
 
 
-class Classes(dict[int, FreeList]):
-    """Number of bytes → free list: a cache, so that the size class is computed once per size."""
-
-    __slots__ = ("pool",)
-
-    def __init__(self, pool: Pool):
-        super().__init__()
-        self.pool = pool
-
-    def __missing__(self, nbytes: int) -> FreeList:
-        free_list = self.pool.find_free_list(nbytes)
-        if len(self) >= 4096:
-            self.clear()
-        self[nbytes] = free_list
-        return free_list
-
-
 _pools_lock = new_lock()
 
 
@@ -231,6 +187,9 @@ def get_pool(device: Device) -> Pool:
         pool = device.pool.pool
     assert isinstance(pool, Pool)
     return pool
+
+
+_core.register_pools(get_pool)
 
 
 def _limit(device: Device) -> int:

@@ -11,7 +11,7 @@ from ... import shapes
 from ...array import empty, ndarray, type_key, unchecked_array
 from ...array_convert import asarray, asnumpy
 from ...array_host import Exposed, as_array
-from ...memory.buffer import Buffer, EscapedBuffer
+from ...memory.buffer import Buffer
 from ...memory.host_access import host_access
 from ...typing import ArrayLike, ShapeLike
 from ..numpy.selection import put
@@ -101,9 +101,7 @@ def resize(self: ndarray, *new_shape: ShapeLike, refcheck: bool = True) -> None:
     if nbytes > used:
         host_access.occurred = True
         self.device.driver.fill(grown.ptr + used, 0, nbytes - used)
-    # Nothing is called between these: another thread launches with all of the old, or all of the new.
-    self._buffer, self._ptr, self._shape, self._size = grown, grown.ptr, shape, size
-    self._strides, self._key = strides, key
+    self._relayout(grown, grown.ptr, shape, strides, key)
 
 
 def _larger(a: ndarray, nbytes: int) -> Buffer:
@@ -132,7 +130,7 @@ def _check_unshared(a: ndarray, refcheck: bool) -> None:
         elif any(isinstance(x, Exposed) for x in referrers):
             what = "a NumPy array shows its memory"
         what = f"{what}; drop that first, or write"
-    elif refcheck and isinstance(a._buffer, EscapedBuffer):
+    elif refcheck and a._buffer.escaped:
         what = "its address was given out, as numpy.asarray(a) does; pass refcheck=False if that is over, or"
         what += " write"
     if what:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ...array import array_at, ndarray
 from ...dtypes import real_of
 from ...keywords import install as install_checked
 from ...keywords import wrapped
-from ...memory.buffer import EscapedBuffer
 from ...memory.host_access import host_access
 from ..core import missing_names, registry
 from ..numpy import selection
@@ -63,23 +61,8 @@ class MemoryPointer:
 def _data(self: ndarray) -> MemoryPointer:
     """The pointer to the first element: `a.data.ptr` is its address."""
     host_access.occurred = True
-    self._buffer.__class__ = EscapedBuffer  # an address outlives what gave it
+    self._buffer.escaped = True  # an address outlives what gave it
     return MemoryPointer(self._ptr, self._buffer)
-
-
-# attributes that NumPy lets assign -> what to write
-_FIXED = {
-    "shape": "write b = a.reshape(shape), a view where strides allow",
-    "dtype": "write a.view(dtype) for the same bytes, a.astype(dtype) for the same values",
-    "strides": "an index, a transpose or broadcast_to gives a view with others",
-}
-
-
-def _refuse(name: str, instead: str) -> Callable[[ndarray, Any], None]:
-    def setter(self: ndarray, value: Any) -> None:
-        raise AttributeError(f"{name} of an array can't be assigned; {instead}")
-
-    return setter
 
 
 def _compress(self: ndarray, condition: Any, axis: int | None = None) -> ndarray:
@@ -105,8 +88,6 @@ def install() -> None:
         setattr(ndarray, name, method)
     for name, part, setter in (("real", _real, _set_real), ("imag", _imag, _set_imag)):
         setattr(ndarray, name, property(part, setter))
-    for name, instead in _FIXED.items():
-        setattr(ndarray, name, vars(ndarray)[name].setter(_refuse(name, instead)))
     setattr(ndarray, "__getattr__", missing_names.no_attribute)  # noqa: B010
     setattr(ndarray, "data", property(_data))  # noqa: B010
     setattr(ndarray, "flat", property(flat.flat, flat.set_flat))  # noqa: B010

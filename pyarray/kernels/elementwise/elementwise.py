@@ -94,8 +94,10 @@ def _merged_layout(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: i
 
 def _merged_view(x: ndarray, layout: _MergedLayout) -> ndarray:
     shape, strides, size, bits = layout
-    view = unchecked_array(x._buffer, shape, strides, size, x._dtype, x._key & _INHERITED | x._dtype.code | bits)
-    view._ptr, view._base = x._ptr, x if x._base is None else x._base
+    view = unchecked_array(
+        x._buffer, shape, strides, size, x._dtype, x._key & _INHERITED | x._dtype.code | bits, x._ptr
+    )
+    view._base = x if x._base is None else x._base
     return view
 
 

@@ -32,7 +32,6 @@ def reinterpret_unsigned(view: ndarray) -> ndarray:
     """Turn `view`, to which there is no other reference, into an `unsigned_view` of itself."""
     kind = _BITS.get(view._dtype.itemsize)
     if kind is not None:
-        view._dtype = kind
         view._key = view._key & ~0xFF | kind.code
     return view
 

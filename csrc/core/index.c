@@ -1,0 +1,148 @@
+/* Basic indexing: `a[key]` of integers, slices, `...` and None as a view, and `a[key] = value` of one element. All else
+   goes to the general functions of pyarray/array.py. */
+#include "core.h"
+#include <string.h>
+
+static PyObject *general_get, *general_set; /* functions of (array, key), (array, key, value) */
+static PyObject *integer_types;             /* a tuple: NumPy's integers, which are indices as Python's are */
+
+/* register_indexing(get, set, integer types) */
+PyObject *pac_register_indexing(PyObject *Py_UNUSED(module), PyObject *args) {
+    PyObject *get, *set, *types;
+    if (!PyArg_ParseTuple(args, "OOO!", &get, &set, &PyTuple_Type, &types)) return NULL;
+    Py_XSETREF(general_get, Py_NewRef(get));
+    Py_XSETREF(general_set, Py_NewRef(set));
+    Py_XSETREF(integer_types, Py_NewRef(types));
+    Py_RETURN_NONE;
+}
+
+static int is_integer(PyObject *item) {
+    if (PyLong_CheckExact(item)) return 1;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(integer_types); ++k)
+        if ((PyObject *)Py_TYPE(item) == PyTuple_GET_ITEM(integer_types, k)) return 1;
+    return 0;
+}
+
+typedef struct {
+    int64_t offset;
+    int ndim;
+    int64_t shape[PAC_MAX_NDIM], strides[PAC_MAX_NDIM];
+} window;
+
+enum { DONE = 1, GENERAL = 0, FAILED = -1 };
+
+/* An integer index on an axis of `size`: GENERAL where it doesn't fit a machine integer. */
+static int add_integer(window *w, PyObject *item, int axis, int64_t size, int64_t stride) {
+    Py_ssize_t index = PyLong_CheckExact(item) ? PyLong_AsSsize_t(item) : PyNumber_AsSsize_t(item, PyExc_IndexError);
+    if (index == -1 && PyErr_Occurred()) {
+        PyErr_Clear(); /* the general way names the index */
+        return GENERAL;
+    }
+    if (index < -size || index >= size) {
+        PyErr_Format(PyExc_IndexError, "index %zd is out of bounds for axis %d with size %lld", index, axis,
+                     (long long)size);
+        return FAILED;
+    }
+    w->offset += stride * (index < 0 ? index + size : index);
+    return DONE;
+}
+
+/* A slice. One that is empty starts at its clamped start; of fewer than two elements any stride is true. */
+static int add_slice(window *w, PyObject *item, int64_t size, int64_t stride) {
+    Py_ssize_t start, stop, step;
+    if (PySlice_Unpack(item, &start, &stop, &step) < 0) return FAILED;
+    const Py_ssize_t count = PySlice_AdjustIndices((Py_ssize_t)size, &start, &stop, step);
+    int64_t product;
+    const int fits = !__builtin_mul_overflow(stride, (int64_t)step, &product);
+    const int64_t limit = (int64_t)1 << 62;
+    const int steps = count > 1 || (count && fits && product > -limit && product < limit);
+    w->offset += stride * (start > 0 ? start : 0);
+    w->shape[w->ndim] = count;
+    w->strides[w->ndim++] = steps ? product : stride;
+    return DONE;
+}
+
+/* Whether items are of a basic index; how many axes they use, and how many ellipses there are. */
+static int count_items(PyObject *const *items, Py_ssize_t count, int *used, int *dots, int *added) {
+    *used = *dots = *added = 0;
+    for (Py_ssize_t k = 0; k < count; ++k) {
+        if (items[k] == Py_Ellipsis) ++*dots;
+        else if (items[k] == Py_None) ++*added;
+        else if (PySlice_Check(items[k]) || is_integer(items[k])) ++*used;
+        else return 0;
+    }
+    return *dots <= 1;
+}
+
+static int read_key(pac_array *a, PyObject *key, window *w) {
+    const int ndim = PAC_NDIM(a), is_tuple = PyTuple_CheckExact(key);
+    PyObject *const *items = is_tuple ? ((PyTupleObject *)key)->ob_item : &key;
+    const Py_ssize_t count = is_tuple ? PyTuple_GET_SIZE(key) : 1;
+    int used, dots, added, axis = 0;
+    if (count > 2 * PAC_MAX_NDIM || !count_items(items, count, &used, &dots, &added)) return GENERAL;
+    if (used > ndim || ndim + added > PAC_MAX_NDIM) return GENERAL; /* which says what is wrong */
+    const int64_t *shape = PAC_SHAPE(a), *strides = PAC_STRIDES(a);
+    w->offset = 0;
+    w->ndim = 0;
+    for (Py_ssize_t k = 0; k <= count; ++k) {
+        PyObject *item = k < count ? items[k] : Py_Ellipsis;
+        int done = DONE;
+        if (item == Py_Ellipsis) {
+            for (int left = k < count ? ndim - used : ndim - axis; left > 0; --left, ++axis) {
+                w->shape[w->ndim] = shape[axis];
+                w->strides[w->ndim++] = strides[axis];
+            }
+        } else if (item == Py_None) {
+            w->shape[w->ndim] = 1;
+            w->strides[w->ndim++] = 0;
+        } else {
+            done = PySlice_Check(item) ? add_slice(w, item, shape[axis], strides[axis])
+                                       : add_integer(w, item, axis, shape[axis], strides[axis]);
+            ++axis;
+        }
+        if (done != DONE) return done;
+    }
+    return DONE;
+}
+
+PyObject *pac_subscript(PyObject *self, PyObject *key) {
+    pac_array *a = (pac_array *)self;
+    window w;
+    const int done = read_key(a, key, &w);
+    if (done == FAILED) return NULL;
+    if (done == DONE)
+        return (PyObject *)pac_array_view(a, w.offset, w.ndim, w.shape, w.strides, PAC_CODE(a), 1);
+    return PyObject_CallFunctionObjArgs(general_get, self, key, NULL);
+}
+
+/* Stores a number or an element of the same type without a launch. */
+static int store(pac_array *a, char *at, PyObject *value) {
+    if (!PAC_IS_ARRAY(value)) return pac_store_element(at, PAC_CODE(a), value);
+    pac_array *from = (pac_array *)value;
+    if (PAC_NDIM(from) || PAC_CODE(from) != PAC_CODE(a) || !PAC_ON_CPU(from)) return 0;
+    memmove(at, (const char *)from->ptr, (size_t)PAC_ITEMSIZE(a));
+    return 1;
+}
+
+int pac_assign_subscript(PyObject *self, PyObject *key, PyObject *value) {
+    pac_array *a = (pac_array *)self;
+    if (!value) {
+        PyErr_SetString(PyExc_TypeError, "elements of an array can't be deleted; make an array without them");
+        return -1;
+    }
+    if (!(a->key & (PAC_READONLY | PAC_WATCHED | PAC_DEVICE)) && pac_plain()) {
+        window w;
+        const int done = read_key(a, key, &w);
+        if (done == FAILED) return -1;
+        if (done == DONE && !w.ndim) {
+            const int stored = store(a, (char *)a->ptr + w.offset, value);
+            if (stored) {
+                pac_this_thread.host_access = 1;
+                return stored < 0 ? -1 : 0;
+            }
+        }
+    }
+    PyObject *none = PyObject_CallFunctionObjArgs(general_set, self, key, value, NULL);
+    Py_XDECREF(none);
+    return none ? 0 : -1;
+}

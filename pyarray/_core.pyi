@@ -1,0 +1,128 @@
+"""The types below arrays, in C: `csrc/core`."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pyarray.dtypes import DType
+
+class FreeList:
+    """Free blocks of one size class of one pool. `returns` is called with (list, address) in place of keeping a
+    block, `takes` with (list) in place of taking one, where they are not None."""
+
+    size: int
+    pool: Any
+    returns: Callable[[FreeList, int], None] | None
+    takes: Callable[[FreeList], int] | None
+    def __init__(self, pool: Any, size: int) -> None: ...
+    def append(self, ptr: int, /) -> None: ...
+    def pop(self) -> int: ...
+    def keep(self, ptr: int, /) -> None: ...
+    def take(self) -> int: ...
+    def __len__(self) -> int: ...
+
+class FreeLists:
+    """Number of bytes -> free list of a pool, found once for each size class."""
+
+    pool: Any
+    def __init__(self, pool: Any, find: Callable[[int], FreeList]) -> None: ...
+    def __getitem__(self, nbytes: int, /) -> FreeList: ...
+
+class Buffer:
+    """`nbytes` of memory of `device` at address `ptr`, which is never 0 for pyarray's own memory."""
+
+    device: Any
+    ptr: int
+    nbytes: int
+    owner: Any
+    escaped: bool
+    previous: Buffer | None
+    before_write: Callable[[], None] | Any
+    @staticmethod
+    def allocate(device: Any, nbytes: int, /) -> Buffer: ...
+    @staticmethod
+    def wrap(device: Any, ptr: int, nbytes: int, owner: Any, /) -> Buffer: ...
+
+class Array:
+    """The type below ndarray: a typed, strided window on a buffer."""
+
+    _buffer: Buffer
+    _base: Any
+    _key: int
+    @property
+    def _ptr(self) -> int: ...
+    @property
+    def _shape(self) -> tuple[int, ...]: ...
+    @property
+    def _strides(self) -> tuple[int, ...]: ...
+    @property
+    def _size(self) -> int: ...
+    @property
+    def _dtype(self) -> DType: ...
+    @property
+    def _writeable(self) -> bool: ...
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the axes."""
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next along each axis."""
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the elements: NumPy's, or bfloat16 of ml_dtypes."""
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements, gaps not counted."""
+    @property
+    def device(self) -> Any:
+        """Where the memory is."""
+    @property
+    def base(self) -> Any:
+        """The array whose memory this view shows; never itself a view. None for an array of its own."""
+    @property
+    def byte_offset(self) -> int:
+        """Bytes from the start of the buffer to the first element."""
+    def _view(
+        self, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], run: Any = None, dtype: DType | None = None
+    ) -> Any: ...
+    def _handle(self, key: int, /) -> Any: ...
+    def _relayout(
+        self, buffer: Buffer, ptr: int, shape: tuple[int, ...], strides: tuple[int, ...], key: int, /
+    ) -> None: ...
+    def __getitem__(self, key: Any, /) -> Any: ...
+    def __setitem__(self, key: Any, value: Any, /) -> None: ...
+    def __len__(self) -> int: ...
+
+def unchecked_array(
+    buffer: Buffer,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    size: int,
+    dtype: DType,
+    key: int,
+    ptr: int = ...,
+    /,
+) -> Any: ...
+def load_element(array: Array, /) -> Any: ...
+def register_dtypes(rows: tuple[DType, ...], /) -> None: ...
+def register_pools(function: Callable[[Any], Any], /) -> None: ...
+def register_array(kind: type, /) -> None: ...
+def register_view(kind: type, /) -> None: ...
+def register_indexing(
+    get: Callable[[Any, Any], Any], put: Callable[[Any, Any, Any], None], integers: tuple[type, ...], /
+) -> None: ...
+def set_process_state(observers: int, debug: bool, /) -> None: ...
+def set_thread_observed(observed: bool, /) -> None: ...
+def set_thread_debug(debug: bool | None, /) -> None: ...
+def host_access_occurred() -> bool: ...
+def set_host_access(occurred: bool, /) -> None: ...
