@@ -105,7 +105,6 @@ class ndarray(Array, Operators):
     """
 
     __slots__ = ()
-    __hash__: Any = None
     __array_priority__ = 100.0
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:

@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from .api.core.fast_path import UfuncFunction, make_function
 from .api.core.ufunc import PYTHON, as_array_like
+from .api.core.ufunc_functions import UfuncFunction, make_function
 from .api.numpy.ufuncs import i0 as i0
 from .api.standard.elementwise import describe_ufunc, divide, exp, log, multiply, subtract
 from .api.standard.searching import where

@@ -390,6 +390,7 @@ static PyMethodDef array_methods[] = {
     {0},
 };
 
+extern PyType_Slot pac_operator_slots[];
 extern PyObject *pac_subscript(PyObject *self, PyObject *key);
 extern int pac_assign_subscript(PyObject *self, PyObject *key, PyObject *value);
 
@@ -456,6 +457,12 @@ PyObject *pac_register_dtypes(PyObject *Py_UNUSED(module), PyObject *rows) {
 }
 
 int pac_add_array_type(PyObject *module) {
+    enum { SLOTS = 64 };
+    static PyType_Slot slots[SLOTS];
+    int count = 0;
+    for (const PyType_Slot *slot = array_slots; slot->slot; ++slot) slots[count++] = *slot;
+    for (const PyType_Slot *slot = pac_operator_slots; slot->slot; ++slot) slots[count++] = *slot;
+    array_spec.slots = slots;
     pac_base_type = (PyTypeObject *)PyType_FromSpec(&array_spec);
     return pac_base_type ? PyModule_AddType(module, pac_base_type) : -1;
 }

@@ -139,3 +139,10 @@ static inline int pac_plain(void) {
 PyObject *pac_select_get(pac_array *a, PyObject *key);
 int pac_select_set(pac_array *a, PyObject *key, PyObject *value);
 PyObject *pac_select_nonzero(pac_array *a);
+
+/* ---- elementwise calls (map.c) ------------------------------------------------------------------------------------ */
+
+/* Calls a Map for operands, into `out` where that is not NULL: its result, Py_NotImplemented where nothing was done and
+   the general way is to be taken, or NULL with an exception. `broadcasts`: operands may have fewer elements than out. */
+PyObject *pac_map_call(PyObject *map, PyObject *const *operands, int count, PyObject *out, int broadcasts);
+extern PyTypeObject *pac_map_type;

@@ -112,6 +112,14 @@ PyObject *pac_subscript(PyObject *self, PyObject *key) {
     if (done == FAILED) return NULL;
     if (done == DONE)
         return (PyObject *)pac_array_view(a, w.offset, w.ndim, w.shape, w.strides, PAC_CODE(a), 1);
+    if (pac_plain()) {
+        PyObject *selected = pac_select_get(a, key);
+        if (selected != Py_NotImplemented) {
+            pac_this_thread.host_access = 1;
+            return selected;
+        }
+        Py_DECREF(selected);
+    }
     return PyObject_CallFunctionObjArgs(general_get, self, key, NULL);
 }
 
@@ -124,23 +132,60 @@ static int store(pac_array *a, char *at, PyObject *value) {
     return 1;
 }
 
+static PyObject *copy_map; /* the Map of assignments */
+
+/* register_assignment(map) */
+PyObject *pac_register_assignment(PyObject *Py_UNUSED(module), PyObject *map) {
+    Py_XSETREF(copy_map, Py_NewRef(map));
+    Py_RETURN_NONE;
+}
+
+/* Assigns an array of no more axes, or a number, to a view, by one launch. */
+static int assign_view(pac_array *a, const window *w, PyObject *value) {
+    if (PAC_IS_ARRAY(value)) {
+        const pac_array *from = (pac_array *)value;
+        const size_t nbytes = (size_t)w->ndim * sizeof *w->shape;
+        if (PAC_NDIM(from) > w->ndim) return GENERAL;
+        const int same = from->ptr == a->ptr + (uintptr_t)w->offset && PAC_NDIM(from) == w->ndim;
+        /* `a[key] += x` ends in an assignment of the view to itself */
+        if (same && PAC_CODE(from) == PAC_CODE(a) && !memcmp(PAC_SHAPE(from), w->shape, nbytes) &&
+            !memcmp(PAC_STRIDES(from), w->strides, nbytes))
+            return DONE;
+    } else if (!PyFloat_CheckExact(value) && !PyLong_CheckExact(value) && !PyBool_Check(value))
+        return GENERAL;
+    pac_array *view = pac_array_view(a, w->offset, w->ndim, w->shape, w->strides, PAC_CODE(a), 0);
+    PyObject *done = view ? pac_map_call(copy_map, &value, 1, (PyObject *)view, 1) : NULL;
+    Py_XDECREF(view);
+    Py_XDECREF(done);
+    return !done ? FAILED : done == Py_NotImplemented ? GENERAL : DONE;
+}
+
+/* An assignment that needs neither a cast of a number nor a copy of what overlaps. */
+static int store_plainly(pac_array *a, PyObject *key, PyObject *value) {
+    window w;
+    int done = read_key(a, key, &w);
+    if (done == FAILED) return FAILED;
+    if (PAC_ON_CPU(a)) {
+        int stored = 0;
+        if (done == GENERAL) stored = pac_select_set(a, key, value);
+        else if (!w.ndim) stored = store(a, (char *)a->ptr + w.offset, value);
+        if (stored) {
+            pac_this_thread.host_access = 1;
+            return stored;
+        }
+    }
+    return done == DONE && copy_map ? assign_view(a, &w, value) : GENERAL;
+}
+
 int pac_assign_subscript(PyObject *self, PyObject *key, PyObject *value) {
     pac_array *a = (pac_array *)self;
     if (!value) {
         PyErr_SetString(PyExc_TypeError, "elements of an array can't be deleted; make an array without them");
         return -1;
     }
-    if (!(a->key & (PAC_READONLY | PAC_WATCHED | PAC_DEVICE)) && pac_plain()) {
-        window w;
-        const int done = read_key(a, key, &w);
-        if (done == FAILED) return -1;
-        if (done == DONE && !w.ndim) {
-            const int stored = store(a, (char *)a->ptr + w.offset, value);
-            if (stored) {
-                pac_this_thread.host_access = 1;
-                return stored < 0 ? -1 : 0;
-            }
-        }
+    if (!(a->key & (PAC_READONLY | PAC_WATCHED)) && pac_plain()) {
+        const int stored = store_plainly(a, key, value);
+        if (stored) return stored < 0 ? -1 : 0;
     }
     PyObject *none = PyObject_CallFunctionObjArgs(general_set, self, key, value, NULL);
     Py_XDECREF(none);

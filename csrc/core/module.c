@@ -7,8 +7,10 @@ int pac_process_observers, pac_process_debug;
 
 extern PyObject *pac_register_pools(PyObject *, PyObject *), *pac_register_array(PyObject *, PyObject *),
     *pac_register_view(PyObject *, PyObject *), *pac_register_dtypes(PyObject *, PyObject *),
-    *pac_register_indexing(PyObject *, PyObject *), *pac_unchecked_array(PyObject *, PyObject *const *, Py_ssize_t);
-extern int pac_add_memory_types(PyObject *), pac_add_array_type(PyObject *);
+    *pac_register_indexing(PyObject *, PyObject *), *pac_register_assignment(PyObject *, PyObject *),
+    *pac_register_operator(PyObject *, PyObject *), *pac_connect(PyObject *, PyObject *),
+    *pac_clear_plans(PyObject *, PyObject *), *pac_unchecked_array(PyObject *, PyObject *const *, Py_ssize_t);
+extern int pac_add_map_type(PyObject *), pac_add_memory_types(PyObject *), pac_add_array_type(PyObject *);
 
 /* ---- launch state ------------------------------------------------------------------------------------------------- */
 
@@ -58,12 +60,24 @@ static PyObject *load_element(PyObject *Py_UNUSED(module), PyObject *array) {
     return pac_load_element((const char *)a->ptr, PAC_CODE(a));
 }
 
+/* nonzero(array): a tuple of index arrays, or NotImplemented where that is a kernel's work. */
+static PyObject *nonzero(PyObject *Py_UNUSED(module), PyObject *array) {
+    if (!PAC_IS_ARRAY(array) || !pac_plain()) Py_RETURN_NOTIMPLEMENTED;
+    PyObject *found = pac_select_nonzero((pac_array *)array);
+    if (found != Py_NotImplemented) pac_this_thread.host_access = 1;
+    return found;
+}
+
 static PyMethodDef functions[] = {
     {"register_pools", pac_register_pools, METH_O, NULL},
     {"register_array", pac_register_array, METH_O, NULL},
     {"register_view", pac_register_view, METH_O, NULL},
     {"register_dtypes", pac_register_dtypes, METH_O, NULL},
     {"register_indexing", pac_register_indexing, METH_VARARGS, NULL},
+    {"register_assignment", pac_register_assignment, METH_O, NULL},
+    {"register_operator", pac_register_operator, METH_VARARGS, NULL},
+    {"connect", pac_connect, METH_O, NULL},
+    {"clear_plans", pac_clear_plans, METH_NOARGS, NULL},
     {"unchecked_array", (PyCFunction)(void (*)(void))pac_unchecked_array, METH_FASTCALL,
      "unchecked_array(buffer, shape, strides, size, dtype, key, ptr=buffer.ptr)\n--\n\n"
      "An array in `buffer`. The arguments must be mutually consistent."},
@@ -72,6 +86,7 @@ static PyMethodDef functions[] = {
     {"set_thread_debug", set_thread_debug, METH_O, NULL},
     {"host_access_occurred", host_access_occurred, METH_NOARGS, NULL},
     {"set_host_access", set_host_access, METH_O, NULL},
+    {"nonzero", nonzero, METH_O, NULL},
     {"load_element", load_element, METH_O, NULL},
     {0},
 };
@@ -87,6 +102,7 @@ PyMODINIT_FUNC PyInit__core(void) {
     return NULL;
 #endif
     PyObject *module = PyModule_Create(&definition);
-    if (module && (pac_add_memory_types(module) < 0 || pac_add_array_type(module) < 0)) Py_CLEAR(module);
+    if (module && (pac_add_memory_types(module) < 0 || pac_add_map_type(module) < 0 ||
+                   pac_add_array_type(module) < 0)) Py_CLEAR(module);
     return module;
 }

@@ -192,6 +192,11 @@ class Driver(ABC):
         """A callable that runs the kernel on packed slots. It is the hot path and checks nothing. `operands`
         are what the kernel reads and writes."""
 
+    def native_entry(self, function: int) -> tuple[int, int]:
+        """Addresses of a kernel's code and of the pool that runs it, for calls from C; 0 and 0 where a launch is the
+        driver's."""
+        return 0, 0
+
     @abstractmethod
     def checked_launcher(self, function: int, operands: Sequence[Operand] = ()) -> CheckedLauncher:
         """As `launcher`, and returns the launch's first `Failure` or None. It waits for the kernel."""

@@ -9,7 +9,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .. import config, driver
+from .. import _core, config, driver
 from .._runtime import ffi, lib
 from ..errors import DeviceError
 from .base import CheckedLauncher, Driver, Failure, GridLauncher, Launcher, Operand, read_failure
@@ -127,6 +127,9 @@ class CpuDriver(Driver):
 
         return launch
 
+    def native_entry(self, function: int) -> tuple[int, int]:
+        return function, int(ffi.cast("uintptr_t", self._pool))
+
     def checked_launcher(self, function: int, operands: Sequence[Operand] = ()) -> CheckedLauncher:
         run, new, pool = lib.pa_launch, ffi.new, self._pool
 
@@ -160,6 +163,7 @@ class CpuDriver(Driver):
 
 
 _numbers = itertools.count()  # of loaded artifacts
+_core.connect(int(ffi.cast("uintptr_t", ffi.addressof(lib, "pa_launch"))))
 
 
 def cores() -> int:

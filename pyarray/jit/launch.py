@@ -176,6 +176,15 @@ def _refuse_extents(kernel: str, extents: Sequence[LoopExtents], number: int, si
     )
 
 
+def native_launch(variant: Variant) -> tuple[int, int, Any, Any]:
+    """How a Map launches a variant, which checks no bounds: the address of its code and of the pool that runs it on the
+    CPU, or 0, 0 and a function of the packed arguments; and what keeps the code loaded."""
+    program, driver = variant.program, variant.device.driver
+    arrays = operands(program.params, program.directions, False)
+    entry, pool = driver.native_entry(variant.artifact.function)
+    return entry, pool, None if entry else driver.launcher(variant.artifact.function, arrays), variant
+
+
 def make_bound_launch(
     variant: Variant, layouts: Sequence[tuple[tuple[int, ...], tuple[int, ...]] | None]
 ) -> Callable[..., Any]:

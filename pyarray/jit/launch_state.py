@@ -71,6 +71,7 @@ def fast_path_table() -> dict[Any, Any]:
 
 def clear_fast_paths() -> None:
     """Drop all fast paths: what they launch was compiled under other settings."""
+    _core.clear_plans()
     for table in list(_fast_paths):
         table.clear()
 

@@ -8,7 +8,7 @@ from differential.rows.excluded import EXCLUDED
 from differential.run import check
 
 import pyarray as pa
-from pyarray.api.core.fast_path import UFUNC_METHODS
+from pyarray.api.core.ufunc_functions import UFUNC_METHODS
 
 # What is drawn here is a part, as each function needs kernels of its own; `make differential` runs more.
 CALLS, EVERY = 700, 20

@@ -1,5 +1,5 @@
-"""Ufuncs: operands, promotion, broadcasting, `out=` and the launch, for all elementwise functions. `fast_path.py` has
-the fast paths."""
+"""Ufuncs: operands, promotion, broadcasting, `out=` and the launch, for all elementwise functions.
+`ufunc_functions.py` has the public functions."""
 
 from __future__ import annotations
 

@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from ... import _core
 from ...array import ndarray, operations
 from ...array_host import to_whole
-from ..core.fast_path import make_function, make_in_place
 from ..core.ufunc import is_operand_type
+from ..core.ufunc_functions import in_place_function, make_function, ufunc_map
 from ..numpy import ufuncs
 from ..standard import utility
 from ..standard.elementwise import UFUNCS
@@ -79,20 +80,14 @@ _NUMBERS = {
 }
 
 
-def _reflected(forward: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda self, other: forward(other, self)
-
-
 def install() -> None:
     """Give `ndarray` its operators."""
     operations["any"] = utility.any  # what `in` asks of a comparison
-    for short, name in (BINARY | COMPARISON).items():
-        forward = make_function(UFUNCS[name], foreign=True)
-        setattr(ndarray, f"__{short}__", forward)
+    for short, name in (BINARY | COMPARISON | UNARY).items():
+        ufunc = UFUNCS[name]
+        plans = ufunc_map(ufunc)
+        _core.register_operator(short, plans, make_function(ufunc, foreign=True))
         if short in BINARY:
-            setattr(ndarray, f"__r{short}__", _reflected(forward))
-            setattr(ndarray, f"__i{short}__", make_in_place(UFUNCS[name]))
+            _core.register_operator(f"i{short}", plans, in_place_function(ufunc))
     for name, method in (_PRODUCTS | _NUMBERS).items():
         setattr(ndarray, name, method)
-    for short, name in UNARY.items():
-        setattr(ndarray, f"__{short}__", make_function(UFUNCS[name], foreign=True))

@@ -22,8 +22,8 @@ from ...dtypes import ALL, DType, asdtype, bool_, int64
 from ...kernels.reduce.reduce import SUM, on_grid
 from ...lang.markers import ndrange
 from ...typing import ArrayLike, AxisLike, DTypeLike
-from ..core.fast_path import UFUNC_METHODS
 from ..core.ufunc import Ufunc, as_operands, compute_out, operand, store_out
+from ..core.ufunc_functions import UFUNC_METHODS
 from ..standard import scans, statistical, utility
 from ..standard.creation import arange
 from ..standard.manipulation import broadcast_to

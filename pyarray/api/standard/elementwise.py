@@ -21,9 +21,9 @@ from ...kernels.elementwise.elementwise import MapOp
 from ...kernels.elementwise.invariant_division import FLOOR_BY_NUMBER, MOD_BY_NUMBER
 from ...lang.markers import kernel_math as k
 from ...typing import ArrayLike
-from ..core.fast_path import UfuncFunction, make_function
 from ..core.registry import method
 from ..core.ufunc import POWERS, Power, Ufunc, as_operands, can_hold, compute
+from ..core.ufunc_functions import UfuncFunction, make_function
 
 # All ufuncs by name: no decisions.
 UFUNCS: dict[str, Ufunc] = {}

@@ -12,13 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ... import jit, shapes
-from ...array import _INHERITED, STRIDED, WATCHED, empty, ndarray, unchecked_array
-from ...array_marks import MARKED
+from ... import _core, jit, shapes
+from ..._core import Map
+from ...array import _INHERITED, STRIDED, empty, ndarray, unchecked_array
 from ...array_views import overlaps
 from ...dtypes import ALL, DType
 from ...jit.functions import Func, func
-from ...jit.launch_state import fast_path_table, launch_state
 from ...lang.markers import ndrange
 
 TILE = 32  # elements: 32 rows of 32 float64 are 8 KiB, well inside the first-level cache
@@ -58,24 +57,22 @@ def launch_map(op: MapOp, compute: DType, out: ndarray, operands: Sequence[Any],
     _map_kernel(op, compute.code, len(layouts[0].shape), patterns, tiled, grid)(*views)
 
 
-def bound_map_launch(op: MapOp, compute: DType, out: ndarray, operands: Sequence[Any]) -> Callable[..., Any] | None:
-    """The launch bound to these types, shapes and strides: a function of addresses (output first) and
-    numbers, without checks. None for no elements, or where writes to the buffer must be reported to its owner."""
-    if out._key & WATCHED:
-        return None
-    columns = tuple([(x._shape, x._strides, x._dtype.itemsize) if isinstance(x, ndarray) else None for x in operands])
-    merged = map_layout(out._shape, out._strides, out._dtype.itemsize, columns)
-    if merged is None:
-        return None
-    layouts, patterns, tiled = merged
-    views = [
-        type(x)(1) if layout is None else _merged_view(x, layout)
-        for x, layout in zip((out, *operands), layouts, strict=True)
-    ]
-    grid = out._buffer.device.driver.grid
-    kernel = _map_kernel(op, compute.code, len(layouts[0].shape), patterns, tiled, grid)
-    bound_layouts = [None if layout is None else (layout.shape, layout.strides) for layout in layouts]
-    return jit.launch.make_bound_launch(kernel.variant(tuple(views), checked=False), bound_layouts)
+def make_map(op: MapOp, resolve: Callable[[tuple[Any, ...], Any], tuple[int, int] | None]) -> Map:
+    """The plans of an operation. `resolve(operands, out)` says, of their types alone, the codes of the common dtype
+    and of the result's; None: calls of these types have no plan."""
+
+    def compile(
+        operands: tuple[Any, ...], out: ndarray, compute: int, views: tuple[Any, ...], ndim: int, tiled: bool
+    ) -> tuple[int, int, Any, Any]:
+        patterns = tuple(None if view is None else view[2] for view in views[1:])
+        arrays = [
+            type(x)(1) if view is None else _merged_view(x, _merged_layout(view[0], view[1], x._dtype.itemsize))
+            for x, view in zip((out, *operands), views, strict=True)
+        ]
+        kernel = _map_kernel(op, compute, ndim, patterns, bool(tiled), out._buffer.device.driver.grid)
+        return jit.launch.native_launch(kernel.variant(tuple(arrays), checked=False))
+
+    return Map(resolve, compile)
 
 
 class _MergedLayout(NamedTuple):
@@ -262,37 +259,23 @@ def assign(out: ndarray, value: Any) -> None:
     _copy_into(out, value)
 
 
-# Bound launches of `_copy_into`. The key has the launch state, types, shapes and strides of both sides, or
-# the type of a number; addresses and numbers are arguments, and aliased operands aren't looked up.
-_bound_launches = fast_path_table()
-MAX_BOUND_LAUNCHES = 4096  # then the table is cleared
+def _resolve_copy(operands: tuple[Any, ...], out: ndarray) -> tuple[int, int] | None:
+    (value,) = operands
+    if not isinstance(value, ndarray):
+        return out._dtype.code, out._dtype.code
+    if value._dtype.kind == "c" and out._dtype.kind not in "cb":
+        return None
+    return value._dtype.code, out._dtype.code
+
+
+COPY_MAP = make_map(COPY, _resolve_copy)
 
 
 def _copy_into(out: ndarray, value: Any) -> None:
     """`out[...] = value`, cast and broadcast."""
-    source_key: Any
-    if not isinstance(value, ndarray):
-        compute, source_key, source = out._dtype, type(value), value
-    else:
-        compute, source_key, source = value._dtype, (value._key, value._shape, value._strides), value._ptr
-        if may_share(value, out) and overlaps(value, out):
-            return launch_map(COPY, compute, out, (value,))
-    if out._key & WATCHED:
-        return launch_map(COPY, compute, out, (value,))
-    state = launch_state.key
-    key = state, out._key, out._shape, out._strides, source_key
-    launch = _bound_launches.get(key)
-    if launch:
-        launch(out._ptr, source)
-        return None
-    launch_map(COPY, compute, out, (value,))
-    if key in _bound_launches:  # the second time
-        _bound_launches[key] = bound_map_launch(COPY, compute, out, (value,))
-    elif state is False and not (out._key | getattr(value, "_key", 0)) & MARKED:
-        if len(_bound_launches) >= MAX_BOUND_LAUNCHES:
-            _bound_launches.clear()
-        _bound_launches[key] = None
-    return None
+    if COPY_MAP.assign(out, value) is NotImplemented:
+        compute = value._dtype if isinstance(value, ndarray) else out._dtype
+        launch_map(COPY, compute, out, (value,))
 
 
 def astype(x: ndarray, dtype: DType) -> ndarray:
@@ -308,3 +291,6 @@ def astype(x: ndarray, dtype: DType) -> ndarray:
 def contiguous(x: ndarray) -> ndarray:
     """`x` if it is C-contiguous, else a copy that is."""
     return astype(x, x._dtype) if x._key & STRIDED else x
+
+
+_core.register_assignment(COPY_MAP)

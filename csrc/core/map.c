@@ -1,0 +1,414 @@
+/* Map: an elementwise operation with its plans, by the types of operands. */
+#include "map.h"
+#include <string.h>
+#include <structmember.h>
+
+/* A compiled kernel for one layout: its address on the CPU with the pool that runs it, or a function of the packed
+   arguments. `holder` keeps the code loaded. */
+typedef struct {
+    uint64_t layout_key;
+    uintptr_t entry;
+    void *pool;
+    PyObject *function, *holder;
+} map_launch;
+
+/* The plan of one tuple of types. */
+typedef struct {
+    uint64_t types[PAC_MAP_OPERANDS + 1]; /* operands, then the output: 0 where it is new */
+    int domain, code; /* dtype codes: of what numbers are passed as, of the result */
+    int usable;       /* 0: such calls are not planned */
+    int launches, capacity;
+    map_launch *launch;
+} map_plan;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *resolve; /* (operands, out) -> (code of the domain, code of the result) or None */
+    PyObject *compile; /* (operands, out, domain, views, patterns, ndim, tiled) -> (entry, pool, function, holder) */
+    int plans, capacity;
+    map_plan *plan;
+    uint64_t generation;
+    unsigned long long hits;
+} map_object;
+
+PyTypeObject *pac_map_type;
+typedef int (*launch_function)(uintptr_t entry, const char *slots, void *pool, void *failure);
+static launch_function run_on_cpu;
+static uint64_t generation; /* of settings that compiled code depends on */
+enum { MOST_PLANS = 512, MOST_LAUNCHES = 256 };
+/* Elements from which a launch lets other threads run Python: switching takes as long as the work on fewer. */
+#define LONG_WORK 8192
+
+/* connect(address of pa_launch) */
+PyObject *pac_connect(PyObject *Py_UNUSED(module), PyObject *address) {
+    run_on_cpu = (launch_function)(uintptr_t)PyLong_AsUnsignedLongLong(address);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
+/* clear_plans(): what they launch was compiled under other settings. */
+PyObject *pac_clear_plans(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
+    ++generation;
+    Py_RETURN_NONE;
+}
+
+static void forget_launches(map_plan *plan) {
+    map_launch *launch = plan->launch;
+    const int launches = plan->launches;
+    plan->launch = NULL;
+    plan->launches = plan->capacity = 0;
+    for (int n = 0; n < launches; ++n) {
+        Py_XDECREF(launch[n].function);
+        Py_XDECREF(launch[n].holder);
+    }
+    PyMem_Free(launch);
+}
+
+static void forget_plans(map_object *map) {
+    map_plan *plan = map->plan;
+    const int plans = map->plans;
+    map->plan = NULL;
+    map->plans = map->capacity = 0;
+    for (int k = 0; k < plans; ++k) forget_launches(&plan[k]);
+    PyMem_Free(plan);
+}
+
+/* ---- types -------------------------------------------------------------------------------------------------------- */
+
+/* The part of the key for an operand: dtype and device of an array, the type of a number; 0: not planned. */
+static uint64_t type_word(PyObject *x) {
+    if (PAC_IS_ARRAY(x)) {
+        const uint64_t key = ((pac_array *)x)->key;
+        return key & PAC_MARKED ? 0 : (key & (PAC_DEVICE | 0xFF)) | 1 << 8;
+    }
+    return PyFloat_CheckExact(x) ? 1 : PyLong_CheckExact(x) ? 2 : PyBool_Check(x) ? 3 : PyComplex_CheckExact(x) ? 4 : 0;
+}
+
+/* Room for one more element of a growing table. 0 with an exception. */
+static int grow(void **table, int count, int *capacity, size_t size) {
+    if (count < *capacity) return 1;
+    const int wanted = *capacity ? 2 * *capacity : 4;
+    void *larger = PyMem_Realloc(*table, (size_t)wanted * size);
+    if (!larger) {
+        PyErr_NoMemory();
+        return 0;
+    }
+    *table = larger;
+    *capacity = wanted;
+    return 1;
+}
+
+static PyObject *operand_list(PyObject *const *x, int count) {
+    PyObject *list = PyTuple_New(count);
+    for (int k = 0; list && k < count; ++k) PyTuple_SET_ITEM(list, k, Py_NewRef(x[k]));
+    return list;
+}
+
+/* The plan of these types: found, or asked for. NULL with an exception. */
+static map_plan *plan_for(map_object *map, const uint64_t *types, PyObject *const *x, int count, PyObject *out) {
+    for (int k = 0; k < map->plans; ++k)
+        if (!memcmp(map->plan[k].types, types, sizeof map->plan[k].types)) return &map->plan[k];
+    if (map->plans >= MOST_PLANS) forget_plans(map);
+    PyObject *operands = operand_list(x, count);
+    PyObject *codes = operands ? PyObject_CallFunction(map->resolve, "OO", operands, out ? out : Py_None) : NULL;
+    Py_XDECREF(operands);
+    if (!codes) return NULL;
+    map_plan plan = {.usable = codes != Py_None};
+    memcpy(plan.types, types, sizeof plan.types);
+    const int read = !plan.usable || PyArg_ParseTuple(codes, "ii", &plan.domain, &plan.code);
+    Py_DECREF(codes);
+    if (!read || !grow((void **)&map->plan, map->plans, &map->capacity, sizeof plan)) return NULL;
+    map->plan[map->plans] = plan;
+    return &map->plan[map->plans++];
+}
+
+/* ---- arguments ---------------------------------------------------------------------------------------------------- */
+
+/* Packs a number as the domain's type. The slots used; 0: the general way says what is wrong with it. */
+static int pack_number(PyObject *x, int domain, int64_t *slots) {
+    const char kind = pac_dtypes[domain].kind;
+    slots[0] = 0;
+    if (kind == 'b') {
+        if (PyBool_Check(x)) slots[0] = x == Py_True;
+        return PyBool_Check(x);
+    }
+    if (kind == 'i' || kind == 'u')
+        return PyLong_Check(x) && pac_store_element((char *)slots, domain, x) == 1;
+    if (kind == 'f' && PyComplex_CheckExact(x)) return 0;
+    const Py_complex value = PyComplex_AsCComplex(x);
+    if (value.real == -1.0 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return 0;
+    }
+    memcpy(&slots[0], &value.real, sizeof value.real);
+    if (kind == 'c') memcpy(&slots[1], &value.imag, sizeof value.imag);
+    return kind == 'c' ? 2 : 1;
+}
+
+static int pack(pac_array *const *arrays, PyObject *const *x, int count, const map_plan *plan,
+                const pac_map_layout *layout, int64_t *slots) {
+    int n = 0;
+    for (int k = 0; k < count; ++k) {
+        if (!arrays[k]) {
+            const int used = pack_number(x[k - 1], plan->domain, &slots[n]);
+            if (!used) return 0;
+            n += used;
+            continue;
+        }
+        const pac_map_view *view = &layout->views[k];
+        slots[n++] = (int64_t)arrays[k]->ptr;
+        for (int axis = 0; axis < view->ndim; ++axis) slots[n++] = view->shape[axis];
+        for (int axis = 0; axis < view->ndim && view->strided; ++axis) slots[n++] = view->strides[axis];
+    }
+    return n;
+}
+
+/* ---- launches ----------------------------------------------------------------------------------------------------- */
+
+static PyObject *numbers(const int64_t *values, int count) {
+    PyObject *tuple = PyTuple_New(count);
+    for (int k = 0; tuple && k < count; ++k) {
+        PyObject *number = PyLong_FromLongLong(values[k]);
+        if (!number) Py_CLEAR(tuple);
+        else PyTuple_SET_ITEM(tuple, k, number);
+    }
+    return tuple;
+}
+
+/* Each view as (shape, strides, axes of the output), None for numbers. */
+static PyObject *describe(pac_array *const *arrays, int count, const pac_map_layout *layout) {
+    PyObject *views = PyTuple_New(count);
+    for (int k = 0; views && k < count; ++k) {
+        const pac_map_view *view = &layout->views[k];
+        PyObject *item = Py_NewRef(Py_None);
+        if (arrays[k]) {
+            int64_t axes[PAC_MAP_NDIM];
+            int n = 0;
+            for (int axis = 0; axis < layout->ndim; ++axis)
+                if (view->axes >> axis & 1) axes[n++] = axis;
+            Py_SETREF(item, Py_BuildValue("NNN", numbers(view->shape, view->ndim), numbers(view->strides, view->ndim),
+                                          numbers(axes, n)));
+        }
+        if (!item) Py_CLEAR(views);
+        else PyTuple_SET_ITEM(views, k, item);
+    }
+    return views;
+}
+
+static map_launch *launch_for(map_object *map, int number, PyObject *const *x, pac_array *const *arrays, int count,
+                              const pac_map_layout *layout) {
+    const uint64_t key = pac_map_layout_key(count, arrays, layout);
+    map_plan *plan = &map->plan[number];
+    for (int k = 0; k < plan->launches; ++k)
+        if (plan->launch[k].layout_key == key) return &plan->launch[k];
+    PyObject *operands = operand_list(x, count - 1), *views = describe(arrays, count, layout), *made = NULL;
+    const uint64_t before = generation;
+    const int plans = map->plans;
+    if (operands && views)
+        made = PyObject_CallFunction(map->compile, "OOiOii", operands, arrays[0], plan->domain, views, layout->ndim,
+                                     layout->tiled);
+    Py_XDECREF(operands);
+    Py_XDECREF(views);
+    map_launch launch = {.layout_key = key};
+    unsigned long long entry, pool;
+    if (!made || !PyArg_ParseTuple(made, "KKOO", &entry, &pool, &launch.function, &launch.holder)) {
+        Py_XDECREF(made);
+        return NULL;
+    }
+    launch.entry = (uintptr_t)entry;
+    launch.pool = (void *)(uintptr_t)pool;
+    Py_INCREF(launch.function);
+    Py_INCREF(launch.holder);
+    Py_DECREF(made);
+    /* compiling runs Python, where settings may change and other calls empty the table: such a call isn't planned */
+    const int changed = before != generation || map->plans < plans;
+    plan = &map->plan[number];
+    if (!changed && plan->launches >= MOST_LAUNCHES) forget_launches(plan);
+    if (changed || !grow((void **)&plan->launch, plan->launches, &plan->capacity, sizeof launch)) {
+        Py_DECREF(launch.function);
+        Py_DECREF(launch.holder);
+        return NULL;
+    }
+    plan->launch[plan->launches] = launch;
+    return &plan->launch[plan->launches++];
+}
+
+/* Launches. 0 with an exception. */
+static int run(const map_launch *launch, const int64_t *slots, int count, int64_t size) {
+    if (launch->entry) {
+        const uintptr_t entry = launch->entry;
+        void *pool = launch->pool;
+        if (size < LONG_WORK) {
+            run_on_cpu(entry, (const char *)slots, pool, NULL);
+            return 1;
+        }
+        PyObject *holder = Py_NewRef(launch->holder);
+        Py_BEGIN_ALLOW_THREADS
+        run_on_cpu(entry, (const char *)slots, pool, NULL);
+        Py_END_ALLOW_THREADS
+        Py_DECREF(holder);
+        return 1;
+    }
+    PyObject *bytes = PyBytes_FromStringAndSize((const char *)slots, count * (Py_ssize_t)sizeof *slots);
+    PyObject *function = Py_NewRef(launch->function), *done = bytes ? PyObject_CallOneArg(function, bytes) : NULL;
+    Py_XDECREF(bytes);
+    Py_DECREF(function);
+    Py_XDECREF(done);
+    return done != NULL;
+}
+
+/* ---- calls -------------------------------------------------------------------------------------------------------- */
+
+static pac_array *new_result(const map_plan *plan, int count, pac_array *const *arrays, int ndim, const int64_t *shape) {
+    pac_array *like = NULL;
+    for (int k = 1; k < count && !like; ++k) like = arrays[k];
+    pac_array *out = pac_array_fresh(pac_ndarray_type, plan->code, ndim, shape, like->buffer->device,
+                                     (like->key & PAC_DEVICE) >> 20);
+    int64_t size;
+    if (!out) return NULL;
+    pac_map_result_strides(count - 1, arrays + 1, ndim, shape, PAC_ITEMSIZE(out), PAC_STRIDES(out));
+    if (!pac_is_contiguous(ndim, shape, PAC_STRIDES(out), PAC_ITEMSIZE(out), &size)) out->key |= PAC_STRIDED;
+    return out;
+}
+
+static int fits_out(const pac_array *out, int count, pac_array *const *arrays, int ndim, const int64_t *shape) {
+    if (out->key & (PAC_READONLY | PAC_WATCHED | PAC_MARKED) || PAC_NDIM(out) != ndim) return 0;
+    for (int axis = 0; axis < ndim; ++axis)
+        if (PAC_SHAPE(out)[axis] != shape[axis] || (shape[axis] > 1 && !PAC_STRIDES(out)[axis])) return 0;
+    for (int k = 1; k < count; ++k)
+        if (arrays[k] && pac_map_aliases(arrays[k], out)) return 0;
+    return 1;
+}
+
+/* The call's result, new or `out`; Py_NotImplemented, of nothing done, where the general way is to be taken; NULL with
+   an exception. `broadcasts`: operands broadcast to `out`, which may have more elements than they. */
+static PyObject *call(map_object *map, PyObject *const *x, int operands, PyObject *out, int broadcasts) {
+    uint64_t types[PAC_MAP_OPERANDS + 1] = {0};
+    pac_array *arrays[PAC_MAP_OPERANDS + 1] = {0};
+    const int count = operands + 1;
+    uint64_t device = 0;
+    int found = 0;
+    if (!pac_plain()) Py_RETURN_NOTIMPLEMENTED;
+    if (map->generation != generation) {
+        forget_plans(map);
+        map->generation = generation;
+    }
+    for (int k = 0; k < count; ++k) {
+        PyObject *item = k < operands ? x[k] : out;
+        if (!item) break;
+        if (!(types[k] = type_word(item)) || (k == operands && !PAC_IS_ARRAY(item))) Py_RETURN_NOTIMPLEMENTED;
+        if (!PAC_IS_ARRAY(item)) continue;
+        arrays[k < operands ? k + 1 : 0] = (pac_array *)item;
+        if (found++ && device != (types[k] & PAC_DEVICE)) Py_RETURN_NOTIMPLEMENTED;
+        device = types[k] & PAC_DEVICE;
+    }
+    int64_t shape[PAC_MAP_NDIM];
+    const int ndim = found ? pac_map_broadcast(broadcasts ? count : operands, broadcasts ? arrays : arrays + 1, shape) : -1;
+    if (ndim < 0 || (out && !fits_out(arrays[0], count, arrays, ndim, shape))) Py_RETURN_NOTIMPLEMENTED;
+    const map_plan *plan = plan_for(map, types, x, operands, out);
+    if (!plan) return NULL;
+    if (!plan->usable) Py_RETURN_NOTIMPLEMENTED;
+    const int number = (int)(plan - map->plan);
+    /* numbers are tested before anything is allocated */
+    int64_t slots[PAC_MAP_SLOTS];
+    for (int k = 1; k < count; ++k)
+        if (!arrays[k] && !pack_number(x[k - 1], plan->domain, slots)) Py_RETURN_NOTIMPLEMENTED;
+    pac_array *result = out ? (pac_array *)Py_NewRef(out) : new_result(plan, count, arrays, ndim, shape);
+    if (!result || !result->size) return (PyObject *)result;
+    arrays[0] = result;
+    pac_map_layout layout;
+    pac_map_merge(count, arrays, &layout);
+    const map_launch *launch = launch_for(map, number, x, arrays, count, &layout);
+    const int used = launch ? pack(arrays, x, count, &map->plan[number], &layout, slots) : 0;
+    if (!launch || !run(launch, slots, used, result->size)) {
+        Py_DECREF(result);
+        if (!PyErr_Occurred()) Py_RETURN_NOTIMPLEMENTED;
+        return NULL;
+    }
+    ++map->hits;
+    return (PyObject *)result;
+}
+
+PyObject *pac_map_call(PyObject *map, PyObject *const *x, int operands, PyObject *out, int broadcasts) {
+    return call((map_object *)map, x, operands, out, broadcasts);
+}
+
+/* map.run(out, *operands): `out` is None for a new result. */
+static PyObject *map_run(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    if (count < 2 || count > PAC_MAP_OPERANDS + 1) {
+        PyErr_Format(PyExc_TypeError, "run() takes an output and 1 to %d operands", PAC_MAP_OPERANDS);
+        return NULL;
+    }
+    return call((map_object *)self, args + 1, (int)count - 1, args[0] == Py_None ? NULL : args[0], 0);
+}
+
+/* map.assign(out, operand): the operand broadcasts to `out`. */
+static PyObject *map_assign(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    if (count != 2) {
+        PyErr_SetString(PyExc_TypeError, "assign() takes an output and an operand");
+        return NULL;
+    }
+    return call((map_object *)self, args + 1, 1, args[0], 1);
+}
+
+static PyObject *map_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(options)) {
+    PyObject *resolve, *compile;
+    if (!PyArg_ParseTuple(args, "OO", &resolve, &compile)) return NULL;
+    map_object *map = (map_object *)type->tp_alloc(type, 0);
+    if (!map) return NULL;
+    map->resolve = Py_NewRef(resolve);
+    map->compile = Py_NewRef(compile);
+    return (PyObject *)map;
+}
+
+static int map_traverse(PyObject *self, visitproc visit, void *arg) {
+    map_object *map = (map_object *)self;
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(map->resolve);
+    Py_VISIT(map->compile);
+    for (int k = 0; k < map->plans; ++k)
+        for (int n = 0; n < map->plan[k].launches; ++n) {
+            Py_VISIT(map->plan[k].launch[n].function);
+            Py_VISIT(map->plan[k].launch[n].holder);
+        }
+    return 0;
+}
+
+static int map_clear(PyObject *self) {
+    map_object *map = (map_object *)self;
+    forget_plans(map);
+    Py_CLEAR(map->resolve);
+    Py_CLEAR(map->compile);
+    return 0;
+}
+
+static void map_dealloc(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    map_clear(self);
+    PyMem_Free(((map_object *)self)->plan);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyMethodDef map_methods[] = {
+    {"run", (PyCFunction)(void (*)(void))map_run, METH_FASTCALL, "run(out, *operands)"},
+    {"assign", (PyCFunction)(void (*)(void))map_assign, METH_FASTCALL, "assign(out, operand)"},
+    {0},
+};
+static PyMemberDef map_members[] = {
+    {"hits", T_ULONGLONG, offsetof(map_object, hits), READONLY, "Calls that a plan has run."},
+    {0},
+};
+static PyType_Slot map_slots[] = {
+    {Py_tp_new, map_new},         {Py_tp_dealloc, map_dealloc}, {Py_tp_traverse, map_traverse},
+    {Py_tp_clear, map_clear},     {Py_tp_methods, map_methods}, {Py_tp_members, map_members},
+    {Py_tp_doc, "An elementwise operation with its plans, by the types of operands: Map(resolve, compile)."},
+    {0},
+};
+static PyType_Spec map_spec = {"pyarray._core.Map", sizeof(map_object), 0,
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE, map_slots};
+
+int pac_add_map_type(PyObject *module) {
+    pac_map_type = (PyTypeObject *)PyType_FromSpec(&map_spec);
+    return pac_map_type ? PyModule_AddType(module, pac_map_type) : -1;
+}
