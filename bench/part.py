@@ -24,6 +24,7 @@ PARTS = (
     "launch",
     "elementwise",
     "functions",
+    "small_arrays",
     "gemm",
     "pinned",
     "debug",
