@@ -25,6 +25,7 @@ PARTS = (
     "elementwise",
     "functions",
     "small_arrays",
+    "programs",
     "gemm",
     "pinned",
     "debug",
