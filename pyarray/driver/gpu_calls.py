@@ -34,10 +34,19 @@ _SHARED_CALLS = {
     "event_synchronize": "EventSynchronize",
     "event_query": "EventQuery",
     "event_elapsed": "EventElapsedTime",
+    "graph_create": "GraphCreate",
+    "graph_destroy": "GraphDestroy",
+    "graph_add_kernel": "GraphAddKernelNode",
+    "graph_instantiate": "GraphInstantiateWithFlags",
+    "graph_set_kernel": "GraphExecKernelNodeSetParams",
+    "graph_launch": "GraphLaunch",
+    "graph_exec_destroy": "GraphExecDestroy",
 }
 # Fields of `pa_gpu_device` that hold the address of a call, and the call's name.
 _SAME_NAMES = (
     "launch", "get_context", "set_context", "copy_out", "event_create", "event_record", "event_query", "event_destroy",
+    "graph_create", "graph_destroy", "graph_add_kernel", "graph_instantiate", "graph_set_kernel", "graph_launch",
+    "graph_exec_destroy",
 )  # fmt: skip
 _ADDRESSES = {"synchronize": "stream_synchronize", "stream_wait": "stream_wait_event"} | {n: n for n in _SAME_NAMES}
 FORKED = -1  # what C returns for a device that is not alive
