@@ -9,7 +9,7 @@ typedef int (*set_fn)(uintptr_t exec, uintptr_t node, const void *params);
 typedef int (*launch_fn)(uintptr_t exec, uintptr_t stream);
 typedef int (*handle_fn)(uintptr_t handle);
 
-/* CUDA_KERNEL_NODE_PARAMS_v2: cuGraphAddKernelNode of CUDA 12 and later. The last two are for kernels without `func`. */
+/* CUDA_KERNEL_NODE_PARAMS_v2, of CUDA 12 and later. The last two are for kernels without `func`. */
 typedef struct cuda_params {
     uintptr_t func;
     unsigned grid[3], block[3], shared;

@@ -232,7 +232,8 @@ class GpuDriver(GpuCalls):
     def remove_graph(self, graph: Any) -> None:
         """Frees a graph when its work is done."""
         if self._gpu.alive:
-            self.synchronize_all()
+            with contextlib.suppress(DeviceError):  # of a device that has failed
+                self.synchronize_all()
             lib.pa_gpu_graph_destroy(graph)
             self._functions.pop(graph.function, None)
 
@@ -250,12 +251,6 @@ class GpuDriver(GpuCalls):
         self._functions[number] = (steps, count, name)
         return number
 
-    def plan(self, function: int, operands: Sequence[Operand]) -> tuple[Any, Any]:
-        """All of a launch but its arguments, for C, and the memory that it points to."""
-        steps, count, _ = self._functions[function]
-        arrays = ffi.new("pa_gpu_operand[]", list(map(tuple, operands)))
-        return ffi.new("pa_gpu_plan *", (self._gpu, steps, count, function, arrays, len(operands))), (steps, arrays)
-
     def launcher(self, function: int, operands: Sequence[Operand] = ()) -> Launcher:
         run, fail, length = lib.pa_gpu_launch, self.fail, len
         plan, memory = self.plan(function, operands)
@@ -267,16 +262,6 @@ class GpuDriver(GpuCalls):
 
         vars(launch)["holds"] = function, memory  # the module, and the memory that the plan points to
         return self.serialized(launch) if self.is_serialized(function) else launch
-
-    @property
-    def gpu(self) -> Any:
-        """What a launch needs of the device, for C."""
-        return self._gpu
-
-    def is_serialized(self, function: int) -> bool:
-        """Whether one step of the kernel writes variables of the module for others."""
-        steps, count, _ = self._functions[function]
-        return any(not step.threads for step in steps[0:count])
 
     def serialized(self, launch: Launcher) -> Launcher:
         return self._serialized.serialized(launch)

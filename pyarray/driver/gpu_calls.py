@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn
 
 from .._runtime import ffi, lib
 from ..errors import DeviceError
-from .base import Driver
+from .base import Driver, Operand
 
 RECENT = 256  # PA_GPU_RECENT
 # Our names of calls, and the vendors' without "cu" and "hip", where these are the same.
@@ -122,6 +122,22 @@ class GpuCalls(Driver):
         if int(code):
             self.fail(name, int(code))
         return values[0] if len(values) == 1 else tuple(values)
+
+    @property
+    def gpu(self) -> Any:
+        """What a launch needs of the device, for C."""
+        return self._gpu
+
+    def is_serialized(self, function: int) -> bool:
+        """Whether one step of the kernel writes variables of the module for others."""
+        steps, count, _ = self._functions[function]
+        return any(not step.threads for step in steps[0:count])
+
+    def plan(self, function: int, operands: Sequence[Operand]) -> tuple[Any, Any]:
+        """All of a launch but its arguments, for C, and the memory that it points to."""
+        steps, count, _ = self._functions[function]
+        arrays = ffi.new("pa_gpu_operand[]", list(map(tuple, operands)))
+        return ffi.new("pa_gpu_plan *", (self._gpu, steps, count, function, arrays, len(operands))), (steps, arrays)
 
     def fail(self, what: str, code: int) -> NoReturn:
         """Raises `DeviceError` for an error code of the vendor, with the launches that may have caused it."""

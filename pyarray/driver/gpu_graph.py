@@ -23,6 +23,8 @@ class Gpu(Protocol):
 
     def remove_graph(self, graph: Any) -> None: ...
 
+    def synchronize_all(self) -> None: ...
+
     def fail(self, what: str, code: int) -> NoReturn: ...
 
     @property
@@ -77,6 +79,8 @@ class GpuGraph(LaunchSequence):
         return found
 
     def _make(self) -> None:
+        if self._graph.exec:
+            self._driver.synchronize_all()  # HIP doesn't say that an executable graph may be destroyed while it runs
         self._check("destroying a graph", lib.pa_gpu_graph_destroy(self._graph))
         count = sum(map(len, self._grids))
         self._nodes = ffi.new("pa_gpu_node[]", count)
