@@ -242,7 +242,7 @@ def test_what_is_more_than_launches_is_refused(device, what):
     with pytest.raises(RuntimeError, match="this graph is failed"):
         g.launch()
     with pa.capture() as g:  # the thread is as before
-        y = x + 1
+        _ = x + 1
     g.launch()
 
 
