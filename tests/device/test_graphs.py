@@ -8,9 +8,10 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kernel_tools import on
+from strategies import examples
 
 import pyarray as pa
 from pyarray.driver.base import get_device
@@ -403,7 +404,7 @@ STEPS = {
 }
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(steps=st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=5), seed=st.integers(0, 99))
 def check_drawn(device, steps, seed):
     def program(x):
