@@ -95,6 +95,8 @@ if _typing.TYPE_CHECKING:  # to which a dtype in a kernel's signature must be a 
     from .fusion.fuse import fuse as fuse
     from .fusion.fused_gemm import gemm as gemm
     from .jit.foreign_arrays import transfer_info as transfer_info
+    from .jit.graph import Graph as Graph
+    from .jit.graph import capture as capture
     from .jit.kernel import kernel as kernel
     from .jit.saved import load_kernel as load_kernel
     from .kernel_types import *  # noqa: F403
@@ -128,6 +130,8 @@ _LAZY = {
     "fuse": "fusion.fuse",
     "gemm": "fusion.fused_gemm",
     "transfer_info": "jit.foreign_arrays",
+    "Graph": "jit.graph",
+    "capture": "jit.graph",
     "kernel": "jit.kernel",
     "load_kernel": "jit.saved",
     "ElementwiseKernel": "kernels.cpp.elementwise_kernel",
