@@ -173,4 +173,8 @@ if not _typing.TYPE_CHECKING:  # which would take any name for one of the packag
         return globals()[name]
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *_LAZY, *_LAZY_MODULES})
+        # without pyarray.torch where torch isn't installed: inspect.getmembers and others ask for each name
+        from importlib.util import find_spec
+
+        modules = (name for name in _LAZY_MODULES if name != "torch" or find_spec("torch"))
+        return sorted({*globals(), *_LAZY, *modules})
