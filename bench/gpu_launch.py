@@ -7,6 +7,7 @@ cuLaunchKernel through cuda-bindings, of the very same kernel with arguments tha
 from __future__ import annotations
 
 import ctypes
+import itertools
 import struct
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -75,6 +76,36 @@ def cases(name: str) -> list[tuple[str, dict[str, Callable[[], Any] | None], flo
     ]
 
 
+SMALL = 10  # kernels of a block
+
+
+def graph_cases(name: str) -> list[tuple[str, dict[str, Callable[[], Any] | None], float | None]]:
+    """Small kernels as one graph next to one by one; with another array in the place of one."""
+    data, other = (pa.ones(N, dtype="float32", device=name) for _ in range(2))
+
+    def block() -> None:
+        for _ in range(SMALL):
+            scale(data, 1.0)
+
+    block()
+    with pa.capture(data=data) as g:
+        block()
+    same: dict[str, Any] = {"pyarray": g.launch, "one by one": block}
+    turns = itertools.cycle((data, other))
+    updated: dict[str, Any] = {"pyarray": lambda: g.launch(data=next(turns)), "one by one": block}
+    torch = peers.peer("torch")
+    if torch is not None and torch.cuda.is_available():
+        t = torch.ones(N, device="cuda")
+        t.mul_(1.0)
+        torch.cuda.synchronize()
+        theirs = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(theirs):
+            for _ in range(SMALL):
+                t.mul_(1.0)
+        same["torch"] = theirs.replay
+    return [(f"graph of {SMALL} kernels", same, None), (f"graph of {SMALL} kernels, other array", updated, None)]
+
+
 def run(quick: bool = False) -> Iterator[Row | Figure]:
     """All of it, printed as it comes."""
     available = devices("cuda")
@@ -83,9 +114,9 @@ def run(quick: bool = False) -> Iterator[Row | Figure]:
         yield Figure("device", "none: nothing was measured")
         return
     rows = []
-    for name, calls, goal in cases(str(available[0])):
+    for name, calls, goal in (*cases(str(available[0])), *graph_cases(str(available[0]))):
         times = race(calls, 0.1 if quick else 0.5)
-        rows.append(Row("gpu_launch", name, times, goal, n=N, against=("bare",)))
+        rows.append(Row("gpu_launch", name, times, goal, n=N, against=("bare",) if "bare" in calls else None))
         pa.synchronize(available[0])
     print(f"{available[0].driver.name()}, host time, n = {N}: minimum (median)\n{table(rows)}\n", flush=True)
     yield Figure("device", available[0].driver.name())

@@ -254,6 +254,10 @@ def group(title: str, rows: Sequence[Row], changed: Mapping[Any, Change]) -> str
     head = ["case", plots.axis(scale), "ratio", "of medians", "target", "best peer"]
     head.append("change" if changed else "")
     kinds = ["", "plot", "num", "num dim", "num", "", "num"]
+    if any(row.multiples for row in raced):
+        head.append("pyarray's time in times of the peer's")
+        kinds.append("num")
+        lines = [[*cells, multiple(row)] for cells, row in zip(lines, raced, strict=True)]
     return tag("h3", caption) + table(head, lines, kinds) + "".join(parts)
 
 
@@ -270,6 +274,12 @@ def line(row: Row, scale: plots.Scale, change: Change | None) -> list[str]:
     shown = tag("b", ratio_text(ratio), "down") if kind == "low" else ratio_text(ratio)
     target = "" if row.target is None else f"{row.target:.2f}"
     return [escape(row.case), drawn, shown, ratio_text(typical), target, escape(best or ""), since]
+
+
+def multiple(row: Row) -> str:
+    """Pyarray's time in times of the best peer's, and the most it is to be."""
+    shown, most = ratio_text(row.multiple()), "" if row.target is None else f" (≤\u2009{1 / row.target:.2g})"
+    return tag("b", shown + most, "down") if row.missed else shown + most
 
 
 def fact_text(value: Any) -> str:

@@ -24,6 +24,8 @@ PARTS = (
     "launch",
     "elementwise",
     "functions",
+    "small_arrays",
+    "programs",
     "gemm",
     "pinned",
     "debug",

@@ -56,6 +56,7 @@ class Row:
     `ratio` is best peer's minimum / pyarray's: above 1 pyarray is faster. `target` is the ratio to reach,
     `work` the operations of one call, `n` the size, `against` the peers that count, where not all do (none:
     the candidates are parts of a whole). Cases of one `series` (the case itself, if None) differ in `n`.
+    `multiples`: tables show the inverse, pyarray's time in times of the peer's, with the most it is to be.
     """
 
     group: str
@@ -68,6 +69,7 @@ class Row:
     facts: dict[str, Any] = field(default_factory=dict)
     series: str | None = None
     why: dict[str, str] = field(default_factory=dict)
+    multiples: bool = False
 
     @property
     def key(self) -> tuple[str, str, int | None]:
@@ -97,6 +99,11 @@ class Row:
         if best is None or own is None:
             return None
         return float(getattr(self.times[best], figure) / getattr(own, figure))
+
+    def multiple(self, figure: str = "min") -> float | None:
+        """Pyarray's time over best peer's."""
+        ratio = self.ratio(figure)
+        return 1 / ratio if ratio else None
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -262,10 +269,11 @@ def text_of(seconds: float | None) -> str:
 def table(rows: Sequence[Row]) -> str:
     """Rows of one group: minimum (median) of each candidate, ratio of the best peer to pyarray, target.
 
-    A `<` marks a ratio below its target in minimum and median both.
+    A `<` marks a ratio below its target in minimum and median both, a `>` a multiple above it.
     """
     names = list(dict.fromkeys(name for row in rows for name in row.times))
-    lines = [["", *names, *(["Gop/s"] if any(r.work for r in rows) else []), "ratio", "target"]]
+    last = ["times peer's", "at most"] if any(r.multiples for r in rows) else ["ratio", "target"]
+    lines = [["", *names, *(["Gop/s"] if any(r.work for r in rows) else []), *last]]
     for row in rows:
         cells = [row.case]
         for name in names:
@@ -274,9 +282,10 @@ def table(rows: Sequence[Row]) -> str:
         own = row.times.get(SUBJECT)
         if any(r.work for r in rows):
             cells.append(f"{row.work / own.min / 1e9:.1f}" if row.work and own else "-")
-        ratio, typical = row.ratio(), row.ratio("median")
-        cells.append("-" if ratio is None else f"{ratio:.2f} ({typical:.2f}){' <' if row.missed else '  '}")
-        cells.append("" if row.target is None else f"{row.target:.2g}")
+        shown = row.multiple if row.multiples else row.ratio
+        ratio, mark = shown(), ">" if row.multiples else "<"
+        cells.append("-" if ratio is None else f"{ratio:.2f} ({shown('median'):.2f}) {mark if row.missed else ' '}")
+        cells.append("" if row.target is None else f"{1 / row.target if row.multiples else row.target:.2g}")
         lines.append(cells)
     return aligned(lines)
 

@@ -40,7 +40,7 @@ FURTHER = (
     "set_default_device", "default_device", "show_config", "Stream", "Event", "current_stream", "synchronize",
     "get_default_memory_pool", "MemoryPool",
     "kernel", "func", "debug",
-    "autotune", "Config", "load_kernel", "cache_info", "transfer_info", "In", "Out", "InOut",
+    "autotune", "Config", "load_kernel", "cache_info", "transfer_info", "capture", "Graph", "In", "Out", "InOut",
     "RawKernel", "RawModule", "ElementwiseKernel", "ReductionKernel",
     "dump", "dump_tag", "load_dump", "trace", "cost_analysis", "TimeModel",
     "constexpr", "ndrange", "unordered", *language.ATOMICS,

@@ -95,6 +95,8 @@ if _typing.TYPE_CHECKING:  # to which a dtype in a kernel's signature must be a 
     from .fusion.fuse import fuse as fuse
     from .fusion.fused_gemm import gemm as gemm
     from .jit.foreign_arrays import transfer_info as transfer_info
+    from .jit.graph import Graph as Graph
+    from .jit.graph import capture as capture
     from .jit.kernel import kernel as kernel
     from .jit.saved import load_kernel as load_kernel
     from .kernel_types import *  # noqa: F403
@@ -128,6 +130,8 @@ _LAZY = {
     "fuse": "fusion.fuse",
     "gemm": "fusion.fused_gemm",
     "transfer_info": "jit.foreign_arrays",
+    "Graph": "jit.graph",
+    "capture": "jit.graph",
     "kernel": "jit.kernel",
     "load_kernel": "jit.saved",
     "ElementwiseKernel": "kernels.cpp.elementwise_kernel",
@@ -169,4 +173,8 @@ if not _typing.TYPE_CHECKING:  # which would take any name for one of the packag
         return globals()[name]
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *_LAZY, *_LAZY_MODULES})
+        # without pyarray.torch where torch isn't installed: inspect.getmembers and others ask for each name
+        from importlib.util import find_spec
+
+        modules = (name for name in _LAZY_MODULES if name != "torch" or find_spec("torch"))
+        return sorted({*globals(), *_LAZY, *modules})

@@ -1,5 +1,5 @@
 /* pa_sort_gpu.h: stable radix sorts and argsorts on a grid. Included once per type, with these macros: PA_S_KEY,
-   unsigned; PA_S_SIGN_FLIP ... PA_S_ZERO_KEY, how an element's bits become a key (`KeyTransform` in
+   unsigned; PA_S_SIGN_FLIP ... PA_S_ZERO, how an element's bits become a key (`KeyTransform` in
    kernels/sort/sort_keys.py); PA_S_ITEMS, elements per thread; PA_S_POSITIONS, 1 for an argsort; PA_S_WIDE, whether
    positions need 64 bits; PA_S_ROWS, whether a block sorts whole rows, and PA_S_CARRY, whether it sorts their positions
    with them; PA_S_MATCH, whether lanes with the same digit are matched by a lane mask for each digit in shared memory,
@@ -112,7 +112,8 @@ PA_FN PA_S_KEY pa_sort_value(PA_S_KEY v)
 }
 PA_FN unsigned pa_sort_digit(PA_S_KEY key, int pass)
 {
-    if (key == PA_S_NEG_ZERO_KEY) key = PA_S_ZERO_KEY; /* -0.0 is equal to 0.0, and stays what it is */
+    /* -0.0 is equal to 0.0, and stays what it is */
+    if (key == (PA_S_ZERO ^ PA_S_SIGN_FLIP ^ PA_S_FLIP)) key = PA_S_FLIP;
     return (unsigned)(key >> 8 * pass) & 255;
 }
 

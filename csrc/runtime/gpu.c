@@ -16,8 +16,6 @@ _Static_assert(sizeof((pa_gpu_step *)0)->guards / sizeof(pa_gpu_guard) == PA_GPU
 _Static_assert(sizeof((pa_gpu_step *)0)->size_slots / sizeof(int32_t) == PA_GPU_SIZES,
                "size_slots has PA_GPU_SIZES elements");
 
-enum { PA_GPU_OPERANDS = 32 }; /* of a launch whose ranges are recorded one by one */
-
 static _Thread_local pa_gpu_stream *current[PA_GPU_DEVICES];
 
 pa_gpu_stream *pa_gpu_current_stream(pa_gpu_device *device)
@@ -91,7 +89,7 @@ static int guards_hold(const pa_gpu_device *device, const pa_gpu_step *step, con
 
 void pa_gpu_count_work(pa_gpu_stream *stream) { __atomic_fetch_add(&stream->work_count, 1, __ATOMIC_RELAXED); }
 
-static void record_launch(pa_gpu_device *device, pa_gpu_stream *stream, int64_t function)
+void pa_gpu_record_launch(pa_gpu_device *device, pa_gpu_stream *stream, int64_t function)
 {
     uint64_t number = __atomic_fetch_add(&device->launches, 1, __ATOMIC_RELAXED);
     device->recent_functions[number % PA_GPU_RECENT] = function;
@@ -101,8 +99,7 @@ static void record_launch(pa_gpu_device *device, pa_gpu_stream *stream, int64_t 
 /* CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE are 1 and 2, and so are HIP's */
 #define EXTRA(device, slots, nbytes) {(void *)1, (void *)slots, (void *)2, &nbytes, (void *)device->param_end}
 
-/* The ranges of a launch's arrays that have elements; those beyond PA_GPU_OPERANDS join the last one. */
-static int ranges_of(const pa_gpu_plan *plan, const char *packed, pa_gpu_range *ranges)
+int pa_gpu_ranges(const pa_gpu_plan *plan, const char *packed, pa_gpu_range *ranges)
 {
     const int64_t *slots = (const int64_t *)packed;
     int count = 0;
@@ -134,32 +131,40 @@ static int ranges_of(const pa_gpu_plan *plan, const char *packed, pa_gpu_range *
     return count;
 }
 
+int64_t pa_gpu_next_grid(const pa_gpu_plan *plan, int64_t k, const char *slots, pa_gpu_grid *grid)
+{
+    for (; k < plan->step_count; ++k) {
+        const pa_gpu_step *step = &plan->steps[k];
+        const int guarded = step->guard_count > 0;
+        if (guarded && !guards_hold(plan->device, step, slots)) continue;
+        k += guarded; /* the next step is what runs otherwise */
+        grid->step = step;
+        grid->blocks = blocks_of(plan->device, step, slots);
+        if (grid->blocks) return k + 1;
+    }
+    return -1;
+}
+
 int pa_gpu_launch(const pa_gpu_plan *plan, const char *slots, size_t nbytes)
 {
     uintptr_t before;
     pa_gpu_device *device = plan->device;
-    const pa_gpu_step *steps = plan->steps;
     pa_gpu_stream *stream = pa_gpu_current_stream(device);
     int error = pa_gpu_enter_context(device, &before), count = 0;
     if (error) return error;
     pa_gpu_range ranges[PA_GPU_OPERANDS];
     const int ordered = PA_GPU_ORDERED(device, stream);
     if (ordered) {
-        count = ranges_of(plan, slots, ranges);
+        count = pa_gpu_ranges(plan, slots, ranges);
         error = pa_gpu_order_begin(device, stream, ranges, count);
     }
     void *extra[] = EXTRA(device, slots, nbytes);
-    for (int64_t k = 0; k < plan->step_count && !error; ++k) {
-        const int guarded = steps[k].guard_count > 0;
-        if (guarded && !guards_hold(device, &steps[k], slots)) continue;
-        unsigned blocks = blocks_of(device, &steps[k], slots),
-                 threads = steps[k].threads ? (unsigned)steps[k].threads : 1;
-        if (blocks)
-            error = ((launch_fn)device->launch)(steps[k].function, blocks, 1, 1, threads, 1, 1,
-                                                (unsigned)steps[k].shared, stream->handle, 0, extra);
-        k += guarded; /* the next step is what runs otherwise */
-    }
-    record_launch(device, stream, plan->function);
+    pa_gpu_grid grid;
+    for (int64_t k = 0; !error && (k = pa_gpu_next_grid(plan, k, slots, &grid)) >= 0;)
+        error = ((launch_fn)device->launch)(grid.step->function, grid.blocks, 1, 1,
+                                            grid.step->threads ? (unsigned)grid.step->threads : 1, 1, 1,
+                                            (unsigned)grid.step->shared, stream->handle, 0, extra);
+    pa_gpu_record_launch(device, stream, plan->function);
     if (ordered) error = pa_gpu_order_end(device, stream, ranges, count, error);
     if (device->blocking && !error) error = ((set_fn)device->synchronize)(stream->handle);
     pa_gpu_leave_context(device, before);
@@ -213,7 +218,7 @@ int pa_gpu_launch_grid(pa_gpu_device *device, uintptr_t kernel, const unsigned *
     if (!error)
         error = ((launch_fn)device->launch)(kernel, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared,
                                             stream->handle, 0, extra);
-    record_launch(device, stream, function);
+    pa_gpu_record_launch(device, stream, function);
     if (ordered) error = pa_gpu_order_end(device, stream, &all, 1, error);
     if (device->blocking && !error) error = ((set_fn)device->synchronize)(stream->handle);
     pa_gpu_leave_context(device, before);

@@ -17,6 +17,7 @@ extern "C" {
 #define PA_GPU_COLLECT_FROM 16 /* streams; with so many, ended ones are removed when another one is entered */
 #define PA_GPU_EVENTS 32    /* of a stream; they are reused, so a wait for old work may be one for later work */
 #define PA_GPU_ACCESSES 256 /* of a device that are recorded one by one; others come before all work of other streams */
+#define PA_GPU_OPERANDS 32  /* of a launch whose ranges are recorded one by one */
 #define PA_GPU_CONSECUTIVE 1024 /* launches and copies of one stream in a row, after which it counts as the only one */
 
 /* A stream of a device. `work_count` is how much work was enqueued. The other fields order work between streams, below:
@@ -56,8 +57,9 @@ typedef struct pa_gpu_access {
 
 /* What a launch needs of a device. The addresses are those of cuLaunchKernel, cuCtxGetCurrent, cuCtxSetCurrent,
    cuStreamSynchronize, cuMemcpyDtoHAsync, cuEventCreate, cuEventRecord, cuEventQuery, cuEventDestroy,
-   cuStreamWaitEvent, or of the HIP functions with the same parameters, where a context is a device's number. The Python
-   driver owns it, as long as the process lives. */
+   cuStreamWaitEvent, cuGraphCreate, cuGraphDestroy, cuGraphAddKernelNode, cuGraphInstantiateWithFlags,
+   cuGraphExecKernelNodeSetParams, cuGraphLaunch, cuGraphExecDestroy, or of the HIP functions with the same parameters,
+   where a context is a device's number. The Python driver owns it, as long as the process lives. */
 typedef struct pa_gpu_device {
     uintptr_t launch;
     uintptr_t get_context;
@@ -69,6 +71,13 @@ typedef struct pa_gpu_device {
     uintptr_t event_query;
     uintptr_t event_destroy;
     uintptr_t stream_wait;
+    uintptr_t graph_create;
+    uintptr_t graph_destroy;
+    uintptr_t graph_add_kernel;
+    uintptr_t graph_instantiate;
+    uintptr_t graph_set_kernel;
+    uintptr_t graph_launch;
+    uintptr_t graph_exec_destroy;
     uintptr_t context;   /* made current on the calling thread during a call */
     uintptr_t param_end; /* ends the `extra` list of a launch: CU_LAUNCH_PARAM_END is 0, HIP_LAUNCH_PARAM_END is 3 */
     int64_t resident_blocks; /* blocks that fill the device, for launches of which only the device knows the size */
@@ -164,6 +173,51 @@ typedef struct pa_gpu_plan {
    device is not alive. */
 int pa_gpu_launch(const pa_gpu_plan *plan, const char *slots, size_t nbytes);
 
+/* A grid that a launch enqueues. */
+typedef struct pa_gpu_grid {
+    const pa_gpu_step *step;
+    uint32_t blocks;
+} pa_gpu_grid;
+
+/* The first grid that a launch with these arguments enqueues of the steps from number `k` on. Returns the number of the
+   step from which to look for the next one, -1 if there is none. */
+int64_t pa_gpu_next_grid(const pa_gpu_plan *plan, int64_t k, const char *slots, pa_gpu_grid *grid);
+
+/* The ranges of a launch's arrays that have elements, PA_GPU_OPERANDS at most: those beyond join the last one. Returns
+   how many there are. */
+int pa_gpu_ranges(const pa_gpu_plan *plan, const char *slots, pa_gpu_range *ranges);
+
+/* A node of a graph: a grid with its packed arguments, and the vendor's handle of it. */
+typedef struct pa_gpu_node {
+    uintptr_t node;
+    const pa_gpu_step *step;
+    uint32_t blocks;
+    const char *slots;
+    size_t nbytes;
+} pa_gpu_node;
+
+/* A graph of kernels, each after the one before it, with the vendor's handles: `exec` is the executable graph. `ranges`
+   are what all of them read and write. `function` is recorded as a recent launch. Arrays stay the caller's; one thread
+   at a time may use it. */
+typedef struct pa_gpu_graph {
+    pa_gpu_device *device;
+    uintptr_t graph;
+    uintptr_t exec;
+    pa_gpu_node *nodes;
+    int64_t node_count;
+    const pa_gpu_range *ranges;
+    int32_t range_count;
+    int64_t function;
+} pa_gpu_graph;
+
+/* Makes the executable graph of the nodes; sets node `k` of it, for later launches; launches it on the current stream,
+   in order with other work; destroys it, if it was made. 0, or the vendor's error code; -1 if the device is not
+   alive. */
+int pa_gpu_graph_make(pa_gpu_graph *graph);
+int pa_gpu_graph_set(const pa_gpu_graph *graph, int64_t k);
+int pa_gpu_graph_launch(const pa_gpu_graph *graph);
+int pa_gpu_graph_destroy(pa_gpu_graph *graph);
+
 /* Copies to host memory after the current stream's work, and waits for the copy. 0, or the vendor's error code. */
 int pa_gpu_copy_out(pa_gpu_device *device, void *host, uintptr_t ptr, size_t nbytes);
 
@@ -189,6 +243,8 @@ int pa_gpu_leave_stream(pa_gpu_device *device, pa_gpu_stream *stream);
 /* Both around a launch on `stream`, in the device's context: the second gets the launch's error, which it returns. */
 int pa_gpu_order_begin(pa_gpu_device *device, pa_gpu_stream *stream, const pa_gpu_range *ranges, int count);
 int pa_gpu_order_end(pa_gpu_device *device, pa_gpu_stream *stream, const pa_gpu_range *ranges, int count, int error);
+/* After each launch on `stream`. */
+void pa_gpu_record_launch(pa_gpu_device *device, pa_gpu_stream *stream, int64_t function);
 #ifdef __cplusplus
 }
 #endif

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from .. import config
 from ..errors import DeviceError
 from . import diagnosis
+from .graph import GraphLaunch, LaunchSequence
 from .kernel_step import KernelStep
 
 
@@ -204,6 +205,10 @@ class Driver(ABC):
     def grid_launcher(self, module: int, name: str) -> GridLauncher:
         """A callable that runs one kernel of the module, with a grid that the caller chooses."""
         raise DeviceError(f"{self.kind}:{self.index} has no grids")
+
+    def graph(self, launches: Sequence[GraphLaunch]) -> LaunchSequence:
+        """Launches that are repeated together, in this order."""
+        return LaunchSequence(launches, [self.launcher(x.function, x.operands) for x in launches])
 
     @abstractmethod
     def synchronize(self) -> None:

@@ -15,7 +15,7 @@ import re
 import weakref
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from .. import config
@@ -25,6 +25,8 @@ from ..locks import new_lock
 from .base import CheckedLauncher, Driver, GridLauncher, Launcher, Operand
 from .failure_records import FailureRecords
 from .gpu_calls import GpuCalls
+from .gpu_graph import GpuGraph
+from .graph import GraphLaunch
 from .kernel_step import KernelStep
 from .serialized_launch import SerializedLaunches
 from .staging import DIRECT, Staging
@@ -220,6 +222,21 @@ class GpuDriver(GpuCalls):
             c_step.guards[0 : len(step.guards)] = list(map(tuple, step.guards))
         return self._register(module, c_steps, len(steps), steps[0].symbol if steps else "nothing")
 
+    def add_graph(self, functions: Iterable[int]) -> int:
+        """A number for a graph of these kernels, by which errors name it, until `remove_graph`."""
+        number = next(self._handles)
+        names = dict.fromkeys(self._functions[function][2] for function in functions)
+        self._functions[number] = (None, 0, f"a graph of {', '.join(names)}")
+        return number
+
+    def remove_graph(self, graph: Any) -> None:
+        """Frees a graph when its work is done."""
+        if self._gpu.alive:
+            with contextlib.suppress(DeviceError):  # of a device that has failed
+                self.synchronize_all()
+            lib.pa_gpu_graph_destroy(graph)
+            self._functions.pop(graph.function, None)
+
     def symbol(self, module: int, name: str) -> int:
         """Address of a kernel by its symbol, as the vendor's launch takes it."""
         return int(self.call("symbol", self._modules[module], name.encode()))
@@ -236,18 +253,21 @@ class GpuDriver(GpuCalls):
 
     def launcher(self, function: int, operands: Sequence[Operand] = ()) -> Launcher:
         run, fail, length = lib.pa_gpu_launch, self.fail, len
-        steps, count, _ = self._functions[function]
-        arrays = ffi.new("pa_gpu_operand[]", list(map(tuple, operands)))
-        plan = ffi.new("pa_gpu_plan *", (self._gpu, steps, count, function, arrays, len(operands)))
+        plan, memory = self.plan(function, operands)
 
         def launch(slots: bytes) -> None:
             code = run(plan, slots, length(slots))
             if code:
                 fail("a launch", code)
 
-        vars(launch)["holds"] = function, steps, arrays  # the module, and the memory that the plan points to
-        in_order = any(not step.threads for step in steps[0:count])  # one writes module variables for others
-        return self._serialized.serialized(launch) if in_order else launch
+        vars(launch)["holds"] = function, memory  # the module, and the memory that the plan points to
+        return self.serialized(launch) if self.is_serialized(function) else launch
+
+    def serialized(self, launch: Launcher) -> Launcher:
+        return self._serialized.serialized(launch)
+
+    def graph(self, launches: Sequence[GraphLaunch]) -> GpuGraph:
+        return GpuGraph(self, launches)
 
     def checked_launcher(self, function: int, operands: Sequence[Operand] = ()) -> CheckedLauncher:
         return self._failure_records.checked(self.launcher(function, operands))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn
 
 from .._runtime import ffi, lib
 from ..errors import DeviceError
-from .base import Driver
+from .base import Driver, Operand
 
 RECENT = 256  # PA_GPU_RECENT
 # Our names of calls, and the vendors' without "cu" and "hip", where these are the same.
@@ -34,10 +34,19 @@ _SHARED_CALLS = {
     "event_synchronize": "EventSynchronize",
     "event_query": "EventQuery",
     "event_elapsed": "EventElapsedTime",
+    "graph_create": "GraphCreate",
+    "graph_destroy": "GraphDestroy",
+    "graph_add_kernel": "GraphAddKernelNode",
+    "graph_instantiate": "GraphInstantiateWithFlags",
+    "graph_set_kernel": "GraphExecKernelNodeSetParams",
+    "graph_launch": "GraphLaunch",
+    "graph_exec_destroy": "GraphExecDestroy",
 }
 # Fields of `pa_gpu_device` that hold the address of a call, and the call's name.
 _SAME_NAMES = (
     "launch", "get_context", "set_context", "copy_out", "event_create", "event_record", "event_query", "event_destroy",
+    "graph_create", "graph_destroy", "graph_add_kernel", "graph_instantiate", "graph_set_kernel", "graph_launch",
+    "graph_exec_destroy",
 )  # fmt: skip
 _ADDRESSES = {"synchronize": "stream_synchronize", "stream_wait": "stream_wait_event"} | {n: n for n in _SAME_NAMES}
 FORKED = -1  # what C returns for a device that is not alive
@@ -113,6 +122,22 @@ class GpuCalls(Driver):
         if int(code):
             self.fail(name, int(code))
         return values[0] if len(values) == 1 else tuple(values)
+
+    @property
+    def gpu(self) -> Any:
+        """What a launch needs of the device, for C."""
+        return self._gpu
+
+    def is_serialized(self, function: int) -> bool:
+        """Whether one step of the kernel writes variables of the module for others."""
+        steps, count, _ = self._functions[function]
+        return any(not step.threads for step in steps[0:count])
+
+    def plan(self, function: int, operands: Sequence[Operand]) -> tuple[Any, Any]:
+        """All of a launch but its arguments, for C, and the memory that it points to."""
+        steps, count, _ = self._functions[function]
+        arrays = ffi.new("pa_gpu_operand[]", list(map(tuple, operands)))
+        return ffi.new("pa_gpu_plan *", (self._gpu, steps, count, function, arrays, len(operands))), (steps, arrays)
 
     def fail(self, what: str, code: int) -> NoReturn:
         """Raises `DeviceError` for an error code of the vendor, with the launches that may have caused it."""

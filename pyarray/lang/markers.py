@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 import types
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -29,15 +29,19 @@ def _marker(name: str, host: _Host, doc: str) -> _Host:
     return host
 
 
-class constexpr:
-    """Annotation of a parameter whose value is compiled in: another value is another artifact.
+if TYPE_CHECKING:
+    from ..kernel_types import constexpr
+else:
 
-    >>> import pyarray as pa
-    >>> @pa.kernel
-    ... def power(v, n: pa.constexpr):
-    ...     for i in range(v.size):
-    ...         v[i] = v[i] ** n
-    """
+    class constexpr:
+        """Annotation of a parameter whose value is compiled in: another value is another artifact.
+
+        >>> import pyarray as pa
+        >>> @pa.kernel
+        ... def power(v, n: pa.constexpr):
+        ...     for i in range(v.size):
+        ...         v[i] = v[i] ** n
+        """
 
 
 def builtin(name: str) -> Callable[..., Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,7 @@ Type = ScalarType | ArrayType | TupleType
 TYPES = (ScalarType, ArrayType, TupleType)
 INDEX = ScalarType(int64, weak=True)
 BOOL = ScalarType(bool_)
+_PLAIN = frozenset((bool, int, str, DType, FunctionType))  # keys are their class and value
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ def static_key(value: Any) -> Any:
     (False, True)
     """
     kind = type(value)
+    if kind in _PLAIN:  # each launch comes here
+        return kind, value
     if (row := named_dtype(value)) is not None:
         return (DType, row)  # by whichever of its names it goes
     if isinstance(value, (tuple, list)):

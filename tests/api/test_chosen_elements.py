@@ -96,7 +96,9 @@ def test_positions_out_of_range(device):
 
 
 def test_dtypes_of_quantiles():
-    fractions = (0.3, np.float64(0.3), np.float32(0.3), [0.3], np.float32([0.3]), np.float64([0.3, 0.4]))
+    fractions = [0.3, np.float64(0.3), np.float32(0.3), [0.3], np.float32([0.3]), np.float64([0.3, 0.4])]
+    if np.lib.NumpyVersion(np.__version__) < "2.4.2":  # before, NumPy took some of its own numbers for Python's
+        fractions = fractions[:1]
     for dtype, q in itertools.product(("float16", "float32", "float64", "int8", "int64"), fractions):
         x = np.array([1, 2, 4, 8]).astype(dtype)
         a = pa.asarray(x)

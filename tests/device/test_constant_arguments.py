@@ -56,6 +56,25 @@ def test_constant_arguments(device):
         weighted(out, v, [1.0, 2.0])
 
 
+@pa.kernel
+def scaled(out, v, by: pa.constexpr):
+    for i in range(out.size):
+        out[i] = v[i] * by
+
+
+def test_numbers_keep_numpys_types(device):
+    """All but the default ones, which are Python's numbers: those take the type of the other operand."""
+    short, half, out = np.array([100], np.int8), np.array([100], np.float16), on(device, np.zeros(1))
+    before = scaled.cache_info()["variants"]
+    for v, by in ((short, np.int16(700)), (short, np.uint8(200)), (short, np.float32(0.1)), (half, np.float32(0.1))):
+        scaled(out, on(device, v), by)
+        assert out.tolist() == (v * by).tolist()
+    for by in (3, np.int64(3)):
+        scaled(out, on(device, short), by)
+        assert out.tolist() == (short * 3).tolist()
+    assert scaled.cache_info()["variants"] - before == 5
+
+
 def test_annotated_ones_may_be_left_out(device):
     out, w = on(device, np.zeros(2)), on(device, np.array([2.0, 3.0]))
     for given, expected in (((), [-1, -1]), ((w,), [2, 3]), ((w, 5), [7, 8]), ((None,), [-1, -1])):

@@ -80,6 +80,11 @@ struct Function {
     int (*entry)(pa_grid_launch *) = nullptr;
     const Module *module = nullptr;
 };
+struct Kernel { // a launch, with a copy of its arguments
+    std::shared_ptr<Function> function;
+    pa_grid_launch launch;
+    std::shared_ptr<std::vector<char>> packed;
+};
 struct Device {
     const char *target, *name;
     int warp;
@@ -147,6 +152,11 @@ void enqueue(const std::shared_ptr<Stream> &stream, std::function<int()> run, st
 void run_until(const Place &place);
 void run_device(int device);
 uint64_t random_number();
+
+// modules.cpp
+int make_kernel(const void *handle, const unsigned *grid, const unsigned *block, unsigned shared, void **params,
+                void **extra, Kernel *made);
+int run(const Kernel &kernel);
 
 // files.cpp
 std::string temporary_folder();

@@ -93,10 +93,14 @@ EXPORT int hipModuleGetFunction(void **out, void *handle, const char *name)
     return Success;
 }
 
-static int run(const Function &function, pa_grid_launch launch)
+int run(const Kernel &kernel)
 {
     static thread_local void *stacks;
+    const Function &function = *kernel.function;
+    pa_grid_launch launch = kernel.launch;
     launch.stacks = &stacks;
+    launch.buffer = kernel.packed->data();
+    launch.size = kernel.packed->size();
     launch.warp = (uint32_t)emulator.devices[function.device].warp;
     launch.backwards = emulator.order == Emulator::Shuffled && random_number() % 2;
     launch.count = (int64_t)launch.grid[0] * launch.grid[1] * launch.grid[2];
@@ -107,26 +111,31 @@ static int run(const Function &function, pa_grid_launch launch)
 }
 
 // The arguments come packed, in `extra`; a list of pointers would need their sizes.
+int make_kernel(const void *handle, const unsigned *grid, const unsigned *block, unsigned shared, void **params,
+                void **extra, Kernel *made)
+{
+    made->function = emulator.functions.find(handle);
+    if (!made->function || made->function->device != current_device) return InvalidHandle;
+    if (params || !extra || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4] != (void *)3) return InvalidValue;
+    if (!grid[0] || !grid[1] || !grid[2] || !block[0] || !block[1] || !block[2]) return InvalidValue;
+    if ((uint64_t)block[0] * block[1] * block[2] > 1024 || shared > 64 << 10 || grid[1] > 65536 || grid[2] > 65536)
+        return InvalidConfiguration;
+    made->packed = std::make_shared<std::vector<char>>((char *)extra[1], (char *)extra[1] + *(size_t *)extra[3]);
+    made->launch = {};
+    for (int axis = 0; axis < 3; ++axis) made->launch.grid[axis] = grid[axis], made->launch.block[axis] = block[axis];
+    made->launch.shared = shared;
+    return Success;
+}
+
 EXPORT int hipModuleLaunchKernel(void *handle, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                                  unsigned shared, void *stream_handle, void **params, void **extra)
 {
     BEGIN;
-    const auto function = emulator.functions.find(handle);
     const auto stream = stream_of(stream_handle);
-    if (!function || !stream || function->device != stream->device || stream->device != current_device) return InvalidHandle;
-    if (params || !extra || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4] != (void *)3) return InvalidValue;
-    if (!gx || !gy || !gz || !bx || !by || !bz) return InvalidValue;
-    if ((uint64_t)bx * by * bz > 1024 || shared > 64 << 10 || gy > 65536 || gz > 65536) return InvalidConfiguration;
-    auto packed = std::make_shared<std::vector<char>>((char *)extra[1], (char *)extra[1] + *(size_t *)extra[3]);
-    pa_grid_launch launch = {};
-    launch.grid[0] = gx, launch.grid[1] = gy, launch.grid[2] = gz;
-    launch.block[0] = bx, launch.block[1] = by, launch.block[2] = bz;
-    launch.shared = shared;
-    enqueue(stream, [=] {
-        pa_grid_launch now = launch;
-        now.buffer = packed->data();
-        now.size = packed->size();
-        return run(*function, now);
-    });
+    if (!stream || stream->device != current_device) return InvalidHandle;
+    const unsigned grid[] = {gx, gy, gz}, block[] = {bx, by, bz};
+    Kernel kernel;
+    if (int error = make_kernel(handle, grid, block, shared, params, extra, &kernel)) return error;
+    enqueue(stream, [kernel] { return run(kernel); });
     return Success;
 }

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
+import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from strategies import examples
 
 torch = pytest.importorskip("torch")
 
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 from pyarray.torch.backend import compile_graph, observing_backend  # noqa: E402
+from pyarray.torch.index import Digits, reshaped  # noqa: E402
+from pyarray.torch.sizes import expressions  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -73,6 +80,35 @@ def test_part_of_axes_that_were_merged():
     for shape in ((2, 3, 4), (4, 3, 5)):
         x = torch.randn(shape).transpose(0, 1)
         torch.testing.assert_close(ours(x), function(x))
+
+
+@st.composite
+def shapes_of_one_size(draw):
+    """Two to four shapes with the same number of elements."""
+    factors = draw(st.lists(st.sampled_from([2, 3, 4]), max_size=4))
+    shapes = []
+    for _ in range(draw(st.integers(2, 4))):
+        edges = sorted(draw(st.lists(st.integers(0, len(factors)), max_size=3)))
+        parts = np.split(np.array(draw(st.permutations(factors)), int), edges)
+        shapes.append(tuple(int(part.prod()) for part in parts))
+    return shapes
+
+
+@given(shapes=shapes_of_one_size())
+@example(shapes=[(4, 6), (8, 3)])
+@examples(60)
+def test_an_index_through_reshapes_is_that_of_the_same_element(shapes):
+    """Addresses alone don't show it: an index too large on one axis may be the address of the right element."""
+    digits = Digits()
+    indices = [tuple(digits.add(n) for n in expressions(shapes[0]))]
+    for before, after in itertools.pairwise(shapes):
+        indices.append(reshaped(digits, indices[-1], expressions(before), expressions(after)))
+    indices = [digits.current(index) for index in indices]
+    for values in np.ndindex(*map(int, digits.sizes.values())):
+        at = dict(zip(digits.sizes, values, strict=True))
+        found = [tuple(int(x.subs(at)) for x in index) for index in indices]
+        elements = {int(np.ravel_multi_index(f, shape)) for f, shape in zip(found, shapes, strict=True)}
+        assert len(elements) == 1
 
 
 def test_changed_inputs_are_stored_by_the_kernel():

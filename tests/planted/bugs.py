@@ -195,8 +195,8 @@ BUGS = (
     Bug(
         "the language",
         "a weak operand makes a weak result",
-        "weak=a.weak and b.weak)",
-        "weak=a.weak or b.weak)",
+        "promote_scalar(b.dtype, _PYTHON_TYPE[a.dtype.kind]))",
+        "promote_scalar(b.dtype, _PYTHON_TYPE[a.dtype.kind]), weak=True)",
         "test_semantics.py test_kernels.py test_cost_analysis.py",
     ),
     Bug(

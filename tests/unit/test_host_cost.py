@@ -92,7 +92,8 @@ for name in ("numpy", "pyarray"):
     counts.append(found)
 print(*counts)
 """
-SHARE = 0.7  # of the instructions of NumPy's import
+# Of the instructions of NumPy's import, which were a quarter fewer before 2.4.
+SHARE = 0.7 if np.lib.NumpyVersion(np.__version__) >= "2.4.0" else 1.0
 
 
 def test_importing_stays_cheap():

@@ -46,6 +46,20 @@ def test_a_name_that_is_no_module():
     assert not hasattr(jit, "__wrapped__")
 
 
+@pytest.mark.parametrize("installed", [False, True])
+def test_public_names_are_there_without_torch(installed):
+    if installed:
+        pytest.importorskip("torch")
+    run(
+        "import inspect, sys\n"
+        f"if not {installed}: sys.modules['torch'] = None\n"
+        "import pyarray\n"
+        "names = [name for name, _ in inspect.getmembers(pyarray)]\n"
+        f"assert ('torch' in names) == {installed}\n"
+        "assert {'random', 'typing', 'kernel', 'zeros'} <= set(names)\n"
+    )
+
+
 def test_a_module_that_lacks_another_library_says_which(tmp_path, monkeypatch):
     (tmp_path / "outer").mkdir()
     (tmp_path / "outer" / "__init__.py").write_text(

@@ -16,7 +16,8 @@ from pyarray.api.core import registry
 # They give their keywords to another function: NumPy's, or one that the caller passes.
 PASSED_ON = {
     "apply_along_axis", "array2string", "cost_analysis", "fromfunction", "genfromtxt", "loadtxt", "pad", "piecewise",
-    "savetxt", "savez", "savez_compressed", "count", "measure", "predict", "verify", *pa.testing.__all__,
+    "savetxt", "savez", "savez_compressed", "count", "measure", "predict", "verify", "capture", "launch",
+    *pa.testing.__all__,
 }  # fmt: skip
 
 

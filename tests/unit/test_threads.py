@@ -8,6 +8,7 @@ import signal
 import struct
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from pyarray._runtime import ffi, lib
@@ -45,6 +46,21 @@ void meetings(const void *slots, pa_runtime *rt)
 {
     job j = *(const job *)slots;
     rt->parallel_for(rt, meet, &j, j.count, j.grain);
+}
+/* Two blocks, of which the one on a worker runs until nested[1] is set. */
+static _Thread_local int is_caller;
+static void hold(void *context, int64_t begin, int64_t end)
+{
+    job *j = (job *)context;
+    meet(context, begin, end);
+    while (!is_caller && !__atomic_load_n(&j->nested[1], __ATOMIC_SEQ_CST)) usleep(100);
+}
+void held(const void *slots, pa_runtime *rt)
+{
+    job j = *(const job *)slots;
+    is_caller = 1;
+    rt->parallel_for(rt, hold, &j, j.count, j.grain);
+    is_caller = 0;
 }
 void run(const void *slots, pa_runtime *rt)
 {
@@ -97,7 +113,7 @@ void team(void (*fn)(void *), void *data, unsigned threads, unsigned flags)
 def entry():
     driver = get_device("cpu").driver
     module = driver.load(cc.toolchain().compile(BLOCKS))
-    return {name: driver.symbol(module, name) for name in ("run", "nest", "meetings", "team")}
+    return {name: driver.symbol(module, name) for name in ("run", "nest", "meetings", "held", "team")}
 
 
 @pytest.fixture(params=[(1, False), (2, False), (5, False), (16, False), (1, True), (2, True), (5, True)])
@@ -118,6 +134,11 @@ def visits(entry, pool, count, grain, micros=0):
     return list(seen)[: max(count, 0)]
 
 
+def state_of(thread):
+    """R while it runs, S while it sleeps."""
+    return Path(f"/proc/self/task/{thread.native_id}/stat").read_text().rpartition(")")[2].split()[0]
+
+
 @pytest.mark.parametrize("count", [0, 1, 2, 13, 997, 10007])
 @pytest.mark.parametrize("grain", [1, 7, 997, 20011])
 def test_each_iteration_once(entry, pool, count, grain):
@@ -133,6 +154,25 @@ def test_no_pool_runs_here(entry):
 
 def test_threads_of_a_pool(pool):
     assert lib.pa_pool_threads(pool) in (1, 2, 5, 16)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="not a Linux")
+def test_a_caller_that_fell_asleep_is_woken(entry):
+    """By the worker with the last block."""
+    pool = lib.pa_pool_create(2)
+    seen, begun = (ctypes.c_int64 * 2)(), (ctypes.c_int64 * 2)()
+    slots = struct.pack("5q", 2, 1, ctypes.addressof(seen), ctypes.addressof(begun), 0)
+    caller = threading.Thread(target=lib.pa_launch, args=(entry["held"], slots, pool, ffi.NULL), daemon=True)
+    caller.start()
+    end = time.monotonic() + 60
+    while begun[0] < 2 or state_of(caller) != "S":
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    begun[1] = 1
+    caller.join(20)
+    assert not caller.is_alive()
+    lib.pa_pool_destroy(pool)
+    assert list(seen) == [1, 1]
 
 
 def test_work_after_the_workers_fell_asleep(entry, pool):

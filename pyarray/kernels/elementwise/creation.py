@@ -7,8 +7,8 @@ from typing import Any
 
 from ... import jit, shapes
 from ...array import empty, ndarray
-from ...dtypes import DType, complex128, float32, float64, uint64
-from ...lang.markers import kernel_math, ndrange
+from ...dtypes import DType, float32, uint64
+from ...lang.markers import constexpr, kernel_math, ndrange
 from ..library_kernel import library_kernel
 from ..scan.nonzero import unsigned_view
 
@@ -18,10 +18,9 @@ def ramp(out: ndarray, first: Any, second: Any) -> None:
     float32 for halves. `out[1]` is `second` itself, which the sum rounds away from when `first` is large.
     """
     if out._size:
-        dtype = out._dtype
-        if dtype.kind in "biu":
-            first, second = (int(x) % (1 << 64) for x in (first, second))
-        _ramp_kernel(_arithmetic(dtype))(out, first, second)
+        if out._dtype is uint64:  # numbers that no annotation makes unsigned are int64
+            first, second = ((x ^ 1 << 63) - (1 << 63) for x in (first, second))
+        ramp_numbers()(out, first, second, _arithmetic(out._dtype))
 
 
 def line(out: ndarray, start: Any, stop: Any, step: Any, divisor: float, endpoint: bool) -> None:
@@ -30,11 +29,8 @@ def line(out: ndarray, start: Any, stop: Any, step: Any, divisor: float, endpoin
     Computed in float64, or complex128 for complex numbers. A step of 0 is an underflow of (stop - start) /
     divisor; then i is divided first, as in NumPy.
     """
-    kind = complex128 if isinstance(step, complex) else float64
-    is_integer = out._dtype.kind in "iu"
-    _line_kernel(kind, step == 0, is_integer)(
-        out, start, stop, stop - start if step == 0 else step, divisor, out._size - 1 if endpoint else -1
-    )
+    by = stop - start if step == 0 else step
+    line_numbers()(out, start, stop, by, divisor, out._size - 1 if endpoint else -1, step == 0)
 
 
 def diagonal_ones(out: ndarray, k: int) -> None:
@@ -71,28 +67,19 @@ def _arithmetic(dtype: DType) -> DType:
     return float32 if dtype.itemsize == 2 else dtype
 
 
-# The type is all that differs in the text; sizes and numbers are arguments.
-@functools.cache
-def _ramp_kernel(kind: DType) -> jit.kernel.Kernel:
-    text = """def ramp(out, first: kind, second: kind):
+@library_kernel
+def ramp_numbers(out: ndarray, first: Any, second: Any, kind: constexpr) -> None:
     for i in range(out.shape[0]):
-        out[i] = second if i == 1 else first + kind(i) * (second - first)
-"""
-    return jit.kernel.from_text("ramp", text, {"kind": kind})
+        out[i] = kind(second) if i == 1 else kind(first) + kind(i) * (kind(second) - kind(first))
 
 
-# Type, division and rounding are all that differs in the text; sizes and numbers are arguments.
-@functools.cache
-def _line_kernel(kind: DType, divided: bool, is_integer: bool) -> jit.kernel.Kernel:
-    value = "kind(i) / kind(divisor) * step + start" if divided else "kind(i) * step + start"
-    text = f"""def line(out, start: kind, stop: kind, step: kind, divisor: float, last: int):
+@library_kernel
+def line_numbers(out: ndarray, start: Any, stop: Any, step: Any, divisor: float, last: int, divided: constexpr) -> None:
     for i in range(out.shape[0]):
-        x = {value}
+        x = (start.dtype(i) / start.dtype(divisor) if divided else start.dtype(i)) * step + start
         if i == last:
             x = stop
-        out[i] = {"kernel_math.floor(x)" if is_integer else "x"}
-"""
-    return jit.kernel.from_text("line", text, {"kind": kind, "kernel_math": kernel_math})
+        out[i] = kernel_math.floor(x) if out.dtype.kind == "i" or out.dtype.kind == "u" else x
 
 
 @library_kernel

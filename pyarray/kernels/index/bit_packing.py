@@ -6,12 +6,14 @@ other, in the opposite (the same) order; no two of its terms have a bit in commo
 
 from __future__ import annotations
 
-import functools
+from typing import Any
 
-from ... import jit
+import numpy as np
+
 from ...array import empty, ndarray
 from ...dtypes import uint8, uint64
 from ...lang.markers import ndrange
+from ..library_kernel import library_kernel
 from ..scan.nonzero import unsigned_view
 
 _ONES = 0x0101010101010101
@@ -32,7 +34,7 @@ def pack_bytes(lines: ndarray, big: bool) -> ndarray:
         padded[:, :size] = unsigned_view(lines)
         padded[:, size:] = 0
     flat = out._view(0, (out._size,), (1,))
-    _pack_kernel()(flat, padded._view(0, (out._size,), (8,), dtype=uint64), _GATHER[big])
+    pack_bits()(flat, padded._view(0, (out._size,), (8,), dtype=uint64), _GATHER[big])
     return out
 
 
@@ -40,32 +42,23 @@ def unpack_bytes(lines: ndarray, count: int, big: bool) -> ndarray:
     """The first `count` bits of each of the contiguous `lines` (2-D) of bytes, as uint8; 0 after the last."""
     words = empty((lines._shape[0], -(-count // 8)), uint64, lines.device)
     if words._size:
-        _unpack_kernel()(words, lines, _SCATTER[big])
+        unpack_bits()(words, lines, _SCATTER[big])
     bytes_view: ndarray = words.view(uint8)
     return bytes_view if count % 8 == 0 else bytes_view[:, :count].copy()
 
 
-# One text, made of constants only; dtypes are in the keys of the kernel's variants.
-@functools.cache
-def _pack_kernel() -> jit.kernel.Kernel:
-    text = """def pack_bits(out, x, gather: uint64):
+@library_kernel
+def pack_bits(out: Any, x: Any, gather: np.uint64) -> None:
     for i in range(out.shape[0]):
         word = x[i]
         word = word | (word >> uint64(4))
         word = word | (word >> uint64(2))
-        word = (word | (word >> uint64(1))) & ones
+        word = (word | (word >> uint64(1))) & uint64(_ONES)
         out[i] = uint8((word * gather) >> uint64(56))
-"""
-    return jit.kernel.from_text("pack_bits", text, {"uint8": uint8, "uint64": uint64, "ones": uint64(_ONES)})
 
 
-# One text, made of constants only; dtypes are in the keys of the kernel's variants.
-@functools.cache
-def _unpack_kernel() -> jit.kernel.Kernel:
-    text = """def unpack_bits(out, x, scatter: uint64):
+@library_kernel
+def unpack_bits(out: Any, x: Any, scatter: np.uint64) -> None:
     for k, i in ndrange(out.shape[0], out.shape[1]):
         byte = uint64(x[k, i]) if i < x.shape[1] else uint64(0)
-        out[k, i] = ((((byte * ones) & scatter) + ones * uint64(127)) >> uint64(7)) & ones
-"""
-    scope = {"uint64": uint64, "ones": uint64(_ONES), "ndrange": ndrange}
-    return jit.kernel.from_text("unpack_bits", text, scope)
+        out[k, i] = ((((byte * uint64(_ONES)) & scatter) + uint64(_ONES * 127)) >> uint64(7)) & uint64(_ONES)

@@ -6,18 +6,20 @@ element's value depends on its counter and parameters only.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
-from ... import array_host, jit
+import numpy as np
+
+from ... import array_host
 from ...array import empty, ndarray
 from ...array_convert import asarray
 from ...dtypes import float64, uint32, uint64
 from ...jit.functions import func
 from ...lang.markers import kernel_math
 from ..elementwise.elementwise import assign
+from ..library_kernel import library_kernel
 from ..workspace import unchecked_empty
-from .rng import STATE_PARAMS, PhiloxState
+from .rng import PhiloxState
 from .rng_math import exp, log, log_unit, normal_quantile
 from .variates import CHUNK, two_uniforms
 
@@ -31,7 +33,7 @@ def fill_gamma(out: ndarray, state: PhiloxState, shape: ndarray, scale: ndarray,
     as `out`. Variates of one counter differ by a lane number."""
     wide = out if out._dtype is float64 else empty(out._shape, float64, out.device)
     width = CHUNK if array_host.on_host(out) else 1
-    _gamma_kernel()(wide, *state, substream, shape, int(shape._size > 1), scale, int(scale._size > 1), width)
+    random_gamma()(wide, *state, substream, shape, int(shape._size > 1), scale, int(scale._size > 1), width)
     if wide is not out:
         assign(out, wide)
 
@@ -41,7 +43,7 @@ def fill_beta(out: ndarray, state: PhiloxState, a: ndarray, b: ndarray) -> None:
     one, other = asarray([1.0], device=out.device), unchecked_empty(out._shape, float64, out.device)
     fill_gamma(out, state, a, one)
     fill_gamma(other, state, b, one, _OTHER)
-    _beta_kernel()(out, other, *state, a, int(a._size > 1), b, int(b._size > 1))
+    random_beta()(out, other, *state, a, int(a._size > 1), b, int(b._size > 1))
 
 
 @func
@@ -109,47 +111,35 @@ def beta_by_logs(a: Any, b: Any, counter: Any, stream: Any, key: Any) -> Any:
     return 1.0 / (1.0 + exp(log(y) - log(x) + y_log - x_log))
 
 
-_SCOPE = {
-    "uint32": uint32, "uint64": uint64, "first_attempt": first_attempt, "first_factor": first_factor,
-    "gamma": gamma, "beta_by_logs": beta_by_logs, "tiny": _TINY, "huge": _HUGE,
-}  # fmt: skip
-
-
-# One text, made of constants only; dtypes are in the keys of the kernel's variants.
-@functools.cache
-def _gamma_kernel() -> jit.kernel.Kernel:
-    where = "a[i * a_step], start + uint64(i), lane, stream, key"
-    text = f"""def random_gamma(
-    out, {STATE_PARAMS}, lane: uint32, a, a_step: int, scale, scale_step: int, width: int
-):
+@library_kernel
+def random_gamma(
+    out: Any, key: np.uint64, start: np.uint64, stream: np.uint32, lane: np.uint32,
+    a: Any, a_step: int, scale: Any, scale_step: int, width: int,
+) -> None:  # fmt: skip
     for c in range((out.shape[0] + width - 1) // width):
         stop = min(c * width + width, out.shape[0])
         small = uint32(0)
         for i in range(c * width, stop):
-            out[i] = first_attempt({where})
+            out[i] = first_attempt(a[i * a_step], start + uint64(i), lane, stream, key)
             small = small | uint32(a[i * a_step] < 1.0)
         if small != 0:
             for i in range(c * width, stop):
-                out[i] = out[i] * first_factor({where})
+                out[i] = out[i] * first_factor(a[i * a_step], start + uint64(i), lane, stream, key)
         for i in range(c * width, stop):
             x = out[i]
             if x != x:
-                x = gamma({where})
+                x = gamma(a[i * a_step], start + uint64(i), lane, stream, key)
             out[i] = x * scale[i * scale_step]
-"""
-    return jit.kernel.from_text("random_gamma", text, _SCOPE)
 
 
-# One text, made of constants only; dtypes are in the keys of the kernel's variants.
-@functools.cache
-def _beta_kernel() -> jit.kernel.Kernel:
-    text = f"""def random_beta(out, other, {STATE_PARAMS}, a, a_step: int, b, b_step: int):
+@library_kernel
+def random_beta(
+    out: Any, other: Any, key: np.uint64, start: np.uint64, stream: np.uint32, a: Any, a_step: int, b: Any, b_step: int
+) -> None:
     for i in range(out.shape[0]):
         p = a[i * a_step]
         q = b[i * b_step]
         value = out[i] / (out[i] + other[i])
-        if min(p, q) < tiny or max(p, q) > huge:
+        if min(p, q) < _TINY or max(p, q) > _HUGE:
             value = beta_by_logs(p, q, start + uint64(i), stream, key)
         out[i] = value
-"""
-    return jit.kernel.from_text("random_beta", text, _SCOPE)

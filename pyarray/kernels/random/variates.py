@@ -9,11 +9,14 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import numpy as np
+
 from ... import array_host, jit
 from ...array import ndarray
 from ...dtypes import uint32, uint64
 from ...jit.functions import func
 from ...lang.markers import kernel_math
+from ..library_kernel import library_kernel
 from ..scan.nonzero import unsigned_view
 from .rng import STATE_PARAMS, PhiloxState, block, open_uniform
 from .rng_math import exp, log, log1p, log_binomial, log_poisson, normal_quantile
@@ -25,12 +28,12 @@ def fill_words(out: ndarray, state: PhiloxState, low: int, count: int) -> None:
     """Integers from `low` on, `count` of them, at most 2**32, all equally likely. `out` is 1-D, contiguous,
     of a multiple of 4 elements (D. Lemire, Fast random integer generation in an interval, 2019)."""
     width = CHUNK if array_host.on_host(out) else 1
-    _word_kernel()(unsigned_view(out), *state, low % (1 << 64), count, (1 << 32) % count, width)
+    random_integers()(unsigned_view(out), *state, low % (1 << 64), count, (1 << 32) % count, width)
 
 
 def fill_between(out: ndarray, state: PhiloxState, low: ndarray, last: ndarray) -> None:
     """Integers from `low` to `low + last`, all equally likely; bounds are uint64, modulo 2**64."""
-    _between_kernel()(unsigned_view(out), *state, low, int(low._size > 1), last, int(last._size > 1))
+    random_integers_between()(unsigned_view(out), *state, low, int(low._size > 1), last, int(last._size > 1))
 
 
 def fill_variates(kind: str, function: Any, out: ndarray, state: PhiloxState, parameters: list[ndarray]) -> None:
@@ -52,20 +55,23 @@ def rejected_word(counter: Any, n: Any, count: Any, least: Any, stream: Any, key
     return product
 
 
-# One text, made of constants only; dtypes are in the keys of the kernel's variants.
-@functools.cache
-def _word_kernel() -> jit.kernel.Kernel:
-    numbers = range(4)
-    each = "at = start + uint64(i)\n            w0, w1, w2, w3 = block(at, uint32(0), stream, key)"
-    text = f"""def random_integers(out, {STATE_PARAMS}, low: uint64, count: uint64, least: uint32, width: int):
+@library_kernel
+def random_integers(
+    out: ndarray, key: np.uint64, start: np.uint64, stream: np.uint32,
+    low: np.uint64, count: np.uint64, least: np.uint32, width: int,
+) -> None:  # fmt: skip
     for c in range((out.shape[0] // 4 + width - 1) // width):
         stop = min(c * width + width, out.shape[0] // 4)
         again = uint32(0)
         for i in range(c * width, stop):
-            {each}
-{"".join(f"            m{n} = uint64(w{n}) * count{chr(10)}" for n in numbers)}
-{"".join(f"            out[4 * i + {n}] = low + (m{n} >> uint64(32)){chr(10)}" for n in numbers)}
-            again = again | {" | ".join(f"uint32(uint32(m{n}) < least)" for n in numbers)}
+            w0, w1, w2, w3 = block(start + uint64(i), uint32(0), stream, key)
+            m0, m1, m2, m3 = uint64(w0) * count, uint64(w1) * count, uint64(w2) * count, uint64(w3) * count
+            out[4 * i] = low + (m0 >> uint64(32))
+            out[4 * i + 1] = low + (m1 >> uint64(32))
+            out[4 * i + 2] = low + (m2 >> uint64(32))
+            out[4 * i + 3] = low + (m3 >> uint64(32))
+            again = again | uint32(uint32(m0) < least) | uint32(uint32(m1) < least)
+            again = again | uint32(uint32(m2) < least) | uint32(uint32(m3) < least)
         if again != 0:
             for j in range(4 * c * width, 4 * stop):
                 at = start + uint64(j // 4)
@@ -74,19 +80,21 @@ def _word_kernel() -> jit.kernel.Kernel:
                 m = uint64(w0 if n == 0 else w1 if n == 1 else w2 if n == 2 else w3) * count
                 if uint32(m) < least:
                     out[j] = low + (rejected_word(at, n, count, least, stream, key) >> uint64(32))
-"""
-    scope = {"uint32": uint32, "uint64": uint64, "block": block, "rejected_word": rejected_word}
-    return jit.kernel.from_text("random_integers", text, scope)
 
 
-# One text, made of constants only; dtypes are in the keys of the kernel's variants.
-@functools.cache
-def _between_kernel() -> jit.kernel.Kernel:
-    text = f"""def random_integers_between(out, {STATE_PARAMS}, low, low_step: int, last, last_step: int):
+@library_kernel
+def random_integers_between(
+    out: ndarray, key: np.uint64, start: np.uint64, stream: np.uint32,
+    low: ndarray, low_step: int, last: ndarray, last_step: int,
+) -> None:  # fmt: skip
     for i in range(out.shape[0]):
         limit = last[i * last_step]
-        mask = limit
-{"".join(f"        mask = mask | (mask >> uint64({1 << n})){chr(10)}" for n in range(6))}
+        mask = limit | (limit >> uint64(1))
+        mask = mask | (mask >> uint64(2))
+        mask = mask | (mask >> uint64(4))
+        mask = mask | (mask >> uint64(8))
+        mask = mask | (mask >> uint64(16))
+        mask = mask | (mask >> uint64(32))
         attempt = uint32(0)
         x = uint64(0)
         while attempt == 0 or x > limit:
@@ -95,9 +103,6 @@ def _between_kernel() -> jit.kernel.Kernel:
             x = (uint64(w2) << uint64(32) | uint64(w3)) & mask if x > limit else x
             attempt += uint32(1)
         out[i] = low[i * low_step] + x
-"""
-    scope = {"uint32": uint32, "uint64": uint64, "block": block}
-    return jit.kernel.from_text("random_integers_between", text, scope)
 
 
 @func

@@ -6,11 +6,12 @@ deterministic.
 
 from __future__ import annotations
 
-import functools
+from typing import Any
 
-from ... import jit
 from ...array import ndarray
-from ...dtypes import DType, float64, int64
+from ...dtypes import int64
+from ...lang.markers import constexpr
+from ..library_kernel import library_kernel
 from ..reduce.reduce import SUM, on_grid, reduce_into
 from ..workspace import unchecked_empty
 from .scan_gpu import count_bins, supports_bins
@@ -21,28 +22,6 @@ GRID_BLOCK = 1 << 9
 GRID_BLOCKS = 1 << 12
 BINS = 1 << 22  # of all blocks together
 STRIP = 2048
-
-# Which bin v belongs to, from 0 on; none below 0 and from out.shape[1] on.
-_BINNINGS = {
-    "value": "bin = int64(v)",
-    # the division may round to a neighbour of the bin whose edges say that it is the one
-    "even": """bin = int64(-1)
-                if v >= edges[0] and v <= edges[bins]:
-                    bin = max(min(int64((v - edges[0]) * scale), bins - 1), 0)
-                    if v < edges[bin]:
-                        bin -= 1
-                    elif v >= edges[bin + 1] and bin < bins - 1:
-                        bin += 1""",
-    # no branches in the search: half of them would be mispredicted
-    "edges": """bin = int64(-1)
-                if v >= edges[0] and v <= edges[bins]:
-                    left = bins - 1
-                    bin = int64(0)
-                    while left > 0:
-                        half = (left + 1) >> 1
-                        bin += half * int64(edges[bin + half] <= v)
-                        left -= half""",
-}
 
 
 def count_into(out: ndarray, x: ndarray, binning: str, edges: ndarray, scale: float, weights: ndarray | None) -> None:
@@ -57,28 +36,39 @@ def count_into(out: ndarray, x: ndarray, binning: str, edges: ndarray, scale: fl
     blocks = max(min(-(-x._size // least), most, BINS // max(bins, 1)), 1)
     block = -(-max(x._size, 1) // blocks)
     partial = unchecked_empty((blocks, bins), out._dtype, x.device)
-    kind = x._dtype if binning == "value" else edges._dtype
-    _count_kernel(binning, kind, weights is not None)(
-        partial, x, edges, x if weights is None else weights, block, scale
-    )
+    added = x if weights is None else weights
+    add_to_bins()(partial, x, edges, added, block, scale, binning, weights is not None)
     reduce_into(SUM, out, partial, (0,), out._dtype)
 
 
-# The text depends on the binning, the computing type and weights; dtypes are in its variants' keys.
-@functools.cache
-def _count_kernel(binning: str, kind: DType, weighted: bool) -> jit.kernel.Kernel:
-    added = "weights[t]" if weighted else "1"
-    text = f"""def histogram(out, x, edges, weights, block: int, scale: float64):
+@library_kernel
+def add_to_bins(
+    out: ndarray, x: ndarray, edges: Any, weights: ndarray, block: int, scale: float,
+    binning: constexpr, weighted: constexpr,
+) -> None:  # fmt: skip
     for b in range(out.shape[0]):
         bins = int64(out.shape[1])
         for k in range(bins):
             out[b, k] = 0
         stop = min(b * block + block, x.shape[0])
-        for strip in range(b * block, stop, {STRIP}):
-            for t in range(strip, min(strip + {STRIP}, stop)):
-                v = kind(x[t])
-                {_BINNINGS[binning]}
+        for strip in range(b * block, stop, STRIP):
+            for t in range(strip, min(strip + STRIP, stop)):
+                v = x[t] if binning == "value" else edges.dtype(x[t])
+                bin = int64(v) if binning == "value" else int64(-1)
+                if binning == "even" and v >= edges[0] and v <= edges[bins]:
+                    # the division may round to a neighbour of the bin whose edges say that it is the one
+                    bin = max(min(int64((v - edges[0]) * scale), bins - 1), 0)
+                    if v < edges[bin]:
+                        bin -= 1
+                    elif v >= edges[bin + 1] and bin < bins - 1:
+                        bin += 1
+                if binning == "edges" and v >= edges[0] and v <= edges[bins]:
+                    # no branches in the search: half of them would be mispredicted
+                    left = bins - 1
+                    bin = int64(0)
+                    while left > 0:
+                        half = (left + 1) >> 1
+                        bin += half * int64(edges[bin + half] <= v)
+                        left -= half
                 if bin >= 0 and bin < bins:
-                    out[b, bin] += {added}
-"""
-    return jit.kernel.from_text("histogram", text, {"kind": kind, "float64": float64, "int64": int64})
+                    out[b, bin] += weights[t] if weighted else 1

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
-from ... import jit
 from ...array import ndarray
 from ...dtypes import bool_, int64, uint8
-from ...lang.markers import kernel_math
+from ...jit.functions import func
+from ...lang.markers import constexpr, kernel_math
 from ..library_kernel import library_kernel
 from ..workspace import unchecked_empty
-
-# Whether x is before the key, without branches: half of them would be mispredicted. NaN is the largest.
-_BEFORE = {
-    ("i", "left"): "x < key",
-    ("i", "right"): "x <= key",
-    ("f", "left"): "(x < key) | ((key != key) & (x == x))",
-    ("f", "right"): "(x <= key) | (key != key)",
-    # NaNs are at the end, and no key equals them
-    ("c", "left"): "(x == x) & ((real(x) < real(key)) | ((real(x) == real(key)) & (imag(x) < imag(key))))",
-}
 
 
 def search(a: ndarray, keys: ndarray, right: bool) -> ndarray:
@@ -28,7 +17,7 @@ def search(a: ndarray, keys: ndarray, right: bool) -> ndarray:
     NaN is the largest. Both are contiguous, 1-D and of one real dtype."""
     out = unchecked_empty(keys._shape, int64, keys.device)
     if out._size:
-        _search_kernel(a._dtype.kind, "right" if right else "left", False)(out, a, keys, False)
+        search_each()(out, a, keys, False, "right" if right else "left")
     return out
 
 
@@ -37,7 +26,7 @@ def contains(a: ndarray, keys: ndarray, invert: bool) -> ndarray:
     one dtype."""
     out = unchecked_empty(keys._shape, bool_, keys.device)
     if out._size:
-        _search_kernel(a._dtype.kind, "left", True)(out, a, keys, invert)
+        search_each()(out, a, keys, invert, "left")
     return out
 
 
@@ -65,45 +54,53 @@ def look_up(out: Any, table: Any, keys: Any, low: int, invert: bool) -> None:
         out[t] = (inside & (table[at if inside else 0] != 0)) != invert
 
 
-# The text depends on the kind (how NaNs compare), side and result; dtypes are in its variants' keys.
-@functools.cache
-def _search_kernel(kind: str, side: str, found: bool) -> jit.kernel.Kernel:
-    before = _BEFORE[kind if kind in "fc" else "i", side]
-    result = "(low < a.shape[0] and a[min(low, a.shape[0] - 1)] == key) != invert" if found else "low"
-    text = f"""def search(out, a, keys, invert: bool):
+@library_kernel
+def search_each(out: ndarray, a: ndarray, keys: ndarray, invert: bool, side: constexpr) -> None:
+    """Stores the positions, or whether the element there is the key where `out` is of bools."""
     for t in range(out.shape[0]):
         key = keys[t]
         low = int64(0)
         left = int64(a.shape[0])
         while left > 0:
             half = (left + 1) >> 1
-            x = a[low + half - 1]
-            low += half * int64({before})
+            low += half * int64(is_before(a[low + half - 1], key, side))
             left -= half
-        out[t] = {result}
-"""
-    return jit.kernel.from_text("search", text, {"int64": int64, "real": kernel_math.real, "imag": kernel_math.imag})
+        if out.dtype == bool_:
+            out[t] = (low < a.shape[0] and a[min(low, a.shape[0] - 1)] == key) != invert
+        else:
+            out[t] = low
+
+
+@func
+def is_before(x: Any, key: Any, side: Any) -> Any:
+    """Whether the place of a key is after x. There are no branches: half of them would be mispredicted. NaN is the
+    largest, and no complex key equals one."""
+    if key.dtype.kind == "c":
+        less = (kernel_math.real(x) == kernel_math.real(key)) & (kernel_math.imag(x) < kernel_math.imag(key))
+        return (x == x) & ((kernel_math.real(x) < kernel_math.real(key)) | less)
+    elif side == "right":
+        return (x <= key) | (key != key)
+    else:
+        return (x < key) | ((key != key) & (x == x))
 
 
 def edges(x: ndarray, equal_nan: bool) -> ndarray:
     """Whether each element of the sorted 1-D array `x` differs from the one before; the first one does."""
     out = unchecked_empty(x._shape, bool_, x.device)
     if out._size:
-        _edges_kernel(x._dtype.kind)(out, x, equal_nan)
+        mark_edges()(out, x, equal_nan)
     return out
 
 
-# How NaNs compare follows from the kind; dtypes are in its variants' keys.
-@functools.cache
-def _edges_kernel(kind: str) -> jit.kernel.Kernel:
-    same = "x[t] == x[t - 1]"
-    if kind in "fc":
-        same += " or (equal_nan and x[t] != x[t] and x[t - 1] != x[t - 1])"
-    text = f"""def edges(out, x, equal_nan: bool):
+@library_kernel
+def mark_edges(out: ndarray, x: ndarray, equal_nan: bool) -> None:
     for t in range(x.shape[0]):
-        out[t] = t == 0 or not ({same})
-"""
-    return jit.kernel.from_text("edges", text, {})
+        out[t] = t == 0 or differ(x[t], x[t - 1], equal_nan)
+
+
+@func
+def differ(a: Any, b: Any, equal_nan: Any) -> Any:
+    return (a != b) & (not (equal_nan & (a != a) & (b != b)))
 
 
 def lengths(starts: ndarray, size: int) -> ndarray:

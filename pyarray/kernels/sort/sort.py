@@ -18,20 +18,8 @@ from ...dtypes import bool_, int32, int64, uint8, uint32, uint64
 from ..reduce.reduce import on_grid
 from ..scan.nonzero import unsigned_view
 from ..workspace import unchecked_empty
-from . import sort_cpu, sort_gpu
+from . import radix_sort, sort_cpu, sort_gpu
 from .sort_keys import KeyTransform, key_transform
-from .sort_text import (
-    MAX_INSERTION,
-    keys_kernel,
-    neighbours_kernel,
-    pack_kernel,
-    pack_rows_kernel,
-    pass_kernel,
-    rows_kernel,
-    sort_gather,
-    unpack_kernel,
-    unpack_rows_kernel,
-)
 
 DIGIT_BITS = 9  # a pass writes to a cache line for each value of a digit: these fit in L1
 MIN_BLOCK = 1 << 14  # elements
@@ -65,7 +53,7 @@ def sort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
         return
     keys, low, high, has_neg_zero = _keys(source, order, False)
     if has_neg_zero and order.zero:
-        low, high = min(low, order.zero_key), max(high, order.zero_key)
+        low, high = min(low, order.flip), max(high, order.flip)
     _passes(keys, low, high, target, order, False)
 
 
@@ -109,7 +97,7 @@ def argsort_rows(out: ndarray, x: ndarray, descending: bool) -> None:
 def gather_rows(out: ndarray, x: ndarray, positions: ndarray) -> None:
     """`out[r, t] = x[r, positions[r, t]]`, of contiguous 2-D arrays."""
     if out._size:
-        sort_gather()(unsigned_view(out), unsigned_view(x), positions)
+        radix_sort.sort_gather()(unsigned_view(out), unsigned_view(x), positions)
 
 
 def _by_rows(x: ndarray) -> bool:
@@ -128,9 +116,9 @@ def _sort_packed(out: ndarray, x: ndarray, order: KeyTransform, positions: bool)
     """As `_launch_rows`, by sorting words with keys in the upper and positions in the lower half."""
     word = uint64 if x.itemsize == 4 else uint32
     keys, ordered = (unchecked_empty(x._shape, word, x.device) for _ in range(2))
-    pack_kernel(x._dtype, word)(keys, x, *order[:5])
+    radix_sort.pack_words()(keys, x, order)
     sort_cpu.sort_rows(ordered, keys, key_transform(word, False))
-    unpack_kernel(word, positions)(out, ordered, *(() if positions else (x,)))
+    radix_sort.unpack_words()(out, ordered, x, "positions" if positions else "values")
 
 
 def _sort_packed_wide(out: ndarray, x: ndarray, order: KeyTransform) -> None:
@@ -138,10 +126,10 @@ def _sort_packed_wide(out: ndarray, x: ndarray, order: KeyTransform) -> None:
     Ties are sorted by whole keys, by insertion: rows are short."""
     keys, ordered = (unchecked_empty(x._shape, uint64, x.device) for _ in range(2))
     lost = unchecked_empty((x._shape[0],), uint64, x.device)
-    args = ((x._shape[1] - 1).bit_length(), *order[:5])
-    pack_rows_kernel(x._dtype)(keys, lost, x, *args)
+    below = (x._shape[1] - 1).bit_length()
+    radix_sort.pack_rows()(keys, lost, x, below, order)
     sort_cpu.sort_rows(ordered, keys, key_transform(uint64, False))
-    unpack_rows_kernel(x._dtype)(out, ordered, lost, x, *args)
+    radix_sort.unpack_rows()(out, ordered, lost, x, below, order)
 
 
 def _launch_rows(out: ndarray, x: ndarray, order: KeyTransform, positions: bool) -> None:
@@ -149,9 +137,10 @@ def _launch_rows(out: ndarray, x: ndarray, order: KeyTransform, positions: bool)
     workers = min(rows, MAX_WORKERS)
     number = int32 if n < 1 << 31 else int64
     keys = unchecked_empty((workers, 2, n), x._dtype, x.device)
-    counts = unchecked_empty((workers, 256 if n > MAX_INSERTION else 0), number, x.device)
-    more = (unchecked_empty((workers, 2, n), number, x.device),) if positions else ()
-    rows_kernel(x._dtype, positions)(out, x, keys, counts, -(-rows // workers), *order[:5], *more)
+    counts = unchecked_empty((workers, 256 if n > radix_sort.MAX_INSERTION else 0), number, x.device)
+    places = unchecked_empty((workers, 2, n), number, x.device) if positions else keys
+    kind = "positions" if positions else "values"
+    radix_sort.sort_each_row()(out, x, keys, counts, -(-rows // workers), order, places, kind)
 
 
 def _keys(x: ndarray, order: KeyTransform, equal_zeros: bool) -> tuple[ndarray, int, int, bool]:
@@ -159,9 +148,9 @@ def _keys(x: ndarray, order: KeyTransform, equal_zeros: bool) -> tuple[ndarray, 
     keys = unchecked_empty(x._shape, x._dtype, x.device)
     block = max(MIN_BLOCK, -(-x._size // MAX_BLOCKS))
     extremes = unchecked_empty((3, -(-x._size // block)), x._dtype, x.device)
-    blank = 0 if equal_zeros else order.zero
+    zero = 0 if equal_zeros else order.zero
     flat = (a._view(0, (a._size,), (a._dtype.itemsize,)) for a in (keys, x))
-    keys_kernel(x._dtype)(*flat, extremes, block, *order[:5], blank)
+    radix_sort.make_keys()(*flat, extremes, block, order, zero)
     low, high, has_neg_zero = array_host.host(extremes)[:, 0].tolist()
     return keys, low, high, bool(has_neg_zero)
 
@@ -178,8 +167,7 @@ def _passes(keys: ndarray, low: int, high: int, out: ndarray, order: KeyTransfor
         passes = -(-enough // DIGIT_BITS)
         keys, indices = _sort_digits(keys, None, order, low, width - passes * DIGIT_BITS, passes, positions)
         wrong = unchecked_empty((keys._shape[0], -(-keys._shape[1] // MIN_BLOCK)), int32, keys.device)
-        tail = (out, keys, wrong, low, width - passes * DIGIT_BITS, MIN_BLOCK)
-        neighbours_kernel(keys._dtype)(*tail, indices)
+        radix_sort.sort_ties()(out, keys, wrong, low, width - passes * DIGIT_BITS, MIN_BLOCK, indices)
         if not array_host.host(wrong).any():
             return
         start = indices
@@ -205,21 +193,19 @@ def _sort_digits(
     number = int32 if n < 1 << 31 else int64
     counts = unchecked_empty((rows, -(-n // block), 1 << digit), number, keys.device)
     totals = unchecked_empty((rows, 1 << digit), number, keys.device)
-    key_spare = index_spare = None
+    kind, key_spare, index_spare = "positions" if positions else "values", None, None
     for k in range(passes):
-        args = [keys, counts, totals, low, shift + k * digit, (1 << digit) - 1, block]
-        sources = (totals if indices is None else indices, indices is not None)
+        args = (keys, counts, totals, low, shift + k * digit, (1 << digit) - 1, block, order)
+        sources = totals if indices is None else indices, indices is not None
         if out is not None and k == passes - 1:
-            more = sources if positions else order[5:] + order[:2]
-            pass_kernel(keys._dtype, positions, True)(out, *args, *more)
+            radix_sort.radix_pass()(out, *args, *sources, out, kind, True)
             break
         target = unchecked_empty(keys._shape, keys._dtype, keys.device) if key_spare is None else key_spare
-        kernel = pass_kernel(keys._dtype, positions, False)
+        to = target
         if positions:
             to = unchecked_empty(keys._shape, number, keys.device) if index_spare is None else index_spare
-            kernel(target, *args, *sources, to)
+        radix_sort.radix_pass()(target, *args, *sources, to, kind, False)
+        if positions:
             indices, index_spare = to, indices
-        else:
-            kernel(target, *args, *order[5:])
         keys, key_spare = target, keys
     return keys, indices

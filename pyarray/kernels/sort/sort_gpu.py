@@ -125,7 +125,7 @@ def _program(config: _Config, target: str, debug: bool) -> lang.pipeline.Program
 def _text(config: _Config, params: Any, arrays: tuple[str, ...], debug: bool) -> tuple[str, tuple[KernelStep, ...]]:
     """The text, and its kernels in the order in which they are launched."""
     fields = config.order._asdict().items()
-    defines = {f"PA_S_{name.upper()}": f"((PA_S_KEY){value:#x}ull)" for name, value in fields if name != "zero"}
+    defines = {f"PA_S_{name.upper()}": f"((PA_S_KEY){value:#x}ull)" for name, value in fields}
     defines |= {"PA_S_KEY": _WORDS[config.word].ctype, "PA_S_ITEMS": str(config.items)}
     flags = {"POSITIONS": config.positions, "ROWS": config.rows, "CARRY": config.carry, "WIDE": config.wide}
     flags["MATCH"] = not config.rows and config.word <= 4  # a block has 48 KiB of shared memory

@@ -4,22 +4,25 @@ complemented for descending order."""
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...dtypes import DType
+
+if TYPE_CHECKING:
+    from ...kernel_types import uint64
+else:
+    from ...dtypes import uint64
 
 
 class KeyTransform(NamedTuple):
     """How bits v become a key: NaN and -0.0 are replaced, then the key is v ^ flip, and ^ sign_flip if v's top
-    bit is set."""
+    bit is set; so `flip` is the key of 0.0. Kernels take it as it is."""
 
-    sign_flip: int
-    flip: int
-    limit: int  # bits without sign above this are NaN
-    nan: int  # the bits of the canonical NaN: the largest key
-    zero: int  # bits of -0.0
-    neg_zero_key: int = 0  # the key of -0.0, which compares as `zero_key`
-    zero_key: int = 0  # the key of 0.0
+    sign_flip: uint64
+    flip: uint64
+    limit: uint64  # bits without sign above this are NaN
+    nan: uint64  # the bits of the canonical NaN: the largest key
+    zero: uint64  # bits of -0.0, which compares as 0.0; 0 for integers
 
 
 # A function of the type and the direction alone.
@@ -33,4 +36,4 @@ def key_transform(dtype: DType, descending: bool) -> KeyTransform:
         return KeyTransform(0, turned ^ (top if dtype.kind == "i" else 0), ones, 0, 0)
     infinity = dtype.infinity_bits
     nan = ones if descending else ones ^ top
-    return KeyTransform(ones ^ top, top ^ turned, infinity, nan, top, ones ^ top ^ turned, top ^ turned)
+    return KeyTransform(ones ^ top, top ^ turned, infinity, nan, top)

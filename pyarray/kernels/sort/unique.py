@@ -3,18 +3,18 @@ table."""
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
-from ... import array_host, jit
+from ... import array_host
 from ...array import ndarray, unchecked_array
 from ...dtypes import int64, uint64
+from ...lang.markers import constexpr
 from ..library_kernel import library_kernel
 from ..reduce.reduce import on_grid
 from ..scan import scan_gpu
 from ..scan.nonzero import unsigned_view
 from ..workspace import unchecked_empty
-from .binary_search import lengths
+from .binary_search import differ, lengths
 
 BLOCK = 1 << 10  # elements of a block
 BLOCKS = 1 << 12  # at most, before blocks get longer
@@ -29,15 +29,15 @@ def unique_sorted(x: ndarray, equal_nan: bool, counted: bool) -> tuple[ndarray, 
         return _by_blocks(x, source, "differ_nan" if equal_nan else "differ", counted)
     block = max(BLOCK, -(-x._size // BLOCKS))
     found = unchecked_empty((-(-x._size // block) + 1,), int64, x.device)
-    _count_kernel(source._dtype.kind)(found, source, block, equal_nan)
+    count_distinct()(found, source, block, equal_nan)
     total = array_host.result_size(found)
     values = unchecked_empty((total,), x._dtype, x.device)
     target = values if source is x else unsigned_view(values)
     if not counted:
-        _values_kernel(source._dtype.kind, False)(target, source, found, block, equal_nan)
+        distinct()(target, source, found, block, equal_nan, found, found, False)
         return values, None
     starts, counts = (unchecked_empty((total,), int64, x.device) for _ in range(2))
-    _values_kernel(source._dtype.kind, True)(target, source, found, block, equal_nan, starts, counts)
+    distinct()(target, source, found, block, equal_nan, starts, counts, True)
     return values, counts
 
 
@@ -100,39 +100,26 @@ def _by_blocks(x: ndarray, source: ndarray, test: str, counted: bool) -> tuple[n
     return values, lengths(starts.reshape(total), x._size)
 
 
-def _begins(kind: str, index: str) -> str:
-    """Whether x[index] differs from the element before it."""
-    differs = f"x[{index}] != x[{index} - 1]"
-    if kind in "fc":
-        both_nan = f"equal_nan & (x[{index}] != x[{index}]) & (x[{index} - 1] != x[{index} - 1])"
-        differs = f"({differs}) & (not ({both_nan}))"
-    return differs
-
-
-# How NaNs compare follows from the kind; dtypes are in its variants' keys.
-@functools.cache
-def _count_kernel(kind: str) -> jit.kernel.Kernel:
-    text = f"""def count_distinct(found, x, block: int, equal_nan: bool):
+@library_kernel
+def count_distinct(found: ndarray, x: ndarray, block: int, equal_nan: bool) -> None:
     for b in range(found.shape[0] - 1):
         first = b * block
         n = int64(first == 0)
         for t in range(max(first, 1), min(first + block, x.shape[0])):
-            n += int64({_begins(kind, "t")})
+            n += int64(differ(x[t], x[t - 1], equal_nan))
         found[b + 1] = n
     for zero in range(1):
         found[zero] = 0
         for b in range(2, found.shape[0]):
             found[b] += found[b - 1]
-"""
-    return jit.kernel.from_text("count_distinct", text, {"int64": int64})
 
 
-# The text depends on the kind (how NaNs compare) and `counted`; dtypes are in its variants' keys.
-@functools.cache
-def _values_kernel(kind: str, counted: bool) -> jit.kernel.Kernel:
-    """Each element is stored unconditionally and kept by advancing: a branch would often be mispredicted."""
-    more = ", starts, counts" if counted else ""
-    text = f"""def distinct(values, x, found, block: int, equal_nan: bool{more}):
+@library_kernel
+def distinct(
+    values: ndarray, x: ndarray, found: ndarray, block: int, equal_nan: bool,
+    starts: ndarray, counts: ndarray, counted: constexpr,
+) -> None:  # fmt: skip
+    # each element is stored unconditionally and kept by advancing: a branch would often be mispredicted
     for b in range(found.shape[0] - 1):
         t = b * block
         at = found[b]
@@ -140,16 +127,15 @@ def _values_kernel(kind: str, counted: bool) -> jit.kernel.Kernel:
         if found[b + 1] - at == n:
             for k in range(n):
                 values[at + k] = x[t + k]
-                {"starts[at + k] = t + k" if counted else ""}
+                if counted:
+                    starts[at + k] = t + k
         else:
             while at < found[b + 1]:
                 values[at] = x[t]
-                {"starts[at] = t" if counted else ""}
-                at += int64(t == 0 or {_begins(kind, "t")})
+                if counted:
+                    starts[at] = t
+                at += int64(t == 0 or differ(x[t], x[t - 1], equal_nan))
                 t += 1
-"""
     if counted:
-        text += """    for k in range(counts.shape[0]):
-        counts[k] = (starts[k + 1] if k + 1 < counts.shape[0] else x.shape[0]) - starts[k]
-"""
-    return jit.kernel.from_text("distinct", text, {"int64": int64})
+        for k in range(counts.shape[0]):
+            counts[k] = (starts[k + 1] if k + 1 < counts.shape[0] else x.shape[0]) - starts[k]
