@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 INSTALLED := $(VENV)/installed
 # What the installed package is made from; Python files are read in place.
-BUILT_FROM := setup.py pyproject.toml csrc/build_runtime.py $(wildcard csrc/runtime/*.c csrc/runtime/*.h)
+BUILT_FROM := setup.py pyproject.toml csrc/build_runtime.py $(wildcard csrc/runtime/*.c csrc/runtime/*.h csrc/core/*.c csrc/core/*.h)
 
 .PHONY: all demo test test-long test-oldest test-sanitized differential torch-graphs lint bench docs conformance clean
 
@@ -80,7 +80,7 @@ conformance: | $(BIN)/python
 	@! grep -E '^(FAILED|ERROR)' $(VENV)/conformance.txt | grep -vE 'test_special_cases.*floor_?div'
 
 clean:
-	rm -rf $(VENV) build *.egg-info pyarray/_runtime*.so pyarray/_warmed
+	rm -rf $(VENV) build *.egg-info pyarray/_runtime*.so pyarray/_core*.so pyarray/_warmed
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pyarray needs Python 3.11 or newer")'

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 
-from pyarray import _core, array_format, array_hooks, array_host, array_marks, array_views, shapes
-from pyarray._core import Array, unchecked_array
+from pyarray import array_format, array_hooks, array_host, array_marks, array_views, shapes
+from pyarray._core import Array, register_array, register_indexing, unchecked_array
 from pyarray.annotations import ArrayAnnotation, array_annotation
 from pyarray.array_hooks import numpy_functions, operation, operations
 from pyarray.driver.base import get_device
@@ -289,8 +289,8 @@ def _general_assignment(a: ndarray, key: Any, value: Any) -> None:
         a[key]._assign(value)
 
 
-_core.register_array(ndarray)
-_core.register_indexing(_general_index, _general_assignment, tuple(row.numpy.type for row in ALL if row.kind in "iu"))
+register_array(ndarray)
+register_indexing(_general_index, _general_assignment, tuple(row.numpy.type for row in ALL if row.kind in "iu"))
 
 
 def _restore(values: Any, device: str, run: bool) -> ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any, SupportsIndex
 
-from pyarray import _core
+from pyarray._core import register_view
 from pyarray.annotations import ArrayAnnotation, view_annotation
 from pyarray.array import _CONTIGUOUS_1D, _NDIM_STRIDED, ndarray
 from pyarray.array_hooks import operations
@@ -69,5 +69,5 @@ def _no_run(array: ndarray) -> TypeError:
     )
 
 
-_core.register_view(BufferView)
+register_view(BufferView)
 operations["buffer_view"] = BufferView

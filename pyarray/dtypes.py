@@ -15,7 +15,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from pyarray import _core
+from pyarray._core import register_dtypes
 
 
 class DType:
@@ -74,7 +74,7 @@ _ROWS = (  # name, kind, suffix, C type, NumPy type
 ALL = tuple(
     DType(name, code, kind, suffix, ctype, numpy) for code, (name, kind, suffix, ctype, numpy) in enumerate(_ROWS)
 )
-_core.register_dtypes(ALL)
+register_dtypes(ALL)
 BY_NAME = {row.name: row for row in ALL}
 # A dtype and its class of scalars are equal in NumPy, but their hashes differ: each is a key of its own.
 _KNOWN: dict[Any, DType] = {key: row for row in ALL for key in (row, row.name, row.numpy, row.numpy.type)}

@@ -1,8 +1,8 @@
 """Errors for unknown keywords: they name the nearest known one, or what to write for NumPy's.
 
 Python refuses an unknown keyword before the function runs, in its own words; so what is public is called by
-way of `checked`, or takes `**unknown` itself (`api/core/ufunc_functions.py`), and `refuse` is asked only when something is
-wrong.
+way of `checked`, or takes `**unknown` itself (`api/core/ufunc_functions.py`), and `refuse` is asked only when
+something is wrong.
 """
 
 from __future__ import annotations

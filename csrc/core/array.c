@@ -6,7 +6,7 @@
 PyTypeObject *pac_base_type, *pac_ndarray_type, *pac_view_type;
 pac_dtype pac_dtypes[PAC_CODES];
 
-/* ---- dims --------------------------------------------------------------------------------------------------------- */
+/* ---- dims ------------------------------------------------------------------------------------------------------- */
 
 int pac_is_contiguous(int ndim, const int64_t *shape, const int64_t *strides, int64_t itemsize, int64_t *size) {
     int64_t count = 1;
@@ -46,7 +46,7 @@ static int read_numbers(PyObject *tuple, int64_t *numbers, Py_ssize_t count) {
     return 1;
 }
 
-/* ---- making ------------------------------------------------------------------------------------------------------- */
+/* ---- making ----------------------------------------------------------------------------------------------------- */
 
 pac_array *pac_array_new(PyTypeObject *kind, uint64_t key) {
     pac_array *a = PyObject_GC_New(pac_array, kind);
@@ -96,8 +96,8 @@ pac_array *pac_array_fresh(PyTypeObject *kind, int code, int ndim, const int64_t
     return a;
 }
 
-pac_array *pac_array_view(pac_array *a, int64_t offset, int ndim, const int64_t *shape, const int64_t *strides, int code,
-                          int as_run) {
+pac_array *pac_array_view(pac_array *a, int64_t offset, int ndim, const int64_t *shape, const int64_t *strides,
+                          int code, int as_run) {
     if (ndim > PAC_MAX_NDIM) {
         PyErr_Format(PyExc_IndexError, "an array has at most %d dimensions, got %d; reshape it to fewer", PAC_MAX_NDIM,
                      ndim);
@@ -120,7 +120,7 @@ pac_array *pac_array_view(pac_array *a, int64_t offset, int ndim, const int64_t 
     return view;
 }
 
-/* ---- the object --------------------------------------------------------------------------------------------------- */
+/* ---- the object ------------------------------------------------------------------------------------------------- */
 
 static int array_traverse(PyObject *self, visitproc visit, void *arg) {
     pac_array *a = (pac_array *)self;
@@ -145,7 +145,7 @@ static void array_dealloc(PyObject *self) {
     Py_DECREF(type);
 }
 
-/* ---- fields ------------------------------------------------------------------------------------------------------- */
+/* ---- fields ----------------------------------------------------------------------------------------------------- */
 
 static PyObject *get_shape(PyObject *self, void *Py_UNUSED(none)) {
     pac_array *a = (pac_array *)self;
@@ -159,7 +159,9 @@ static PyObject *get_strides(PyObject *self, void *Py_UNUSED(none)) {
     return Py_XNewRef(a->strides);
 }
 
-static PyObject *get_ndim(PyObject *self, void *Py_UNUSED(none)) { return PyLong_FromLong(PAC_NDIM((pac_array *)self)); }
+static PyObject *get_ndim(PyObject *self, void *Py_UNUSED(none)) {
+    return PyLong_FromLong(PAC_NDIM((pac_array *)self));
+}
 
 static PyObject *get_row(PyObject *self, void *Py_UNUSED(none)) {
     return Py_NewRef(pac_dtypes[PAC_CODE((pac_array *)self)].row);
@@ -238,7 +240,6 @@ static int refuse(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(value), void *w
     return -1;
 }
 
-/* The getters of shape and strides take no closure, so that setters may have one. */
 static PyGetSetDef array_fields[] = {
     {"shape", get_shape, refuse, "Sizes of the axes.", (void *)0},
     {"strides", get_strides, refuse, "Bytes from one element to the next along each axis.", (void *)2},
@@ -267,7 +268,7 @@ static PyMemberDef array_members[] = {
     {0},
 };
 
-/* ---- methods ------------------------------------------------------------------------------------------------------ */
+/* ---- methods ---------------------------------------------------------------------------------------------------- */
 
 /* _view(offset, shape, strides, run=None, dtype=None) */
 static PyObject *array_view(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
@@ -368,7 +369,8 @@ PyObject *pac_unchecked_array(PyObject *Py_UNUSED(module), PyObject *const *args
     pac_array *a = pac_array_new(pac_ndarray_type, key);
     if (!a) return NULL;
     a->size = PyLong_AsLongLong(args[3]);
-    if (PyErr_Occurred() || !read_numbers(args[1], PAC_SHAPE(a), ndim) || !read_numbers(args[2], PAC_STRIDES(a), ndim)) {
+    if (PyErr_Occurred() || !read_numbers(args[1], PAC_SHAPE(a), ndim) ||
+        !read_numbers(args[2], PAC_STRIDES(a), ndim)) {
         Py_DECREF(a);
         return NULL;
     }
@@ -417,7 +419,8 @@ static PyType_Spec array_spec = {"pyarray._core.Array", sizeof(pac_array), 0,
    fields and no finalizer of their own, so what frees an Array frees them. */
 static PyObject *register_class(PyObject *kind, PyTypeObject **where) {
     PyTypeObject *type = (PyTypeObject *)kind;
-    if (!PyType_Check(kind) || !PyType_IsSubtype(type, pac_base_type) || type->tp_basicsize != (Py_ssize_t)sizeof(pac_array)) {
+    if (!PyType_Check(kind) || !PyType_IsSubtype(type, pac_base_type) ||
+        type->tp_basicsize != (Py_ssize_t)sizeof(pac_array)) {
         PyErr_Format(PyExc_TypeError, "%R is no subclass of Array without fields", kind);
         return NULL;
     }
@@ -431,7 +434,9 @@ PyObject *pac_register_array(PyObject *Py_UNUSED(module), PyObject *kind) {
     return register_class(kind, &pac_ndarray_type);
 }
 
-PyObject *pac_register_view(PyObject *Py_UNUSED(module), PyObject *kind) { return register_class(kind, &pac_view_type); }
+PyObject *pac_register_view(PyObject *Py_UNUSED(module), PyObject *kind) {
+    return register_class(kind, &pac_view_type);
+}
 
 /* register_dtypes(rows): the table of pyarray/dtypes.py. */
 PyObject *pac_register_dtypes(PyObject *Py_UNUSED(module), PyObject *rows) {

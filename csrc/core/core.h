@@ -5,7 +5,7 @@
 #include <Python.h>
 #include <stdint.h>
 
-/* ---- element types ------------------------------------------------------------------------------------------------ */
+/* ---- element types ---------------------------------------------------------------------------------------------- */
 
 /* The codes of pyarray/dtypes.py, in the order of its rows. */
 enum pac_code {
@@ -22,7 +22,7 @@ typedef struct pac_dtype {
 
 extern pac_dtype pac_dtypes[PAC_CODES];
 
-/* ---- memory ------------------------------------------------------------------------------------------------------- */
+/* ---- memory ----------------------------------------------------------------------------------------------------- */
 
 /* Free blocks of one size class. `returns` is called with (list, address) in place of keeping the block, and `takes`
    with (list) in place of taking one, where they are not None: pools with a limit, devices with several streams. */
@@ -48,7 +48,7 @@ typedef struct pac_buffer {
     PyObject *weakrefs;
 } pac_buffer;
 
-/* ---- arrays ------------------------------------------------------------------------------------------------------- */
+/* ---- arrays ----------------------------------------------------------------------------------------------------- */
 
 /* Bits of a type key: dtype code, rank, then flags, then the device's code. */
 #define PAC_STRIDED ((uint64_t)1 << 16)
@@ -96,8 +96,8 @@ int pac_is_contiguous(int ndim, const int64_t *shape, const int64_t *strides, in
 
 /* A view of `a`: the dims given, from `offset` bytes on; it inherits flags, but no marks. `code` is its dtype's. A
    contiguous 1-D result is a BufferView if `as_run`. NULL with an exception. */
-pac_array *pac_array_view(pac_array *a, int64_t offset, int ndim, const int64_t *shape, const int64_t *strides, int code,
-                          int as_run);
+pac_array *pac_array_view(pac_array *a, int64_t offset, int ndim, const int64_t *shape, const int64_t *strides,
+                          int code, int as_run);
 
 /* A fresh, writeable, C-contiguous array on the device with that code. NULL with an exception. */
 pac_array *pac_array_fresh(PyTypeObject *kind, int code, int ndim, const int64_t *shape, PyObject *device,
@@ -111,7 +111,7 @@ pac_buffer *pac_buffer_allocate(PyObject *device, int64_t nbytes);
 PyObject *pac_load_element(const char *at, int code);
 int pac_store_element(char *at, int code, PyObject *value);
 
-/* ---- the thread's launch state ------------------------------------------------------------------------------------ */
+/* ---- the thread's launch state ---------------------------------------------------------------------------------- */
 
 /* How this thread launches: pyarray/jit/launch_state.py sets it. `debug`: -1 means as the process does. */
 typedef struct pac_thread {
@@ -131,18 +131,19 @@ static inline int pac_plain(void) {
     return !(thread->debug < 0 ? pac_process_debug : thread->debug);
 }
 
-/* ---- selections on the host (select.c) ---------------------------------------------------------------------------- */
+/* ---- selections on the host (select.c) -------------------------------------------------------------------------- */
 
-/* `a[key]` and `a[key] = value` for masks and index arrays, `nonzero(a)`, small copies: done by a loop on the host where
-   all memory is the CPU's and that is faster than a launch. Py_NotImplemented (a new reference) or 0: not done, the
+/* `a[key]` and `a[key] = value` for masks and index arrays, `nonzero(a)`: done by a loop on the host where all memory
+   is the CPU's and that is faster than a launch. Py_NotImplemented (a new reference) or 0: not done, the
    general way is to be taken; nothing was changed. NULL or -1: an exception. They are called only if pac_plain(). */
 PyObject *pac_select_get(pac_array *a, PyObject *key);
 int pac_select_set(pac_array *a, PyObject *key, PyObject *value);
 PyObject *pac_select_nonzero(pac_array *a);
 
-/* ---- elementwise calls (map.c) ------------------------------------------------------------------------------------ */
+/* ---- elementwise calls (map.c) ---------------------------------------------------------------------------------- */
 
 /* Calls a Map for operands, into `out` where that is not NULL: its result, Py_NotImplemented where nothing was done and
-   the general way is to be taken, or NULL with an exception. `broadcasts`: operands may have fewer elements than out. */
+   the general way is to be taken, or NULL with an exception. `broadcasts`: operands may have fewer elements than
+   `out`. */
 PyObject *pac_map_call(PyObject *map, PyObject *const *operands, int count, PyObject *out, int broadcasts);
 extern PyTypeObject *pac_map_type;

@@ -13,11 +13,11 @@ static double bfloat_value(const char *at) {
     return value;
 }
 
-#define LOAD(code, type, make)                                                                                          \
-    case code: {                                                                                                       \
-        type value;                                                                                                    \
-        memcpy(&value, at, sizeof value);                                                                              \
-        return make(value);                                                                                            \
+#define LOAD(code, type, make) \
+    case code: { \
+        type value; \
+        memcpy(&value, at, sizeof value); \
+        return make(value); \
     }
 
 PyObject *pac_load_element(const char *at, int code) {
@@ -80,7 +80,8 @@ int pac_store_element(char *at, int code, PyObject *value) {
         if (is_bool) *at = value == Py_True;
         return is_bool;
     }
-    if (pac_dtypes[code].kind == 'i' || pac_dtypes[code].kind == 'u') return is_int ? store_integer(at, code, value) : 0;
+    if (pac_dtypes[code].kind == 'i' || pac_dtypes[code].kind == 'u')
+        return is_int ? store_integer(at, code, value) : 0;
     if (code == PAC_F32 || code == PAC_F64)
         return is_int || PyFloat_CheckExact(value) ? store_floating(at, code, value) : 0;
     return 0;

@@ -72,7 +72,7 @@ static void forget_plans(map_object *map) {
     PyMem_Free(plan);
 }
 
-/* ---- types -------------------------------------------------------------------------------------------------------- */
+/* ---- types ------------------------------------------------------------------------------------------------------ */
 
 /* The part of the key for an operand: dtype and device of an array, the type of a number; 0: not planned. */
 static uint64_t type_word(PyObject *x) {
@@ -121,7 +121,7 @@ static map_plan *plan_for(map_object *map, const uint64_t *types, PyObject *cons
     return &map->plan[map->plans++];
 }
 
-/* ---- arguments ---------------------------------------------------------------------------------------------------- */
+/* ---- arguments -------------------------------------------------------------------------------------------------- */
 
 /* Packs a number as the domain's type. The slots used; 0: the general way says what is wrong with it. */
 static int pack_number(PyObject *x, int domain, int64_t *slots) {
@@ -162,7 +162,7 @@ static int pack(pac_array *const *arrays, PyObject *const *x, int count, const m
     return n;
 }
 
-/* ---- launches ----------------------------------------------------------------------------------------------------- */
+/* ---- launches --------------------------------------------------------------------------------------------------- */
 
 static PyObject *numbers(const int64_t *values, int count) {
     PyObject *tuple = PyTuple_New(count);
@@ -256,9 +256,10 @@ static int run(const map_launch *launch, const int64_t *slots, int count, int64_
     return done != NULL;
 }
 
-/* ---- calls -------------------------------------------------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------------------------------------------------ */
 
-static pac_array *new_result(const map_plan *plan, int count, pac_array *const *arrays, int ndim, const int64_t *shape) {
+static pac_array *new_result(const map_plan *plan, int count, pac_array *const *arrays, int ndim,
+                             const int64_t *shape) {
     pac_array *like = NULL;
     for (int k = 1; k < count && !like; ++k) like = arrays[k];
     pac_array *out = pac_array_fresh(pac_ndarray_type, plan->code, ndim, shape, like->buffer->device,
@@ -302,7 +303,7 @@ static PyObject *call(map_object *map, PyObject *const *x, int operands, PyObjec
         device = types[k] & PAC_DEVICE;
     }
     int64_t shape[PAC_MAP_NDIM];
-    const int ndim = found ? pac_map_broadcast(broadcasts ? count : operands, broadcasts ? arrays : arrays + 1, shape) : -1;
+    const int ndim = found ? pac_map_broadcast(operands + broadcasts, arrays + !broadcasts, shape) : -1;
     if (ndim < 0 || (out && !fits_out(arrays[0], count, arrays, ndim, shape))) Py_RETURN_NOTIMPLEMENTED;
     const map_plan *plan = plan_for(map, types, x, operands, out);
     if (!plan) return NULL;

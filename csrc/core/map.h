@@ -18,7 +18,8 @@ typedef struct {
     pac_map_view views[PAC_MAP_OPERANDS + 1];
 } pac_map_layout;
 
-/* The shape that the arrays broadcast to; -1 if they don't, or have more than PAC_MAP_NDIM axes. */
+/* The shape that the arrays broadcast to; -1 if they don't, if they have more than PAC_MAP_NDIM axes, or if the result
+   is larger than any memory. */
 int pac_map_broadcast(int count, pac_array *const *arrays, int64_t *shape);
 
 /* Strides of a new result: in the common memory order of the arrays that have its shape, else in C order. */

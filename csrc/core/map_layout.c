@@ -23,6 +23,9 @@ int pac_map_broadcast(int count, pac_array *const *arrays, int64_t *shape) {
             shape[axis] = n;
         }
     }
+    int64_t nbytes = 16; /* of the largest elements */
+    for (int axis = 0; axis < ndim; ++axis)
+        if (__builtin_mul_overflow(nbytes, shape[axis] ? shape[axis] : 1, &nbytes)) return -1;
     return ndim;
 }
 

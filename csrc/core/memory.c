@@ -5,7 +5,7 @@
 
 PyTypeObject *pac_buffer_type, *pac_free_list_type;
 
-/* ---- free lists --------------------------------------------------------------------------------------------------- */
+/* ---- free lists ------------------------------------------------------------------------------------------------- */
 
 static int keep_block(pac_free_list *list, uintptr_t ptr) {
     if (list->count == list->capacity) {
@@ -134,7 +134,7 @@ static PyType_Spec free_list_spec = {"pyarray._core.FreeList", sizeof(pac_free_l
                                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE,
                                      free_list_slots};
 
-/* ---- size classes ------------------------------------------------------------------------------------------------- */
+/* ---- size classes ----------------------------------------------------------------------------------------------- */
 
 /* Number of the size class, as `class_size` of pyarray/memory/pool.py makes them: granules of 64 bytes up to 512, then
    8 classes in each power of two. */
@@ -249,7 +249,7 @@ static pac_free_list *free_list_for(PyObject *device, int64_t nbytes) {
     return list;
 }
 
-/* ---- buffers ------------------------------------------------------------------------------------------------------ */
+/* ---- buffers ---------------------------------------------------------------------------------------------------- */
 
 static pac_buffer *new_buffer(PyObject *device, uintptr_t ptr, int64_t nbytes, PyObject *owner, pac_free_list *list) {
     pac_buffer *buffer = PyObject_GC_New(pac_buffer, pac_buffer_type);

@@ -12,7 +12,7 @@ extern PyObject *pac_register_pools(PyObject *, PyObject *), *pac_register_array
     *pac_clear_plans(PyObject *, PyObject *), *pac_unchecked_array(PyObject *, PyObject *const *, Py_ssize_t);
 extern int pac_add_map_type(PyObject *), pac_add_memory_types(PyObject *), pac_add_array_type(PyObject *);
 
-/* ---- launch state ------------------------------------------------------------------------------------------------- */
+/* ---- launch state ----------------------------------------------------------------------------------------------- */
 
 /* set_process_state(observers, debug) */
 static PyObject *set_process_state(PyObject *Py_UNUSED(module), PyObject *args) {
@@ -53,14 +53,14 @@ static PyObject *load_element(PyObject *Py_UNUSED(module), PyObject *array) {
     }
     pac_array *a = (pac_array *)array;
     if (!a->size || !PAC_ON_CPU(a)) {
-        PyErr_SetString(PyExc_ValueError, "an array without elements, or one that isn't on the CPU, can't be read here");
+        PyErr_SetString(PyExc_ValueError, "only an element of an array on the CPU can be read here");
         return NULL;
     }
     pac_this_thread.host_access = 1;
     return pac_load_element((const char *)a->ptr, PAC_CODE(a));
 }
 
-/* nonzero(array): a tuple of index arrays, or NotImplemented where that is a kernel's work. */
+/* host_nonzero(array): a tuple of index arrays, or NotImplemented where that is a kernel's work. */
 static PyObject *nonzero(PyObject *Py_UNUSED(module), PyObject *array) {
     if (!PAC_IS_ARRAY(array) || !pac_plain()) Py_RETURN_NOTIMPLEMENTED;
     PyObject *found = pac_select_nonzero((pac_array *)array);
@@ -86,7 +86,7 @@ static PyMethodDef functions[] = {
     {"set_thread_debug", set_thread_debug, METH_O, NULL},
     {"host_access_occurred", host_access_occurred, METH_NOARGS, NULL},
     {"set_host_access", set_host_access, METH_O, NULL},
-    {"nonzero", nonzero, METH_O, NULL},
+    {"host_nonzero", nonzero, METH_O, NULL},
     {"load_element", load_element, METH_O, NULL},
     {0},
 };
@@ -97,8 +97,8 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__core(void) {
 #ifdef Py_GIL_DISABLED
-    PyErr_SetString(PyExc_ImportError, "pyarray needs an interpreter with the GIL, which its arrays rely on; use a build "
-                                       "of CPython that isn't free-threaded");
+    PyErr_SetString(PyExc_ImportError, "pyarray needs an interpreter with the GIL, which its arrays rely on; "
+                                       "use a build of CPython that isn't free-threaded");
     return NULL;
 #endif
     PyObject *module = PyModule_Create(&definition);

@@ -51,10 +51,10 @@ static PyObject *in_place(int op, PyObject *x, PyObject *y) {
     return operate(IN_PLACE + op, operands, 2, x);
 }
 
-#define BINARY(name, op)                                                                                                \
-    static PyObject *name(PyObject *x, PyObject *y) { return binary(op, x, y); }                                       \
+#define BINARY(name, op) \
+    static PyObject *name(PyObject *x, PyObject *y) { return binary(op, x, y); } \
     static PyObject *inplace_##name(PyObject *x, PyObject *y) { return in_place(op, x, y); }
-#define UNARY(name, op)                                                                                                 \
+#define UNARY(name, op) \
     static PyObject *name(PyObject *x) { return operate(op, &x, 1, NULL); }
 
 BINARY(add, ADD)

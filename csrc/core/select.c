@@ -48,7 +48,7 @@ PyObject *pac_select_get(pac_array *a, PyObject *key)
     return (PyObject *)out;
 }
 
-/* ---- writing ----------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------------------------- */
 
 /* Strides by which `value` is read as an array of the result's shape; axes of size 1 in front that are too many are
    dropped. 0: it doesn't broadcast. */
@@ -120,7 +120,7 @@ int pac_select_set(pac_array *a, PyObject *key, PyObject *value)
     return done;
 }
 
-/* ---- nonzero ----------------------------------------------------------------------------------------------------- */
+/* ---- nonzero --------------------------------------------------------------------------------------------------- */
 
 /* The first row of `out` has positions in C order; each row gets those along its axis. */
 static void split_positions(int64_t *out, int64_t count, int ndim, const int64_t *shape)

@@ -49,7 +49,7 @@ int pac_may_overlap(const pac_array *a, const pac_array *b)
     return a_low < b_high && b_low < a_high;
 }
 
-/* ---- truths ------------------------------------------------------------------------------------------------------ */
+/* ---- truths ---------------------------------------------------------------------------------------------------- */
 
 /* The bits that `mask` leaves of an element of one or two parts: all but the sign of a floating number, whose zeros are
    two and whose NaNs aren't zero. */
@@ -169,7 +169,7 @@ void pac_compress(char *to, const char *from, const uint8_t *mask, int64_t count
     }
 }
 
-/* ---- moves ------------------------------------------------------------------------------------------------------- */
+/* ---- moves ----------------------------------------------------------------------------------------------------- */
 
 /* Cells of `cell` bytes: from offsets to steps, from steps to offsets (the last of several for one offset stays), and
    from steps to steps. */

@@ -9,7 +9,8 @@ import platform
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .. import _core, config, driver
+from .. import config, driver
+from .._core import connect
 from .._runtime import ffi, lib
 from ..errors import DeviceError
 from .base import CheckedLauncher, Driver, Failure, GridLauncher, Launcher, Operand, read_failure
@@ -163,7 +164,7 @@ class CpuDriver(Driver):
 
 
 _numbers = itertools.count()  # of loaded artifacts
-_core.connect(int(ffi.cast("uintptr_t", ffi.addressof(lib, "pa_launch"))))
+connect(int(ffi.cast("uintptr_t", ffi.addressof(lib, "pa_launch"))))
 
 
 def cores() -> int:

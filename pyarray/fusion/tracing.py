@@ -16,6 +16,7 @@ import numpy as np
 
 from .. import shapes
 from ..api.core.ufunc import PYTHON
+from ..api.methods.operators import general_operators
 from ..array import ndarray
 from ..array_convert import to_device
 from ..array_hooks import ScalarTracer, Tracer, call_function, call_ufunc
@@ -199,7 +200,8 @@ class NumberTracer(ScalarTracer):
 
 def _array_operator(name: str) -> Callable[..., Any]:
     def method(self: ArrayTracer, *others: Any) -> Any:
-        return getattr(ndarray, name)(self, *others)
+        compute = general_operators.get(name) or getattr(ndarray, name)
+        return compute(self, *others)
 
     return method
 

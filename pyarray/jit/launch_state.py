@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from .. import _core, config
+from .. import config
+from .._core import clear_plans, set_process_state, set_thread_debug, set_thread_observed
 from ..locks import new_lock
 from ..memory.host_access import host_access
 
@@ -71,7 +72,7 @@ def fast_path_table() -> dict[Any, Any]:
 
 def clear_fast_paths() -> None:
     """Drop all fast paths: what they launch was compiled under other settings."""
-    _core.clear_plans()
+    clear_plans()
     for table in list(_fast_paths):
         table.clear()
 
@@ -120,7 +121,7 @@ def remove_observer(observer: Observer) -> None:
 def _set_observers(observers: tuple[Observer, ...]) -> None:
     global _observers
     _observers = observers
-    _core.set_process_state(len(observers), bool(_LaunchState.debug))
+    set_process_state(len(observers), bool(_LaunchState.debug))
     _LaunchState.key = OBSERVED if observers else _LaunchState.debug
     for state in _debug_overrides.values():
         if "observer" not in state:  # else its launches are observed in any case
@@ -138,11 +139,11 @@ def observing(observer: Observer) -> Iterator[None]:
     state, thread = vars(launch_state), threading.get_ident()
     with _lock:
         state.update(observer=observer, key=OBSERVED)
-    _core.set_thread_observed(True)
+    set_thread_observed(True)
     try:
         yield
     finally:
-        _core.set_thread_observed(False)
+        set_thread_observed(False)
         with _lock:
             del state["observer"], state["key"]
             if thread in _debug_overrides:
@@ -171,7 +172,7 @@ def debug(on: bool = True) -> Iterator[None]:
 def _set_debug(checked: bool | None) -> None:
     """Set this thread's debug override; None restores the process default."""
     state, thread = vars(launch_state), threading.get_ident()
-    _core.set_thread_debug(checked)
+    set_thread_debug(checked)
     with _lock:
         state.pop("debug", None)
         state.pop("key", None)
@@ -191,7 +192,7 @@ def _on_setting(setting: str) -> None:
 
 
 config.watchers.append(_on_setting)
-_core.set_process_state(0, bool(_LaunchState.debug))
+set_process_state(0, bool(_LaunchState.debug))
 
 
 def _after_fork() -> None:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from .. import _core
+from .._core import host_access_occurred, set_host_access
 
 
 class _HostAccess(threading.local):
@@ -22,11 +22,11 @@ class _HostAccess(threading.local):
 
     @property
     def occurred(self) -> bool:
-        return _core.host_access_occurred()
+        return host_access_occurred()
 
     @occurred.setter
     def occurred(self, value: bool) -> None:
-        _core.set_host_access(value)
+        set_host_access(value)
 
 
 host_access = _HostAccess()

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .. import _core, config
-from .._core import FreeList, FreeLists
+from .. import config
+from .._core import FreeList, FreeLists, register_pools
 from ..driver.base import Device
 from ..errors import OutOfMemoryError
 from ..locks import new_lock
@@ -189,7 +189,7 @@ def get_pool(device: Device) -> Pool:
     return pool
 
 
-_core.register_pools(get_pool)
+register_pools(get_pool)
 
 
 def _limit(device: Device) -> int:

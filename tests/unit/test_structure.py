@@ -17,7 +17,7 @@ PACKAGE = ROOT / "pyarray"
 
 # docs/design/layout.md; a module imports only from earlier rows, or from its own
 ORDER = (
-    {"config", "docstring_sections", "docstrings", "errors", "keywords", "lazy", "locks", "_runtime"},
+    {"config", "docstring_sections", "docstrings", "errors", "keywords", "lazy", "locks", "_core", "_runtime"},
     {"dtypes", "shapes", "annotations", "kernel_types"},
     {"driver", "lang"},
     {"memory", "typing"},

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ... import _core
+from ..._core import register_operator
 from ...array import ndarray, operations
 from ...array_host import to_whole
 from ..core.ufunc import is_operand_type
@@ -80,14 +80,24 @@ _NUMBERS = {
 }
 
 
+def _reflected(forward: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, other: forward(other, self)
+
+
+# Operators by name as functions of any operands: those of arrays are slots of their type.
+general_operators: dict[str, Callable[..., Any]] = {}
+
+
 def install() -> None:
     """Give `ndarray` its operators."""
     operations["any"] = utility.any  # what `in` asks of a comparison
     for short, name in (BINARY | COMPARISON | UNARY).items():
         ufunc = UFUNCS[name]
-        plans = ufunc_map(ufunc)
-        _core.register_operator(short, plans, make_function(ufunc, foreign=True))
+        plans, general = ufunc_map(ufunc), make_function(ufunc, foreign=True)
+        register_operator(short, plans, general)
+        general_operators[f"__{short}__"] = general
         if short in BINARY:
-            _core.register_operator(f"i{short}", plans, in_place_function(ufunc))
+            register_operator(f"i{short}", plans, in_place_function(ufunc))
+            general_operators[f"__r{short}__"] = _reflected(general)
     for name, method in (_PRODUCTS | _NUMBERS).items():
         setattr(ndarray, name, method)

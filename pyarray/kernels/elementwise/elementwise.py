@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ... import _core, jit, shapes
-from ..._core import Map
+from ... import jit, shapes
+from ..._core import Map, register_assignment
 from ...array import _INHERITED, STRIDED, empty, ndarray, unchecked_array
 from ...array_views import overlaps
 from ...dtypes import ALL, DType
@@ -263,7 +263,7 @@ def _resolve_copy(operands: tuple[Any, ...], out: ndarray) -> tuple[int, int] | 
     (value,) = operands
     if not isinstance(value, ndarray):
         return out._dtype.code, out._dtype.code
-    if value._dtype.kind == "c" and out._dtype.kind not in "cb":
+    if value._dtype.kind == "c" and out._dtype.kind != "c":
         return None
     return value._dtype.code, out._dtype.code
 
@@ -293,4 +293,4 @@ def contiguous(x: ndarray) -> ndarray:
     return astype(x, x._dtype) if x._key & STRIDED else x
 
 
-_core.register_assignment(COPY_MAP)
+register_assignment(COPY_MAP)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import functools
 
-from ... import _core, array_host, jit
+from ... import array_host, jit
+from ..._core import host_nonzero
 from ...array import empty, ndarray
 from ...array_hooks import operation
 from ...dtypes import int32, int64, uint8, uint16, uint32, uint64
@@ -44,7 +45,7 @@ def nonzero(a: ndarray) -> tuple[ndarray, ...]:
     """
     if not a._shape:
         raise ValueError("nonzero() takes an array of 1 or more dimensions, got a 0-d array; use a.reshape(1)")
-    found = _core.nonzero(a)
+    found = host_nonzero(a)
     return positions(a, a._shape) if found is NotImplemented else found
 
 

@@ -1,0 +1,191 @@
+"""Plans of elementwise calls and assignments give what the general call gives, bit for bit, cold and warm: for drawn
+layouts, types, overlaps and numbers, with operands that change between calls."""
+
+import gc
+import operator
+import sys
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import basic_keys, examples, few_dtypes, numpy_views
+
+import pyarray as pa
+from pyarray.array import array_at
+from pyarray.dtypes import asdtype
+from pyarray.jit.launch_state import observing
+from pyarray.memory import Buffer
+
+BINARY = (operator.add, operator.mul, operator.gt, operator.eq, operator.and_, operator.truediv)
+IN_PLACE = (operator.iadd, operator.imul, operator.ior)
+NUMBERS = (True, 0, 3, -1, 2.5, -0.0, float("nan"), 1j, 2**40, 10**30)
+
+
+def generally(function, *operands):
+    """The call without a plan: its launches are observed."""
+    with observing(lambda launch: launch.run()):
+        return function(*operands)
+
+
+def outcome(function, *operands):
+    """What a call gives, or its error."""
+    try:
+        result = function(*operands)
+    except (TypeError, ValueError, OverflowError, IndexError) as error:
+        return type(error), str(error)
+    return type(result), result.dtype, result.shape, result.strides, result.flags.writeable, result.tobytes()
+
+
+def draw_operand(data, device, like):
+    kind = data.draw(st.sampled_from(("array", "number", "same shape", "part")))
+    if kind == "number":
+        return data.draw(st.sampled_from(NUMBERS))
+    if kind == "array":
+        return pa.asarray(np.ascontiguousarray(data.draw(numpy_views(few_dtypes))), device=device)
+    if kind == "same shape":
+        return pa.ones(like.shape, dtype=data.draw(few_dtypes).name, device=device)
+    return like[data.draw(basic_keys(like.shape))]
+
+
+@given(numpy_views(few_dtypes), st.sampled_from(BINARY), st.data())
+@examples(60)
+def test_operators(device, drawn, function, data):
+    x = pa.asarray(drawn.copy(order="K"), device=device)
+    for _ in range(data.draw(st.integers(1, 3))):
+        view = x[data.draw(basic_keys(x.shape))]
+        operands = [view, draw_operand(data, device, view)]
+        if data.draw(st.booleans()):
+            operands.reverse()
+        expected = outcome(lambda a, b: generally(function, a, b), *operands)
+        assert outcome(function, *operands) == expected
+        assert outcome(function, *operands) == expected
+
+
+@given(numpy_views(few_dtypes), st.sampled_from(IN_PLACE), st.data())
+@examples(60)
+def test_in_place(device, drawn, function, data):
+    first, second = (pa.asarray(drawn.copy(order="K"), device=device) for _ in range(2))
+    for _ in range(data.draw(st.integers(1, 3))):
+        key, other = data.draw(basic_keys(drawn.shape)), data.draw(st.sampled_from(NUMBERS))
+        if data.draw(st.booleans()):
+            part = data.draw(basic_keys(drawn.shape))  # which may overlap the target
+            results = [outcome(lambda a, k=key, p=part: function(a[k], a[p]), first)]
+            results.append(outcome(lambda a, k=key, p=part: generally(function, a[k], a[p]), second))
+        else:
+            results = [outcome(lambda a, k=key, n=other: function(a[k], n), first)]
+            results.append(outcome(lambda a, k=key, n=other: generally(function, a[k], n), second))
+        assert results[0] == results[1]
+        assert first.tobytes() == second.tobytes()
+
+
+@given(numpy_views(few_dtypes), st.data())
+@examples(80)
+def test_assignments(device, drawn, data):
+    first, second = (pa.asarray(drawn.copy(order="K"), device=device) for _ in range(2))
+    for _ in range(data.draw(st.integers(1, 3))):
+        key = data.draw(basic_keys(drawn.shape))
+        value = draw_operand(data, device, first)
+        shared = data.draw(basic_keys(drawn.shape)) if data.draw(st.booleans()) else None
+
+        def assign(a, key=key, value=value, shared=shared):
+            a[key] = value if shared is None else a[shared]
+            return a
+
+        assert outcome(assign, first) == outcome(lambda a, f=assign: generally(f, a), second)
+
+
+def test_settings_that_change_between_calls(device):
+    """Debug mode and observers are asked at each call."""
+    a, seen = pa.arange(5.0, device=device), []
+    for _ in range(3):
+        assert (a + 1).tolist() == [1, 2, 3, 4, 5]
+        with pa.debug():
+            assert (a + 1).tolist() == [1, 2, 3, 4, 5]
+        with observing(lambda launch: (seen.append(launch.kernel), launch.run())):
+            assert (a + 1).tolist() == [1, 2, 3, 4, 5]
+    assert len(seen) == 3
+
+
+def test_attributes_that_change_between_calls(device):
+    a = pa.zeros(4, device=device)
+    a[1:3] = 1.0
+    a.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        a[1:3] = 2.0
+    with pytest.raises(ValueError, match="read-only"):
+        a += 1
+    a.flags.writeable = True
+    a += 1
+    assert a.tolist() == [1, 2, 2, 1]
+    b = a.mark_static()
+    assert (b + 1).tolist() == (a + 1).tolist()
+
+
+def test_results_of_more_elements_than_memory():
+    a = pa.ones((1 << 20, 1, 1))
+    for _ in range(2):
+        with pytest.raises((pa.OutOfMemoryError, ValueError)):
+            a + a.reshape(1, -1, 1) + a.reshape(1, 1, -1)
+
+
+def test_references_are_given_back():
+    """Objects that calls made are gone after them."""
+    a, mask, index = pa.arange(64.0), pa.arange(64) % 3 == 0, pa.asarray([1, 5])
+
+    def calls():
+        for _ in range(50):
+            b = a + a * 2.0
+            b[3:9] = a[2:8]
+            b[2] = 1.5
+            b[mask] = 0.0
+            b += a[index].sum()
+            assert a[mask].size == 22
+            with pytest.raises(IndexError):
+                b[99]
+
+    calls()
+    held = (a, mask, index, a.dtype, a.device, a._buffer)
+    before = [sys.getrefcount(x) for x in held]
+    gc.collect()
+    blocks = sys.getallocatedblocks()
+    for _ in range(20):
+        calls()
+    gc.collect()
+    assert [sys.getrefcount(x) for x in held] == before
+    assert sys.getallocatedblocks() - blocks < 200
+
+
+def test_cycles_through_an_owner_are_collected():
+    class Owner:
+        pass
+
+    owner, gone = Owner(), []
+    owner.values = np.ones(4)
+    address = owner.values.__array_interface__["data"][0]
+    device = pa.asarray(1.0).device
+    whole = array_at(Buffer.wrap(device, address, 32, owner), address, (4,), (8,), asdtype("float64"), True)
+    owner.array = whole[1:]
+    del whole
+    owner.last = type("Last", (), {"__del__": lambda self: gone.append(True)})()
+    del owner
+    gc.collect()
+    assert gone
+
+
+def test_threads_use_one_plan():
+    a, wrong = pa.arange(20000.0), []
+
+    def work(k):
+        for n in range(200):
+            x = a[: 100 + 97 * n] + float(k)
+            if x[-1].item() != 99 + 97 * n + k:
+                wrong.append((k, n))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(300)
+    assert not wrong
