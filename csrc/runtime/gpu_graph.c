@@ -1,5 +1,6 @@
 /* Graphs of kernels: the vendor's graph of a chain of grids; pyarray_gpu.h has the contract. */
 #include "pyarray_gpu.h"
+#include <stdlib.h>
 #include <string.h>
 
 typedef int (*create_fn)(uintptr_t *graph, unsigned flags);
@@ -59,11 +60,34 @@ static const void *params_of(const pa_gpu_graph *graph, const pa_gpu_node *node,
     return &made->of;
 }
 
+/* Fills nodes from number `first` on, `most` at most, with the grids of a launch's arguments. Returns how many grids
+   there are. */
+static int64_t find_grids(pa_gpu_graph *graph, const pa_gpu_member *launch, int64_t first, int64_t most)
+{
+    pa_gpu_grid grid;
+    int64_t count = 0;
+    for (int64_t k = 0; (k = pa_gpu_next_grid(launch->plan, k, launch->slots, &grid)) >= 0; ++count) {
+        if (count >= most) continue;
+        pa_gpu_node *node = &graph->nodes[first + count];
+        node->step = grid.step, node->blocks = grid.blocks;
+        node->slots = launch->slots, node->nbytes = launch->nbytes;
+    }
+    return count;
+}
+
 static int make(pa_gpu_graph *graph)
 {
     const pa_gpu_device *device = graph->device;
     node_params params;
     int error = ((create_fn)device->graph_create)(&graph->graph, 0);
+    graph->node_count = graph->ranges_known = 0;
+    for (int64_t k = 0; k < graph->launch_count; ++k) {
+        pa_gpu_member *launch = &graph->launches[k];
+        launch->node = graph->node_count;
+        launch->node_count = find_grids(graph, launch, launch->node, launch->plan->step_count);
+        launch->changed = 0;
+        graph->node_count += launch->node_count;
+    }
     for (int64_t k = 0; k < graph->node_count && !error; ++k) {
         pa_gpu_node *node = &graph->nodes[k];
         const uintptr_t *before = k ? &graph->nodes[k - 1].node : 0;
@@ -83,32 +107,88 @@ int pa_gpu_graph_make(pa_gpu_graph *graph)
     return error;
 }
 
-int pa_gpu_graph_set(const pa_gpu_graph *graph, int64_t k)
+void pa_gpu_graph_move(pa_gpu_graph *graph, const pa_gpu_place *places, int64_t count, uintptr_t address)
 {
-    uintptr_t before;
-    node_params params;
-    int error = pa_gpu_enter_context(graph->device, &before);
-    if (error) return error;
-    error = ((set_fn)graph->device->graph_set_kernel)(graph->exec, graph->nodes[k].node,
-                                                      params_of(graph, &graph->nodes[k], &params));
-    pa_gpu_leave_context(graph->device, before);
-    return error;
+    for (int64_t k = 0; k < count; ++k) {
+        pa_gpu_member *launch = &graph->launches[places[k].launch];
+        const uintptr_t moved = address + (uintptr_t)places[k].offset;
+        memcpy(launch->slots + 8 * places[k].slot, &moved, sizeof moved);
+        launch->changed = 1;
+    }
 }
 
-int pa_gpu_graph_launch(const pa_gpu_graph *graph)
+/* Sets the nodes of changed launches. What fails in between is set again by the next call. */
+static int set_nodes(pa_gpu_graph *graph)
 {
-    uintptr_t before;
+    node_params params;
+    if (!graph->exec) return PA_GPU_REMAKE;
+    for (int64_t k = 0; k < graph->launch_count; ++k) {
+        pa_gpu_member *launch = &graph->launches[k];
+        if (!launch->changed) continue;
+        graph->ranges_known = 0;
+        if (find_grids(graph, launch, launch->node, launch->node_count) != launch->node_count) return PA_GPU_REMAKE;
+        for (int64_t n = launch->node; n < launch->node + launch->node_count; ++n) {
+            const int error = ((set_fn)graph->device->graph_set_kernel)(graph->exec, graph->nodes[n].node,
+                                                                        params_of(graph, &graph->nodes[n], &params));
+            if (error) return error;
+        }
+        launch->changed = 0;
+    }
+    return 0;
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+    const uintptr_t x = ((const pa_gpu_range *)a)->low, y = ((const pa_gpu_range *)b)->low;
+    return (x > y) - (x < y);
+}
+
+/* What all launches read and write: ranges that overlap are one, and so are all beyond a limit. */
+static void find_ranges(pa_gpu_graph *graph)
+{
+    pa_gpu_range *ranges = graph->ranges;
+    int32_t found = 0, merged = 0;
+    for (int64_t k = 0; k < graph->launch_count; ++k)
+        found += pa_gpu_ranges(graph->launches[k].plan, graph->launches[k].slots, ranges + found);
+    qsort(ranges, (size_t)found, sizeof *ranges, compare_ranges);
+    for (int32_t k = 0; k < found; ++k) {
+        pa_gpu_range *last = merged ? &ranges[merged - 1] : 0;
+        if (!last || (ranges[k].low >= last->high && merged < PA_GPU_OPERANDS)) {
+            ranges[merged++] = ranges[k];
+            continue;
+        }
+        if (ranges[k].high > last->high) last->high = ranges[k].high;
+        last->writes |= ranges[k].writes;
+    }
+    graph->range_count = merged;
+    graph->ranges_known = 1;
+}
+
+static int launch_in_order(pa_gpu_graph *graph)
+{
     pa_gpu_device *device = graph->device;
     pa_gpu_stream *stream = pa_gpu_current_stream(device);
-    int error = pa_gpu_enter_context(device, &before);
-    if (error) return error;
     const int ordered = PA_GPU_ORDERED(device, stream);
-    if (ordered) error = pa_gpu_order_begin(device, stream, graph->ranges, graph->range_count);
+    int error = 0;
+    if (ordered) {
+        if (!graph->ranges_known) find_ranges(graph);
+        error = pa_gpu_order_begin(device, stream, graph->ranges, graph->range_count);
+    }
     if (!error && graph->node_count) error = ((launch_fn)device->graph_launch)(graph->exec, stream->handle);
     pa_gpu_record_launch(device, stream, graph->function);
     if (ordered) error = pa_gpu_order_end(device, stream, graph->ranges, graph->range_count, error);
     if (device->blocking && !error) error = ((handle_fn)device->synchronize)(stream->handle);
-    pa_gpu_leave_context(device, before);
+    return error;
+}
+
+int pa_gpu_graph_launch(pa_gpu_graph *graph)
+{
+    uintptr_t before;
+    int error = pa_gpu_enter_context(graph->device, &before);
+    if (error) return error;
+    error = set_nodes(graph);
+    if (!error) error = launch_in_order(graph);
+    pa_gpu_leave_context(graph->device, before);
     return error;
 }
 

@@ -187,7 +187,7 @@ int64_t pa_gpu_next_grid(const pa_gpu_plan *plan, int64_t k, const char *slots, 
    how many there are. */
 int pa_gpu_ranges(const pa_gpu_plan *plan, const char *slots, pa_gpu_range *ranges);
 
-/* A node of a graph: a grid with its packed arguments, and the vendor's handle of it. */
+/* A node of a graph: a grid with the packed arguments of its launch, and the vendor's handle of it. */
 typedef struct pa_gpu_node {
     uintptr_t node;
     const pa_gpu_step *step;
@@ -196,26 +196,52 @@ typedef struct pa_gpu_node {
     size_t nbytes;
 } pa_gpu_node;
 
-/* A graph of kernels, each after the one before it, with the vendor's handles: `exec` is the executable graph. `ranges`
-   are what all of them read and write. `function` is recorded as a recent launch. Arrays stay the caller's; one thread
-   at a time may use it. */
+/* A launch of a graph. `slots` are its packed arguments; who changes them sets `changed`. Its nodes are `node_count`
+   from number `node` on. */
+typedef struct pa_gpu_member {
+    const pa_gpu_plan *plan;
+    char *slots;
+    size_t nbytes;
+    int64_t node;
+    int64_t node_count;
+    int32_t changed;
+} pa_gpu_member;
+
+/* Where the address of an array goes, with `offset` bytes added to it: a slot of a launch's arguments. */
+typedef struct pa_gpu_place {
+    int64_t launch;
+    int64_t slot;
+    int64_t offset;
+} pa_gpu_place;
+
+/* A graph of kernels, each after the one before it, with the vendor's handles: `exec` is the executable graph. `nodes`
+   has room for all steps of the launches, `ranges` for all their operands: what all of them read and write, to be found
+   anew while `ranges_known` is 0. `function` is recorded as a recent launch. Arrays stay the caller's; one thread at a
+   time may use it. */
 typedef struct pa_gpu_graph {
     pa_gpu_device *device;
     uintptr_t graph;
     uintptr_t exec;
+    pa_gpu_member *launches;
+    int64_t launch_count;
     pa_gpu_node *nodes;
     int64_t node_count;
-    const pa_gpu_range *ranges;
+    pa_gpu_range *ranges;
     int32_t range_count;
+    int32_t ranges_known;
     int64_t function;
 } pa_gpu_graph;
 
-/* Makes the executable graph of the nodes; sets node `k` of it, for later launches; launches it on the current stream,
-   in order with other work; destroys it, if it was made. 0, or the vendor's error code; -1 if the device is not
-   alive. */
+/* What pa_gpu_graph_launch returns, launching nothing, if the graph is to be destroyed and made: it isn't made, or a
+   changed launch has more or fewer grids than before. No vendor has this code. */
+#define PA_GPU_REMAKE -2
+
+/* Makes the executable graph of the launches; sets an array's address in their arguments; sets the nodes of changed
+   launches and launches the graph on the current stream, in order with other work; destroys it, if it was made. 0, or
+   the vendor's error code; -1 if the device is not alive. */
 int pa_gpu_graph_make(pa_gpu_graph *graph);
-int pa_gpu_graph_set(const pa_gpu_graph *graph, int64_t k);
-int pa_gpu_graph_launch(const pa_gpu_graph *graph);
+void pa_gpu_graph_move(pa_gpu_graph *graph, const pa_gpu_place *places, int64_t count, uintptr_t address);
+int pa_gpu_graph_launch(pa_gpu_graph *graph);
 int pa_gpu_graph_destroy(pa_gpu_graph *graph);
 
 /* Copies to host memory after the current stream's work, and waits for the copy. 0, or the vendor's error code. */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +16,14 @@ class GraphLaunch(NamedTuple):
     slots: bytes
 
 
+class Place(NamedTuple):
+    """Where the address of an array goes, with `offset` bytes added to it: a slot of a launch's arguments."""
+
+    launch: int
+    slot: int
+    offset: int
+
+
 class LaunchSequence:
     """Launches one after the other, on the current stream. One thread at a time may use it."""
 
@@ -25,6 +34,16 @@ class LaunchSequence:
     def update(self, slots: Sequence[bytes]) -> None:
         """Sets the packed arguments of all launches, from the next `launch` on."""
         self._slots = list(slots)
+
+    def places(self, places: Sequence[Place]) -> Any:
+        """These places as `move` takes them."""
+        return places
+
+    def move(self, places: Any, address: int) -> None:
+        """Sets the address of an array, from the next `launch` on, and leaves all other arguments as they are."""
+        for launch, slot, offset in places:
+            slots, at = self._slots[launch], 8 * slot
+            self._slots[launch] = b"%b%b%b" % (slots[:at], struct.pack("Q", address + offset), slots[at + 8 :])
 
     def launch(self) -> None:
         for launch, slots in zip(self._launchers, self._slots, strict=True):

@@ -6,15 +6,16 @@ docs/design/graphs.md says what is refused, and why what is left is never stale.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .. import shapes
 from ..array import READONLY, STRIDED, WATCHED, ndarray
 from ..driver.base import Device
-from ..driver.graph import LaunchSequence
+from ..driver.graph import LaunchSequence, Place
 from ..locks import new_lock
 from ..memory.host_access import host_access
+from .graph_exchange import Exchange, addresses
 from .graph_launch import RecordedLaunch, bounds, handle
 from .launch_state import Launch, launch_state, observed, observing
 
@@ -22,6 +23,7 @@ _MADE_ONCE = (
     "read or wrote array memory other than by launches (elements on the host, transfers, zeros, tests of indices, "
     "random numbers, a search of the tuner)"
 )
+_NONE_MOVED: Mapping[str, int] = {}
 
 
 def capture(**arrays: ndarray) -> Graph:
@@ -74,8 +76,13 @@ class Graph:
         self._fixed: list[tuple[tuple[int, int], bool]] = []  # other memory: range, whether it is written
         self._written: dict[str, bool] = {}  # of the named arrays that are used
         self._graph: LaunchSequence | None = None
+        self._block: list[bytes] = []  # the packed arguments of the block
+        self._exchanges: dict[str, Exchange] = {}
+        self._moved: Mapping[str, int] | None = _NONE_MOVED  # addresses by name; None: all arguments may differ
+        self._plain = False  # whether a launch with arrays as in the block needs to tell nobody
         self._state = "new"
         self._lock = new_lock()
+        self._busy = False
         self._stream = 0
         self._before = False
 
@@ -94,13 +101,13 @@ class Graph:
         if launch_state.observer is not None:
             raise RuntimeError("capture() inside another capture or a traced function: captures don't nest")
         self._before, host_access.occurred = host_access.occurred, False
-        self._block = observing(self._observe)
-        self._block.__enter__()
+        self._observing = observing(self._observe)
+        self._observing.__enter__()
         self._state = "being captured"
         return self
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        self._block.__exit__(None, None, None)
+        self._observing.__exit__(None, None, None)
         accessed, host_access.occurred = host_access.occurred, host_access.occurred or self._before
         failed, self._state = self._state == "failed", "failed"
         if kind is not None:
@@ -112,8 +119,29 @@ class Graph:
         for launch in self._recorded:
             self._uses.append({name: use for name, a, writes in launch.arrays if (use := self._use(launch, a, writes))})
         if self.device is not None:
-            self._graph = self.device.driver.graph([x.for_driver() for x in self._recorded])
+            self._prepare(self.device)
         self._state = "captured"
+
+    def _prepare(self, device: Device) -> None:
+        """Makes the graph, and finds what launches with other arrays of the same layouts change and check."""
+        launches = [x.for_driver() for x in self._recorded]
+        self._block = [x.slots for x in launches]
+        self._graph = device.driver.graph(launches)
+        places: dict[str, list[Place]] = {name: [] for name in self._arrays}
+        for k, (launch, uses) in enumerate(zip(self._recorded, self._uses, strict=True)):
+            slots = launch.slots
+            for parameter, (name, offset) in uses.items():
+                places[name].append(Place(k, slots[parameter], offset))
+        for name, a in self._arrays.items():
+            used, written = name in self._written, self._written.get(name, False)
+            avoided = [window for window, writes in self._fixed if used and (writes or written)]
+            at = self._graph.places(places[name])
+            self._exchanges[name] = Exchange(a, self._keys[name], written, avoided, at)
+        for name, written in self._written.items():
+            self._exchanges[name].rivals = {
+                n: self._exchanges[n] for n, writes in self._written.items() if n != name and (writes or written)
+            }
+        self._plain = not any(x.watched for x in self._recorded)
 
     def _observe(self, launch: Launch) -> None:
         """Records and runs a launch in the block."""
@@ -164,6 +192,52 @@ class Graph:
         unknown name or no array, `ValueError` for an array that doesn't fit, `RuntimeError` for a graph that wasn't
         captured to the end and in debug mode, `DeviceError` when the device fails.
         """
+        if self._plain and launch_state.key is False:  # captured, and neither in debug mode nor observed
+            moved = addresses(self._exchanges, arrays) if arrays else _NONE_MOVED
+            if moved is not None and self._run(self._move, moved):
+                return
+        self._launch_checked(arrays)
+
+    def _run(self, change: Callable[[Any], None], arguments: Any) -> bool:
+        """Changes the graph's arguments and launches it. False, and nothing done, if this thread is doing so already:
+        signal handlers and collections of garbage may come in between, and launch."""
+        graph = self._graph
+        assert graph is not None
+        with self._lock:
+            if self._busy:
+                return False
+            self._busy = True
+            try:
+                change(arguments)
+                graph.launch()
+            finally:
+                self._busy = False
+        return True
+
+    def _move(self, addresses: Mapping[str, int]) -> None:
+        """Named arrays are at these addresses, and all else is as in the block."""
+        graph, exchanges, before = self._graph, self._exchanges, self._moved
+        assert graph is not None
+        if before == addresses:
+            return
+        self._moved = None
+        if before is None:
+            graph.update(self._block)
+            before = _NONE_MOVED
+        for name in before.keys() - addresses.keys():
+            graph.move(exchanges[name].places, exchanges[name].address)
+        for name, address in addresses.items():
+            if before.get(name) != address:
+                graph.move(exchanges[name].places, address)
+        self._moved = addresses
+
+    def _pack(self, bound: Sequence[RecordedLaunch]) -> None:
+        assert self._graph is not None
+        self._moved = None
+        self._graph.update([launch.packed() for launch in bound])
+
+    def _launch_checked(self, arrays: Mapping[str, Any]) -> None:
+        """As `launch`, with every check, and arguments that are packed anew."""
         if self._state != "captured":
             raise RuntimeError(f"this graph is {self._state}; a graph is launched after the end of its block")
         if launch_state.debug:
@@ -177,13 +251,9 @@ class Graph:
             return
         for launch in bound:
             launch.before()
-        if observed():
+        if observed() or not self._run(self._pack, bound):
             for launch in bound:
                 launch.run_observed()
-            return
-        with self._lock:
-            self._graph.update([launch.packed() for launch in bound])
-            self._graph.launch()
 
     def _checked(self, name: str, a: Any) -> ndarray:
         if name not in self._arrays:

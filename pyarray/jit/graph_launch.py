@@ -96,11 +96,15 @@ class RecordedLaunch:
         """The launch with other arrays as some parameters."""
         return replace(self, values={**self.values, **arrays}) if arrays else self
 
+    @property
+    def watched(self) -> list[ndarray]:
+        """The arrays that it writes whose memory's owners are told before."""
+        return [a for _, a, writes in self.arrays if writes and a._key & WATCHED]
+
     def before(self) -> None:
         """Tells owners of memory that it is to be written."""
-        for _, a, writes in self.arrays:
-            if writes and a._key & WATCHED:
-                a._buffer.before_write()
+        for a in self.watched:
+            a._buffer.before_write()
 
     def packed(self) -> bytes:
         """The arguments in slots of 8 bytes: an array's address, sizes and, if it has any, strides."""
@@ -118,17 +122,23 @@ class RecordedLaunch:
             slots += [complex(value).real, complex(value).imag] if form == "dd" else [value]
         return struct.pack(text, *slots)
 
-    def for_driver(self) -> GraphLaunch:
-        found, slot = list[Operand](), 0
-        directions = self.variant.program.directions
+    @property
+    def slots(self) -> dict[str, int]:
+        """The number of each array's first slot, which has its address."""
+        found, slot = {}, 0
         for name, kind in self.variant.program.params:
-            if not isinstance(kind, ArrayType):
+            if isinstance(kind, ArrayType):
+                found[name] = slot
+                slot += 1 + kind.ndim * (2 if kind.strided else 1)
+            else:
                 slot += struct.calcsize("@" + _scalar(kind.dtype)) // 8
-                continue
-            if directions.get(name) != "UNUSED":
-                writes = directions.get(name) != "IN"
-                found.append(Operand(slot, slot + 1, kind.ndim, kind.strided, kind.dtype.itemsize, writes))
-            slot += 1 + kind.ndim * (2 if kind.strided else 1)
+        return found
+
+    def for_driver(self) -> GraphLaunch:
+        found, slots, kinds = list[Operand](), self.slots, dict(self.variant.program.params)
+        for name, _, writes in self.arrays:
+            kind, slot = kinds[name], slots[name]
+            found.append(Operand(slot, slot + 1, kind.ndim, kind.strided, kind.dtype.itemsize, writes))
         return GraphLaunch(self.variant.artifact.function, tuple(found), self.packed())
 
     def run_observed(self) -> None:

@@ -8,25 +8,13 @@ import threading
 
 import numpy as np
 import pytest
+from graph_tools import add_to, numbers, same, scale
 from hypothesis import given
 from hypothesis import strategies as st
-from kernel_tools import on
 from strategies import examples
 
 import pyarray as pa
 from pyarray.driver.base import get_device
-
-
-@pa.kernel
-def scale(v, out, factor: pa.float32):
-    for i in range(v.size):
-        out[i] = v[i] * factor
-
-
-@pa.kernel
-def add_to(v, out):
-    for i in range(v.size):
-        out[i] += v[i]
 
 
 @pa.kernel
@@ -48,19 +36,10 @@ def from_first(v, out):
         out[i] = v[i] - first
 
 
-def numbers(device, n=100, seed=0):
-    return on(device, np.random.default_rng(seed).standard_normal(n).astype(np.float32))
-
-
 def block(x, y):
     z = pa.exp(x * 0.5) + y
     scale(z, y, 0.25)
     return z, pa.sum(z * y), pa.cumulative_sum(pa.sort(z))
-
-
-def same(got, expected):
-    for a, b in zip(got, expected, strict=True):
-        assert pa.asnumpy(a).tobytes() == pa.asnumpy(b).tobytes()
 
 
 def test_a_graph_gives_what_the_block_gives(device):
@@ -334,6 +313,9 @@ def test_arrays_that_do_not_fit(device):
     ):
         with pytest.raises(ValueError, match=re.escape(what)):
             g.launch(x=wrong)
+    both = numbers(device, 150)
+    with pytest.raises(ValueError, match="'x' overlaps 'y'"):
+        g.launch(x=both[:100], y=both[50:])
     before = pa.asnumpy(y).copy()
     g.launch(x=y, y=x)  # both at once is fine
     np.testing.assert_array_equal(pa.asnumpy(x), before * np.float32(3))
@@ -367,6 +349,21 @@ def test_shapes_on_which_launches_may_depend(device):
         add_to(x, y)
     with pytest.raises(ValueError, match="'x' overlaps another array of the block"):
         g.launch(x=y)
+    around = numbers(device, 300)
+    with pa.capture(x=x) as g:
+        scale(x, around[100:200], 2.0)
+    for first in (1, 100, 199):
+        with pytest.raises(ValueError, match="'x' overlaps another array of the block"):
+            g.launch(x=around[first : first + 100])
+    for first in (0, 200):
+        g.launch(x=around[first : first + 100])
+        np.testing.assert_array_equal(pa.asnumpy(around)[100:200], pa.asnumpy(around)[first : first + 100] * 2)
+    with pa.capture(x=x) as g:  # what is read only may be anywhere, and be read-only
+        z = x + around[100:200]
+    shown = around[150:250]
+    shown.setflags(write=False)
+    g.launch(x=shown)
+    same([z], [shown + around[100:200]])
 
 
 def test_a_forked_process(device):
