@@ -36,6 +36,7 @@ class Buffer:
     ptr: int
     nbytes: int
     owner: Any
+    arrays: int
     escaped: bool
     previous: Buffer | None
     before_write: Callable[[], None] | Any

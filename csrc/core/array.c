@@ -71,6 +71,7 @@ pac_array *pac_array_new(PyTypeObject *kind, uint64_t key) {
 /* Takes over a reference to the buffer. What has another library's memory may be in a cycle with its owner. */
 static void set_buffer(pac_array *a, pac_buffer *buffer) {
     a->buffer = buffer;
+    ++buffer->arrays;
     a->ptr = buffer->ptr;
     if (PyObject_GC_IsTracked((PyObject *)buffer) && !PyObject_GC_IsTracked((PyObject *)a)) PyObject_GC_Track(a);
 }
@@ -136,6 +137,7 @@ static void array_dealloc(PyObject *self) {
     PyObject_GC_UnTrack(self);
     if (a->weakrefs) PyObject_ClearWeakRefs(self);
     Py_XDECREF(a->base);
+    if (a->buffer) --a->buffer->arrays;
     Py_XDECREF(a->buffer);
     Py_XDECREF(a->marks);
     Py_XDECREF(a->shape);
@@ -347,6 +349,7 @@ static PyObject *array_relayout(PyObject *self, PyObject *args) {
     Py_CLEAR(a->shape);
     Py_CLEAR(a->strides);
     PyObject *old = (PyObject *)a->buffer;
+    --a->buffer->arrays;
     set_buffer(a, (pac_buffer *)Py_NewRef(buffer));
     a->ptr = (uintptr_t)ptr;
     Py_XDECREF(old);

@@ -44,7 +44,8 @@ typedef struct pac_buffer {
     PyObject *previous;     /* of an array that grew: its old buffer, else NULL */
     PyObject *before_write; /* called before each write, else NULL */
     pac_free_list *free_list;
-    char escaped; /* its address was given out */
+    char escaped;      /* its address was given out */
+    Py_ssize_t arrays; /* that show it */
     PyObject *weakrefs;
 } pac_buffer;
 

@@ -196,11 +196,12 @@ static pac_free_list *list_for(free_lists *all, int64_t nbytes) {
     const int class = nbytes >= 0 && nbytes <= (int64_t)1 << 56 ? class_of(nbytes) : -1;
     if (class >= 0 && all->lists[class]) return all->lists[class];
     PyObject *list = PyObject_CallFunction(all->find, "L", (long long)nbytes);
-    if (list && (class < 0 || Py_TYPE(list) != pac_free_list_type)) {
+    if (list && Py_TYPE(list) != pac_free_list_type) {
         PyErr_Format(PyExc_TypeError, "%lld bytes have no free list: %R", (long long)nbytes, list);
         Py_CLEAR(list);
     }
-    if (list) Py_XSETREF(all->lists[class], (pac_free_list *)list);
+    if (list && class >= 0) Py_XSETREF(all->lists[class], (pac_free_list *)list);
+    else Py_XDECREF(list); /* the pool has a reference */
     return (pac_free_list *)list;
 }
 
@@ -262,6 +263,7 @@ static pac_buffer *new_buffer(PyObject *device, uintptr_t ptr, int64_t nbytes, P
     buffer->free_list = list;
     Py_XINCREF(list);
     buffer->escaped = 0;
+    buffer->arrays = 0;
     buffer->weakrefs = NULL;
     /* only what refers to other libraries' objects can be in a cycle */
     if (owner) PyObject_GC_Track(buffer);
@@ -380,6 +382,7 @@ static PyMemberDef buffer_members[] = {
     {"device", T_OBJECT_EX, offsetof(pac_buffer, device), READONLY, "Where the memory is."},
     {"ptr", T_ULONGLONG, offsetof(pac_buffer, ptr), READONLY, "Address of the first byte."},
     {"nbytes", T_LONGLONG, offsetof(pac_buffer, nbytes), READONLY, "Size in bytes."},
+    {"arrays", T_PYSSIZET, offsetof(pac_buffer, arrays), READONLY, "How many arrays show the memory."},
     {"owner", T_OBJECT, offsetof(pac_buffer, owner), READONLY, "Whose memory it is; None: pyarray's own."},
     {"escaped", T_BOOL, offsetof(pac_buffer, escaped), 0,
      "Its address was given out, as `__array_interface__` does: users of that neither keep the buffer alive nor say "

@@ -154,7 +154,7 @@ NO_KERNEL = {
     *("default_device", "get_default_device", "get_device", "set_default_device", "Stream", "synchronize"),
     *("cache_info", "debug", "dump", "dump_tag", "get_default_memory_pool", "load_dump", "show_config"),
     *("transfer_info", "default_rng", "Generator", "finfo", "isdtype", "issubdtype"),
-    *("cost_analysis", "TimeModel", "RandomState"),
+    *("capture", "cost_analysis", "TimeModel", "RandomState"),
 }
 THE_USERS = {  # whose text is the user's own
     *("ElementwiseKernel", "RawKernel", "RawModule", "ReductionKernel", "fuse", "kernel", "load_kernel"),

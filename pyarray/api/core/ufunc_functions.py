@@ -47,7 +47,8 @@ def general_call(ufunc: Ufunc, operands: tuple[Any, ...], out: ndarray | None) -
     """The call without a plan; some exponents are functions of their own, which have plans."""
     if _value_matters(ufunc, operands) and operands[1] in POWERS:
         x = operands[0]
-        if isinstance(x, ndarray) and x._dtype.kind == "f":
+        # errors of an output name this function
+        if (out is None or out is x) and isinstance(x, ndarray) and x._dtype.kind == "f":
             return POWERS[operands[1]].function(x, out=out)
     return call(ufunc, operands, out)
 

@@ -122,12 +122,10 @@ def _check_unshared(a: ndarray, refcheck: bool) -> None:
     """Raises `ValueError` if other arrays share the memory of `a`."""
     what = ""
     if _holders(a) > _holders(empty(0)):
-        referrers = [x for x in gc.get_referrers(a._buffer) if x is not a]
-        views = [x for x in referrers if isinstance(x, ndarray)]
         what = "another library has its memory (by DLPack)"
-        if views:
-            what = f"there is a view of it, of shape {views[0].shape}"
-        elif any(isinstance(x, Exposed) for x in referrers):
+        if a._buffer.arrays > 1:
+            what = "there is a view of it"
+        elif any(isinstance(x, Exposed) for x in gc.get_referrers(a._buffer)):
             what = "a NumPy array shows its memory"
         what = f"{what}; drop that first, or write"
     elif refcheck and a._buffer.escaped:

@@ -30,7 +30,7 @@ _REASONS = {
     "is a part of the kernel language, of kernels or of their tools": (
         "kernel func fuse autotune ndrange unordered atomic_add atomic_and atomic_cas atomic_exchange "
         "atomic_max atomic_min atomic_or atomic_sub atomic_xor dump dump_tag load_dump load_kernel "
-        "cost_analysis gemm ndarray.mark_static ndarray.assume"
+        "capture cost_analysis gemm ndarray.mark_static ndarray.assume"
     ),
     "is exchange with other libraries and devices, tested in tests/interop": (
         "asnumpy from_dlpack ndarray.get ndarray.to_device ndarray.__array__ "
@@ -46,7 +46,8 @@ _REASONS = {
     "gives one element to Python, or is a protocol of Python's": (
         "ndarray.item ndarray.__bool__ ndarray.__int__ ndarray.__float__ ndarray.__complex__ "
         "ndarray.__index__ ndarray.__round__ ndarray.__ceil__ ndarray.__floor__ ndarray.__trunc__ "
-        "ndarray.__iter__ ndarray.__copy__ ndarray.__deepcopy__ ndarray.__class_getitem__ ndarray.__getattr__"
+        "ndarray.__iter__ ndarray.__copy__ ndarray.__deepcopy__ ndarray.__class_getitem__ ndarray.__getattr__ "
+        "ndarray.__delitem__"
     ),
     "gives a view with other strides or changes an array in place, tested in tests/unit/test_array.py": (
         "ndarray.subview ndarray.view ndarray.flat ndarray.resize ndarray.T ndarray.mT ndarray.real "
