@@ -161,6 +161,10 @@ static PyObject *get_strides(PyObject *self, void *Py_UNUSED(none)) {
     return Py_XNewRef(a->strides);
 }
 
+static PyObject *get_size(PyObject *self, void *Py_UNUSED(none)) {
+    return PyLong_FromLongLong(((pac_array *)self)->size);
+}
+
 static PyObject *get_ndim(PyObject *self, void *Py_UNUSED(none)) {
     return PyLong_FromLong(PAC_NDIM((pac_array *)self));
 }
@@ -235,6 +239,7 @@ static const char *const fixed[] = {
     "shape of an array can't be assigned; write b = a.reshape(shape), a view where strides allow",
     "dtype of an array can't be assigned; write a.view(dtype) for the same bytes, a.astype(dtype) for the same values",
     "strides of an array can't be assigned; an index, a transpose or broadcast_to gives a view with others",
+    "size of an array can't be assigned; a slice is a view of fewer elements",
 };
 
 static int refuse(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(value), void *which) {
@@ -245,6 +250,7 @@ static int refuse(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(value), void *w
 static PyGetSetDef array_fields[] = {
     {"shape", get_shape, refuse, "Sizes of the axes.", (void *)0},
     {"strides", get_strides, refuse, "Bytes from one element to the next along each axis.", (void *)2},
+    {"size", get_size, refuse, "Number of elements.", (void *)3},
     {"ndim", get_ndim, NULL, "Number of axes.", NULL},
     {"dtype", get_dtype, refuse, "Type of the elements: NumPy's, or bfloat16 of ml_dtypes.", (void *)1},
     {"itemsize", get_itemsize, NULL, "Bytes of one element.", NULL},
@@ -262,7 +268,6 @@ static PyGetSetDef array_fields[] = {
     {0},
 };
 static PyMemberDef array_members[] = {
-    {"size", T_LONGLONG, offsetof(pac_array, size), READONLY, "Number of elements."},
     {"_size", T_LONGLONG, offsetof(pac_array, size), READONLY, NULL},
     {"_ptr", T_ULONGLONG, offsetof(pac_array, ptr), READONLY, NULL},
     {"_buffer", T_OBJECT_EX, offsetof(pac_array, buffer), READONLY, NULL},

@@ -9,6 +9,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
+from ..api.methods.operators import in_place_operators
+from ..array import ndarray
+
 _GENERATED = "<pyarray "  # what file names of generated code begin with
 
 
@@ -17,3 +20,6 @@ def skip_tracing(rules: Any) -> None:
     with suppress(AttributeError):  # a torch whose table is elsewhere: it traces, as it does with others
         rules.SKIP_DIRS.append(_GENERATED)
         rules.add(__name__.partition(".")[0])
+    # Dynamo calls the slots of in-place operators without end: functions of the package it doesn't trace
+    for name, function in in_place_operators.items():
+        setattr(ndarray, name, function)

@@ -86,6 +86,7 @@ def _reflected(forward: Callable[..., Any]) -> Callable[..., Any]:
 
 # Operators by name as functions of any operands: those of arrays are slots of their type.
 general_operators: dict[str, Callable[..., Any]] = {}
+in_place_operators: dict[str, Callable[..., Any]] = {}
 
 
 def install() -> None:
@@ -97,7 +98,8 @@ def install() -> None:
         register_operator(short, plans, general)
         general_operators[f"__{short}__"] = general
         if short in BINARY:
-            register_operator(f"i{short}", plans, in_place_function(ufunc))
+            in_place_operators[f"__i{short}__"] = in_place_function(ufunc)
+            register_operator(f"i{short}", plans, in_place_operators[f"__i{short}__"])
             general_operators[f"__r{short}__"] = _reflected(general)
     for name, method in (_PRODUCTS | _NUMBERS).items():
         setattr(ndarray, name, method)

@@ -38,13 +38,13 @@ def _at(axis: int, item: Any) -> tuple[Any, ...]:
 # ---- broadcasting
 
 
-def broadcast_shapes(*shapes_: Any) -> tuple[int, ...]:
+def broadcast_shapes(*args: Any) -> tuple[int, ...]:
     """The shape that all of the shapes broadcast to. Raises `ValueError` naming all of them where they don't.
 
     >>> pa.broadcast_shapes((3, 1), (4,))
     (3, 4)
     """
-    return shapes.broadcast_shapes(*map(shapes.resolve_shape, shapes_))
+    return shapes.broadcast_shapes(*map(shapes.resolve_shape, args))
 
 
 def broadcast_to(x: ArrayLike, /, shape: ShapeLike) -> ndarray:
