@@ -23,7 +23,7 @@ _MADE_ONCE = (
     "read or wrote array memory other than by launches (elements on the host, transfers, zeros, tests of indices, "
     "random numbers, a search of the tuner)"
 )
-_NONE_MOVED: Mapping[str, int] = {}
+_NONE_MOVED: Mapping[str, int] = {}  # no cache: all arrays are the block's
 
 
 def capture(**arrays: ndarray) -> Graph:
@@ -77,7 +77,7 @@ class Graph:
         self._written: dict[str, bool] = {}  # of the named arrays that are used
         self._graph: LaunchSequence | None = None
         self._block: list[bytes] = []  # the packed arguments of the block
-        self._exchanges: dict[str, Exchange] = {}
+        self._exchanges: dict[str, Exchange] = {}  # of this graph's named arrays, by their names
         self._moved: Mapping[str, int] | None = _NONE_MOVED  # addresses by name; None: all arguments may differ
         self._plain = False  # whether a launch with arrays as in the block needs to tell nobody
         self._state = "new"

@@ -36,7 +36,7 @@ class Exchange:
         self.address, self.places = array._ptr, places
         low, high = bounds(array)
         self.low, self.high = low - array._ptr, high - array._ptr  # from the address of any in its place
-        self.rivals: Mapping[str, Exchange] = {}
+        self.rivals: Mapping[str, Exchange] = {}  # of this graph's named arrays, by their names
 
     def address_of(self, a: Any) -> int | None:
         """The address of an array that differs from the named one in nothing but where it is, and overlaps no range

@@ -141,9 +141,13 @@ def _make_binary(ufunc: Ufunc, foreign: bool) -> Callable[..., Any]:
 
 
 def in_place_function(ufunc: Ufunc) -> Callable[..., Any]:
-    """What `x1 += x2` does without a plan."""
+    """`x1 += x2` as a function, for what calls no slots."""
+    run = ufunc_map(ufunc).run
 
     def function(self: ndarray, other: Any) -> Any:
+        result = run(self, self, other)
+        if result is not NotImplemented:
+            return result
         self._check_writeable()
         return general_call(ufunc, (self, other), self) if is_operand_type(type(other)) else NotImplemented
 
