@@ -3,6 +3,7 @@ call."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from types import MethodType
 from typing import Any, Protocol
@@ -16,6 +17,8 @@ from ...typing import ArrayLike
 from .ufunc import _ORDER, POWERS, Ufunc, call, is_operand_type
 
 
+# One for each ufunc, so that its function and its operators share plans.
+@functools.cache
 def ufunc_map(ufunc: Ufunc) -> Map:
     """The plans of a ufunc. They depend on types alone, so that a call whose operand's value decides what is computed
     has none."""
