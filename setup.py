@@ -78,7 +78,7 @@ build.sub_commands.append(("build_warmed", None))
 CORE = Extension(
     "pyarray._core",
     sources=[str(path) for path in sorted(Path("csrc/core").glob("*.c"))],
-    depends=["csrc/core/core.h"],
+    depends=[str(path) for path in sorted(Path("csrc/core").glob("*.h"))],
     extra_compile_args=["-std=gnu11", "-O2", "-fvisibility=hidden"],
 )
 setup(

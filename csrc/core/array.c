@@ -1,5 +1,5 @@
 /* Array: the type below ndarray. A typed, strided window on a buffer, with its attributes and views. */
-#include "core.h"
+#include "launch.h"
 #include <string.h>
 #include <structmember.h>
 
@@ -18,19 +18,6 @@ int pac_is_contiguous(int ndim, const int64_t *shape, const int64_t *strides, in
     }
     *size = empty ? 0 : count;
     return contiguous || empty;
-}
-
-static PyObject *tuple_of(const int64_t *numbers, int count) {
-    PyObject *tuple = PyTuple_New(count);
-    for (int k = 0; tuple && k < count; ++k) {
-        PyObject *number = PyLong_FromLongLong(numbers[k]);
-        if (!number) {
-            Py_DECREF(tuple);
-            return NULL;
-        }
-        PyTuple_SET_ITEM(tuple, k, number);
-    }
-    return tuple;
 }
 
 /* Reads a tuple of integers. 0 with an exception where it is none of `count` machine integers. */
@@ -151,13 +138,13 @@ static void array_dealloc(PyObject *self) {
 
 static PyObject *get_shape(PyObject *self, void *Py_UNUSED(none)) {
     pac_array *a = (pac_array *)self;
-    if (!a->shape) a->shape = tuple_of(PAC_SHAPE(a), PAC_NDIM(a));
+    if (!a->shape) a->shape = pac_tuple_of(PAC_SHAPE(a), PAC_NDIM(a));
     return Py_XNewRef(a->shape);
 }
 
 static PyObject *get_strides(PyObject *self, void *Py_UNUSED(none)) {
     pac_array *a = (pac_array *)self;
-    if (!a->strides) a->strides = tuple_of(PAC_STRIDES(a), PAC_NDIM(a));
+    if (!a->strides) a->strides = pac_tuple_of(PAC_STRIDES(a), PAC_NDIM(a));
     return Py_XNewRef(a->strides);
 }
 

@@ -1,15 +1,13 @@
 /* Map: an elementwise operation with its plans, by the types of operands. */
+#include "launch.h"
 #include "map.h"
 #include <string.h>
 #include <structmember.h>
 
-/* A compiled kernel for one layout: its address on the CPU with the pool that runs it, or a function of the packed
-   arguments. `holder` keeps the code loaded. */
+/* A compiled kernel for one layout. */
 typedef struct {
     uint64_t layout_key;
-    uintptr_t entry;
-    void *pool;
-    PyObject *function, *holder;
+    pac_launch launch;
 } map_launch;
 
 /* The plan of one tuple of types. */
@@ -32,18 +30,8 @@ typedef struct {
 } map_object;
 
 PyTypeObject *pac_map_type;
-typedef int (*launch_function)(uintptr_t entry, const char *slots, void *pool, void *failure);
-static launch_function run_on_cpu;
 static uint64_t generation; /* of settings that compiled code depends on */
 enum { MOST_PLANS = 512, MOST_LAUNCHES = 256 };
-/* Elements from which a launch lets other threads run Python: switching takes as long as the work on fewer. */
-#define LONG_WORK 8192
-
-/* connect(address of pa_launch) */
-PyObject *pac_connect(PyObject *Py_UNUSED(module), PyObject *address) {
-    run_on_cpu = (launch_function)(uintptr_t)PyLong_AsUnsignedLongLong(address);
-    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
-}
 
 /* clear_plans(): what they launch was compiled under other settings. */
 PyObject *pac_clear_plans(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
@@ -56,10 +44,7 @@ static void forget_launches(map_plan *plan) {
     const int launches = plan->launches;
     plan->launch = NULL;
     plan->launches = plan->capacity = 0;
-    for (int n = 0; n < launches; ++n) {
-        Py_XDECREF(launch[n].function);
-        Py_XDECREF(launch[n].holder);
-    }
+    for (int n = 0; n < launches; ++n) pac_launch_clear(&launch[n].launch);
     PyMem_Free(launch);
 }
 
@@ -83,20 +68,6 @@ static uint64_t type_word(PyObject *x) {
     return PyFloat_CheckExact(x) ? 1 : PyLong_CheckExact(x) ? 2 : PyBool_Check(x) ? 3 : PyComplex_CheckExact(x) ? 4 : 0;
 }
 
-/* Room for one more element of a growing table. 0 with an exception. */
-static int grow(void **table, int count, int *capacity, size_t size) {
-    if (count < *capacity) return 1;
-    const int wanted = *capacity ? 2 * *capacity : 4;
-    void *larger = PyMem_Realloc(*table, (size_t)wanted * size);
-    if (!larger) {
-        PyErr_NoMemory();
-        return 0;
-    }
-    *table = larger;
-    *capacity = wanted;
-    return 1;
-}
-
 static PyObject *operand_list(PyObject *const *x, int count) {
     PyObject *list = PyTuple_New(count);
     for (int k = 0; list && k < count; ++k) PyTuple_SET_ITEM(list, k, Py_NewRef(x[k]));
@@ -116,40 +87,19 @@ static map_plan *plan_for(map_object *map, const uint64_t *types, PyObject *cons
     memcpy(plan.types, types, sizeof plan.types);
     const int read = !plan.usable || PyArg_ParseTuple(codes, "ii", &plan.domain, &plan.code);
     Py_DECREF(codes);
-    if (!read || !grow((void **)&map->plan, map->plans, &map->capacity, sizeof plan)) return NULL;
+    if (!read || !pac_grow((void **)&map->plan, map->plans, &map->capacity, sizeof plan)) return NULL;
     map->plan[map->plans] = plan;
     return &map->plan[map->plans++];
 }
 
 /* ---- arguments -------------------------------------------------------------------------------------------------- */
 
-/* Packs a number as the domain's type. The slots used; 0: the general way says what is wrong with it. */
-static int pack_number(PyObject *x, int domain, int64_t *slots) {
-    const char kind = pac_dtypes[domain].kind;
-    slots[0] = 0;
-    if (kind == 'b') {
-        if (PyBool_Check(x)) slots[0] = x == Py_True;
-        return PyBool_Check(x);
-    }
-    if (kind == 'i' || kind == 'u')
-        return PyLong_Check(x) && pac_store_element((char *)slots, domain, x) == 1;
-    if (kind == 'f' && PyComplex_CheckExact(x)) return 0;
-    const Py_complex value = PyComplex_AsCComplex(x);
-    if (value.real == -1.0 && PyErr_Occurred()) {
-        PyErr_Clear();
-        return 0;
-    }
-    memcpy(&slots[0], &value.real, sizeof value.real);
-    if (kind == 'c') memcpy(&slots[1], &value.imag, sizeof value.imag);
-    return kind == 'c' ? 2 : 1;
-}
-
 static int pack(pac_array *const *arrays, PyObject *const *x, int count, const map_plan *plan,
                 const pac_map_layout *layout, int64_t *slots) {
     int n = 0;
     for (int k = 0; k < count; ++k) {
         if (!arrays[k]) {
-            const int used = pack_number(x[k - 1], plan->domain, &slots[n]);
+            const int used = pac_pack_number(x[k - 1], plan->domain, &slots[n]);
             if (!used) return 0;
             n += used;
             continue;
@@ -164,16 +114,6 @@ static int pack(pac_array *const *arrays, PyObject *const *x, int count, const m
 
 /* ---- launches --------------------------------------------------------------------------------------------------- */
 
-static PyObject *numbers(const int64_t *values, int count) {
-    PyObject *tuple = PyTuple_New(count);
-    for (int k = 0; tuple && k < count; ++k) {
-        PyObject *number = PyLong_FromLongLong(values[k]);
-        if (!number) Py_CLEAR(tuple);
-        else PyTuple_SET_ITEM(tuple, k, number);
-    }
-    return tuple;
-}
-
 /* Each view as (shape, strides, axes of the output), None for numbers. */
 static PyObject *describe(pac_array *const *arrays, int count, const pac_map_layout *layout) {
     PyObject *views = PyTuple_New(count);
@@ -185,8 +125,8 @@ static PyObject *describe(pac_array *const *arrays, int count, const pac_map_lay
             int n = 0;
             for (int axis = 0; axis < layout->ndim; ++axis)
                 if (view->axes >> axis & 1) axes[n++] = axis;
-            Py_SETREF(item, Py_BuildValue("NNN", numbers(view->shape, view->ndim), numbers(view->strides, view->ndim),
-                                          numbers(axes, n)));
+            Py_SETREF(item, Py_BuildValue("NNN", pac_tuple_of(view->shape, view->ndim), pac_tuple_of(view->strides, view->ndim),
+                                          pac_tuple_of(axes, n)));
         }
         if (!item) Py_CLEAR(views);
         else PyTuple_SET_ITEM(views, k, item);
@@ -209,51 +149,19 @@ static map_launch *launch_for(map_object *map, int number, PyObject *const *x, p
     Py_XDECREF(operands);
     Py_XDECREF(views);
     map_launch launch = {.layout_key = key};
-    unsigned long long entry, pool;
-    if (!made || !PyArg_ParseTuple(made, "KKOO", &entry, &pool, &launch.function, &launch.holder)) {
-        Py_XDECREF(made);
-        return NULL;
-    }
-    launch.entry = (uintptr_t)entry;
-    launch.pool = (void *)(uintptr_t)pool;
-    Py_INCREF(launch.function);
-    Py_INCREF(launch.holder);
-    Py_DECREF(made);
+    const int read = made && pac_launch_read(made, &launch.launch);
+    Py_XDECREF(made);
+    if (!read) return NULL;
     /* compiling runs Python, where settings may change and other calls empty the table: such a call isn't planned */
     const int changed = before != generation || map->plans < plans;
     plan = &map->plan[number];
     if (!changed && plan->launches >= MOST_LAUNCHES) forget_launches(plan);
-    if (changed || !grow((void **)&plan->launch, plan->launches, &plan->capacity, sizeof launch)) {
-        Py_DECREF(launch.function);
-        Py_DECREF(launch.holder);
+    if (changed || !pac_grow((void **)&plan->launch, plan->launches, &plan->capacity, sizeof launch)) {
+        pac_launch_clear(&launch.launch);
         return NULL;
     }
     plan->launch[plan->launches] = launch;
     return &plan->launch[plan->launches++];
-}
-
-/* Launches. 0 with an exception. */
-static int run(const map_launch *launch, const int64_t *slots, int count, int64_t size) {
-    if (launch->entry) {
-        const uintptr_t entry = launch->entry;
-        void *pool = launch->pool;
-        if (size < LONG_WORK) {
-            run_on_cpu(entry, (const char *)slots, pool, NULL);
-            return 1;
-        }
-        PyObject *holder = Py_NewRef(launch->holder);
-        Py_BEGIN_ALLOW_THREADS
-        run_on_cpu(entry, (const char *)slots, pool, NULL);
-        Py_END_ALLOW_THREADS
-        Py_DECREF(holder);
-        return 1;
-    }
-    PyObject *bytes = PyBytes_FromStringAndSize((const char *)slots, count * (Py_ssize_t)sizeof *slots);
-    PyObject *function = Py_NewRef(launch->function), *done = bytes ? PyObject_CallOneArg(function, bytes) : NULL;
-    Py_XDECREF(bytes);
-    Py_DECREF(function);
-    Py_XDECREF(done);
-    return done != NULL;
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
@@ -312,7 +220,7 @@ static PyObject *call(map_object *map, PyObject *const *x, int operands, PyObjec
     /* numbers are tested before anything is allocated */
     int64_t slots[PAC_MAP_SLOTS];
     for (int k = 1; k < count; ++k)
-        if (!arrays[k] && !pack_number(x[k - 1], plan->domain, slots)) Py_RETURN_NOTIMPLEMENTED;
+        if (!arrays[k] && !pac_pack_number(x[k - 1], plan->domain, slots)) Py_RETURN_NOTIMPLEMENTED;
     pac_array *result = out ? (pac_array *)Py_NewRef(out) : new_result(plan, count, arrays, ndim, shape);
     if (!result || !result->size) return (PyObject *)result;
     arrays[0] = result;
@@ -320,7 +228,7 @@ static PyObject *call(map_object *map, PyObject *const *x, int operands, PyObjec
     pac_map_merge(count, arrays, &layout);
     const map_launch *launch = launch_for(map, number, x, arrays, count, &layout);
     const int used = launch ? pack(arrays, x, count, &map->plan[number], &layout, slots) : 0;
-    if (!launch || !run(launch, slots, used, result->size)) {
+    if (!launch || !pac_launch_run(&launch->launch, slots, used, result->size)) {
         Py_DECREF(result);
         if (!PyErr_Occurred()) Py_RETURN_NOTIMPLEMENTED;
         return NULL;
@@ -367,10 +275,7 @@ static int map_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(map->resolve);
     Py_VISIT(map->compile);
     for (int k = 0; k < map->plans; ++k)
-        for (int n = 0; n < map->plan[k].launches; ++n) {
-            Py_VISIT(map->plan[k].launch[n].function);
-            Py_VISIT(map->plan[k].launch[n].holder);
-        }
+        for (int n = 0; n < map->plan[k].launches; ++n) PAC_LAUNCH_VISIT(map->plan[k].launch[n].launch);
     return 0;
 }
 

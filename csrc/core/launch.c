@@ -1,0 +1,98 @@
+/* One launch of a compiled kernel: its packed arguments, and the call of its code. */
+#include "launch.h"
+#include <string.h>
+
+typedef int (*launch_function)(uintptr_t entry, const char *slots, void *pool, void *failure);
+static launch_function run_on_cpu;
+/* Elements from which a launch lets other threads run Python: switching takes as long as the work on fewer. */
+#define LONG_WORK 8192
+
+/* connect(address of pa_launch) */
+PyObject *pac_connect(PyObject *Py_UNUSED(module), PyObject *address) {
+    run_on_cpu = (launch_function)(uintptr_t)PyLong_AsUnsignedLongLong(address);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
+int pac_launch_read(PyObject *described, pac_launch *launch) {
+    unsigned long long entry, pool;
+    if (!PyTuple_Check(described)) {
+        PyErr_Format(PyExc_TypeError, "expected (entry, pool, function, holder), got %R", described);
+        return 0;
+    }
+    if (!PyArg_ParseTuple(described, "KKOO", &entry, &pool, &launch->function, &launch->holder)) return 0;
+    launch->entry = (uintptr_t)entry;
+    launch->pool = (void *)(uintptr_t)pool;
+    Py_INCREF(launch->function);
+    Py_INCREF(launch->holder);
+    return 1;
+}
+
+void pac_launch_clear(pac_launch *launch) {
+    Py_CLEAR(launch->function);
+    Py_CLEAR(launch->holder);
+}
+
+int pac_launch_run(const pac_launch *launch, const int64_t *slots, Py_ssize_t count, int64_t size) {
+    if (launch->entry) {
+        const uintptr_t entry = launch->entry;
+        void *pool = launch->pool;
+        if (size < LONG_WORK) {
+            run_on_cpu(entry, (const char *)slots, pool, NULL);
+            return 1;
+        }
+        PyObject *holder = Py_NewRef(launch->holder);
+        Py_BEGIN_ALLOW_THREADS
+        run_on_cpu(entry, (const char *)slots, pool, NULL);
+        Py_END_ALLOW_THREADS
+        Py_DECREF(holder);
+        return 1;
+    }
+    PyObject *bytes = PyBytes_FromStringAndSize((const char *)slots, count * (Py_ssize_t)sizeof *slots);
+    PyObject *function = Py_NewRef(launch->function), *done = bytes ? PyObject_CallOneArg(function, bytes) : NULL;
+    Py_XDECREF(bytes);
+    Py_DECREF(function);
+    Py_XDECREF(done);
+    return done != NULL;
+}
+
+int pac_pack_number(PyObject *x, int code, int64_t *slots) {
+    const char kind = pac_dtypes[code].kind;
+    slots[0] = 0;
+    if (kind == 'b') {
+        if (PyBool_Check(x)) slots[0] = x == Py_True;
+        return PyBool_Check(x);
+    }
+    if (kind == 'i' || kind == 'u') return PyLong_Check(x) && pac_store_element((char *)slots, code, x) == 1;
+    if (kind == 'f' && PyComplex_CheckExact(x)) return 0;
+    const Py_complex value = PyComplex_AsCComplex(x);
+    if (value.real == -1.0 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return 0;
+    }
+    memcpy(&slots[0], &value.real, sizeof value.real);
+    if (kind == 'c') memcpy(&slots[1], &value.imag, sizeof value.imag);
+    return kind == 'c' ? 2 : 1;
+}
+
+PyObject *pac_tuple_of(const int64_t *numbers, int count) {
+    PyObject *tuple = PyTuple_New(count);
+    for (int k = 0; tuple && k < count; ++k) {
+        PyObject *number = PyLong_FromLongLong(numbers[k]);
+        if (!number) Py_CLEAR(tuple);
+        else PyTuple_SET_ITEM(tuple, k, number);
+    }
+    return tuple;
+}
+
+int pac_grow(void **table, int count, int *capacity, size_t size) {
+    if (count < *capacity) return 1;
+    const int wanted = *capacity ? 2 * *capacity : 4;
+    void *larger = PyMem_Realloc(*table, (size_t)wanted * size);
+    if (!larger) {
+        PyErr_NoMemory();
+        return 0;
+    }
+    *table = larger;
+    *capacity = wanted;
+    return 1;
+}
