@@ -1,6 +1,6 @@
 /* Basic indexing: `a[key]` of integers, slices, `...` and None as a view, and `a[key] = value` of one element. All else
    goes to the general functions of pyarray/array.py. */
-#include "core.h"
+#include "map.h"
 #include <string.h>
 
 static PyObject *general_get, *general_set; /* functions of (array, key), (array, key, value) */
@@ -132,11 +132,11 @@ static int store(pac_array *a, char *at, PyObject *value) {
     return 1;
 }
 
-static PyObject *copy_map; /* the Map of assignments */
+PyObject *pac_copy_map;
 
 /* register_assignment(map) */
 PyObject *pac_register_assignment(PyObject *Py_UNUSED(module), PyObject *map) {
-    Py_XSETREF(copy_map, Py_NewRef(map));
+    Py_XSETREF(pac_copy_map, Py_NewRef(map));
     Py_RETURN_NONE;
 }
 
@@ -154,7 +154,7 @@ static int assign_view(pac_array *a, const window *w, PyObject *value) {
     } else if (!PyFloat_CheckExact(value) && !PyLong_CheckExact(value) && !PyBool_Check(value))
         return GENERAL;
     pac_array *view = pac_array_view(a, w->offset, w->ndim, w->shape, w->strides, PAC_CODE(a), 0);
-    PyObject *done = view ? pac_map_call(copy_map, &value, 1, (PyObject *)view, 1) : NULL;
+    PyObject *done = view ? pac_map_call(pac_copy_map, &value, 1, (PyObject *)view, 1) : NULL;
     Py_XDECREF(view);
     Py_XDECREF(done);
     return !done ? FAILED : done == Py_NotImplemented ? GENERAL : DONE;
@@ -174,7 +174,7 @@ static int store_plainly(pac_array *a, PyObject *key, PyObject *value) {
             return stored;
         }
     }
-    return done == DONE && copy_map ? assign_view(a, &w, value) : GENERAL;
+    return done == DONE && pac_copy_map ? assign_view(a, &w, value) : GENERAL;
 }
 
 int pac_assign_subscript(PyObject *self, PyObject *key, PyObject *value) {

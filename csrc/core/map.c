@@ -179,13 +179,28 @@ static pac_array *new_result(const map_plan *plan, int count, pac_array *const *
     return out;
 }
 
-static int fits_out(const pac_array *out, int count, pac_array *const *arrays, int ndim, const int64_t *shape) {
+static int fits_out(const pac_array *out, int ndim, const int64_t *shape) {
     if (out->key & (PAC_READONLY | PAC_WATCHED | PAC_MARKED) || PAC_NDIM(out) != ndim) return 0;
     for (int axis = 0; axis < ndim; ++axis)
         if (PAC_SHAPE(out)[axis] != shape[axis] || (shape[axis] > 1 && !PAC_STRIDES(out)[axis])) return 0;
-    for (int k = 1; k < count; ++k)
-        if (arrays[k] && pac_map_aliases(arrays[k], out)) return 0;
     return 1;
+}
+
+static PyObject *call(map_object *map, PyObject *const *x, int operands, PyObject *out, int broadcasts);
+
+/* A call with copies in the place of operands whose elements would be overwritten before they are read. */
+static PyObject *call_with_copies(map_object *map, PyObject *const *x, int operands, PyObject *out, int broadcasts) {
+    PyObject *copied[PAC_MAP_OPERANDS] = {0}, *result = NULL;
+    int k = 0;
+    for (; k < operands; ++k) {
+        const int aliases = PAC_IS_ARRAY(x[k]) && pac_map_aliases((pac_array *)x[k], (pac_array *)out);
+        copied[k] = aliases ? pac_map_call(pac_copy_map, &x[k], 1, NULL, 0) : Py_NewRef(x[k]);
+        if (!copied[k] || copied[k] == Py_NotImplemented) break;
+    }
+    if (k == operands) result = call(map, copied, operands, out, broadcasts);
+    else if (copied[k]) result = Py_NewRef(Py_NotImplemented);
+    for (k = 0; k < operands; ++k) Py_XDECREF(copied[k]);
+    return result;
 }
 
 /* The call's result, new or `out`; Py_NotImplemented, of nothing done, where the general way is to be taken; NULL with
@@ -212,7 +227,10 @@ static PyObject *call(map_object *map, PyObject *const *x, int operands, PyObjec
     }
     int64_t shape[PAC_MAP_NDIM];
     const int ndim = found ? pac_map_broadcast(operands + broadcasts, arrays + !broadcasts, shape) : -1;
-    if (ndim < 0 || (out && !fits_out(arrays[0], count, arrays, ndim, shape))) Py_RETURN_NOTIMPLEMENTED;
+    if (ndim < 0 || (out && !fits_out(arrays[0], ndim, shape))) Py_RETURN_NOTIMPLEMENTED;
+    for (int k = 1; out && k < count; ++k)
+        if (arrays[k] && pac_map_aliases(arrays[k], arrays[0]))
+            return call_with_copies(map, x, operands, out, broadcasts);
     const map_plan *plan = plan_for(map, types, x, operands, out);
     if (!plan) return NULL;
     if (!plan->usable) Py_RETURN_NOTIMPLEMENTED;

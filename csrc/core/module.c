@@ -1,5 +1,5 @@
 /* pyarray._core: the types below the arrays, and how this thread launches. */
-#include "core.h"
+#include "map.h"
 #include <string.h>
 
 _Thread_local pac_thread pac_this_thread = {0, -1, 0};
@@ -60,6 +60,13 @@ static PyObject *load_element(PyObject *Py_UNUSED(module), PyObject *array) {
     return pac_load_element((const char *)a->ptr, PAC_CODE(a));
 }
 
+/* aliases(array, out) */
+static PyObject *aliases(PyObject *Py_UNUSED(module), PyObject *args) {
+    PyObject *x, *out;
+    if (!PyArg_ParseTuple(args, "O!O!", pac_base_type, &x, pac_base_type, &out)) return NULL;
+    return PyBool_FromLong(pac_map_aliases((pac_array *)x, (pac_array *)out));
+}
+
 /* host_nonzero(array): a tuple of index arrays, or NotImplemented where that is a kernel's work. */
 static PyObject *nonzero(PyObject *Py_UNUSED(module), PyObject *array) {
     if (!PAC_IS_ARRAY(array) || !pac_plain()) Py_RETURN_NOTIMPLEMENTED;
@@ -86,6 +93,7 @@ static PyMethodDef functions[] = {
     {"set_thread_debug", set_thread_debug, METH_O, NULL},
     {"host_access_occurred", host_access_occurred, METH_NOARGS, NULL},
     {"set_host_access", set_host_access, METH_O, NULL},
+    {"aliases", aliases, METH_VARARGS, NULL},
     {"host_nonzero", nonzero, METH_O, NULL},
     {"load_element", load_element, METH_O, NULL},
     {0},
