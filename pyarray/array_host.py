@@ -14,6 +14,7 @@ from pyarray._core import load_element
 from pyarray.array_hooks import operation
 from pyarray.dtypes import bfloat16
 from pyarray.errors import DeviceError
+from pyarray.keywords import quick
 from pyarray.memory.host_access import host_access
 
 if TYPE_CHECKING:
@@ -168,21 +169,25 @@ def _number(a: Any, kinds: str, target: str) -> Any:
     return _only(a)
 
 
+@quick("int")
 def to_int(a: Any) -> int:
     """`int(a)` of a 0-d real array. Raises `TypeError` for another rank or complex numbers."""
     return int(_number(a, "biuf", "int"))
 
 
+@quick("float")
 def to_float(a: Any) -> float:
     """`float(a)` of a 0-d real array. Raises `TypeError` for another rank or complex numbers."""
     return float(_number(a, "biuf", "float"))
 
 
+@quick("complex")
 def to_complex(a: Any) -> complex:
     """`complex(a)` of a 0-d array. Raises `TypeError` for another rank."""
     return complex(_number(a, "biufc", "complex"))
 
 
+@quick("index")
 def to_index(a: Any) -> int:
     """The element of a 0-d integer array, as an index. Raises `TypeError` for another rank or dtype kind."""
     return int(_number(a, "iu", "index"))
@@ -214,6 +219,7 @@ def formatted(a: Any, spec: str) -> str:
         raise TypeError(f"{what}; format an element, a[0], or write {instead}") from None
 
 
+@quick("bool")
 def truth(a: Any) -> bool:
     """`bool(a)`. Raises `ValueError` unless `a` has one element."""
     if a._size != 1:
@@ -222,6 +228,7 @@ def truth(a: Any) -> bool:
     return bool(_only(a))
 
 
+@quick("item", 1)
 def item(a: ndarray, *index: Any) -> Any:
     """`a.item(*index)`: the only element, the element at a flat position, or at one integer per axis."""
     if not index and a._size == 1:
@@ -239,6 +246,7 @@ def item(a: ndarray, *index: Any) -> Any:
     return scalar(found)
 
 
+@quick("tolist", 1)
 def tolist(a: ndarray) -> Any:
     """The elements as nested lists of Python scalars, read from the device."""
     return host(a).tolist()
