@@ -5,6 +5,7 @@
 
 PyTypeObject *pac_base_type, *pac_ndarray_type, *pac_view_type;
 pac_dtype pac_dtypes[PAC_CODES];
+PyObject *pac_asdtype;
 
 /* ---- dims ------------------------------------------------------------------------------------------------------- */
 
@@ -246,12 +247,15 @@ PyObject *pac_register_view(PyObject *Py_UNUSED(module), PyObject *kind) {
     return register_class(kind, &pac_view_type);
 }
 
-/* register_dtypes(rows): the table of pyarray/dtypes.py. */
-PyObject *pac_register_dtypes(PyObject *Py_UNUSED(module), PyObject *rows) {
-    if (!PyTuple_Check(rows) || PyTuple_GET_SIZE(rows) != PAC_CODES) {
+/* register_dtypes(rows, asdtype): the table of pyarray/dtypes.py, and its function of other names. */
+PyObject *pac_register_dtypes(PyObject *Py_UNUSED(module), PyObject *args) {
+    PyObject *rows, *asdtype;
+    if (!PyArg_ParseTuple(args, "O!O", &PyTuple_Type, &rows, &asdtype)) return NULL;
+    if (PyTuple_GET_SIZE(rows) != PAC_CODES) {
         PyErr_Format(PyExc_TypeError, "expected a tuple of %d rows", PAC_CODES);
         return NULL;
     }
+    Py_XSETREF(pac_asdtype, Py_NewRef(asdtype));
     for (int code = 0; code < PAC_CODES; ++code) {
         PyObject *row = PyTuple_GET_ITEM(rows, code), *numpy = PyObject_GetAttrString(row, "numpy");
         PyObject *itemsize = PyObject_GetAttrString(row, "itemsize"), *kind = PyObject_GetAttrString(row, "kind");

@@ -22,6 +22,7 @@ typedef struct pac_dtype {
 } pac_dtype;
 
 extern pac_dtype pac_dtypes[PAC_CODES];
+extern PyObject *pac_asdtype; /* the row that a value names: a function of pyarray/dtypes.py */
 
 /* ---- memory ----------------------------------------------------------------------------------------------------- */
 

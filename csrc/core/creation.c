@@ -5,10 +5,36 @@
 
 /* ---- dtypes and devices ----------------------------------------------------------------------------------------- */
 
-int pac_find_code(PyObject *dtype) {
+static int known_code(PyObject *dtype) {
     for (int code = 0; code < PAC_CODES; ++code) {
         const pac_dtype *row = &pac_dtypes[code];
         if (dtype == row->numpy || dtype == row->scalar || dtype == row->row) return code;
+    }
+    return -1;
+}
+
+static PyObject *rows_by_text; /* text -> row of the table of dtypes */
+enum { MOST_TEXTS = 256 };
+
+/* The code of a dtype's name, as `asdtype` says once. */
+static int code_of_text(PyObject *text) {
+    if (!rows_by_text && !(rows_by_text = PyDict_New())) return -1;
+    PyObject *row = PyDict_GetItemWithError(rows_by_text, text);
+    if (row) return known_code(row);
+    if (PyDict_GET_SIZE(rows_by_text) >= MOST_TEXTS) PyDict_Clear(rows_by_text);
+    row = PyObject_CallOneArg(pac_asdtype, text);
+    const int code = row && !PyDict_SetItem(rows_by_text, text, row) ? known_code(row) : -1;
+    Py_XDECREF(row);
+    return code;
+}
+
+int pac_find_code(PyObject *dtype) {
+    int code = known_code(dtype);
+    if (code >= 0) return code;
+    if (PyUnicode_CheckExact(dtype)) {
+        code = code_of_text(dtype);
+        if (PyErr_Occurred()) PyErr_Clear();
+        return code;
     }
     if (dtype == (PyObject *)&PyFloat_Type) return PAC_F64;
     if (dtype == (PyObject *)&PyLong_Type) return PAC_I64;

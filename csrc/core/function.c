@@ -124,6 +124,10 @@ static PyObject *function_reduce(PyObject *self, PyObject *Py_UNUSED(none)) {
     return PyObject_GetAttrString(((quick_function *)self)->general, "__qualname__");
 }
 
+static PyObject *function_doc(PyObject *self, void *Py_UNUSED(none)) {
+    return PyObject_GetAttrString(((quick_function *)self)->general, "__doc__");
+}
+
 static PyMethodDef function_methods[] = {
     {"__reduce__", function_reduce, METH_NOARGS, NULL},
     {0},
@@ -133,12 +137,15 @@ static PyMemberDef function_members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(quick_function, weakrefs), READONLY, NULL},
     {0},
 };
+static PyGetSetDef function_fields[] = {
+    {"__doc__", function_doc, NULL, NULL, NULL}, /* which pydoc reads past function_getattr */
+    {0},
+};
 static PyType_Slot function_slots[] = {
     {Py_tp_new, function_new},         {Py_tp_dealloc, function_dealloc}, {Py_tp_traverse, function_traverse},
     {Py_tp_clear, function_clear},     {Py_tp_call, PyVectorcall_Call},   {Py_tp_repr, function_repr},
     {Py_tp_descr_get, function_get},   {Py_tp_getattro, function_getattr}, {Py_tp_setattro, function_setattr},
-    {Py_tp_methods, function_methods}, {Py_tp_members, function_members},
-    {Py_tp_doc, "A function in Python with a quick way in C of that name: QuickFunction(name, general)."},
+    {Py_tp_methods, function_methods}, {Py_tp_members, function_members},  {Py_tp_getset, function_fields},
     {0},
 };
 static PyType_Spec function_spec = {"pyarray._core.QuickFunction", sizeof(quick_function), 0,

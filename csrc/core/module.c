@@ -72,7 +72,7 @@ static PyMethodDef functions[] = {
     {"register_pools", pac_register_pools, METH_O, NULL},
     {"register_array", pac_register_array, METH_O, NULL},
     {"register_view", pac_register_view, METH_O, NULL},
-    {"register_dtypes", pac_register_dtypes, METH_O, NULL},
+    {"register_dtypes", pac_register_dtypes, METH_VARARGS, NULL},
     {"register_indexing", pac_register_indexing, METH_VARARGS, NULL},
     {"register_assignment", pac_register_assignment, METH_O, NULL},
     {"register_operator", pac_register_operator, METH_VARARGS, NULL},

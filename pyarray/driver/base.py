@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import itertools
-import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +14,6 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from .. import config
-from .._core import register_devices
 from ..errors import DeviceError
 from . import diagnosis
 from .graph import GraphLaunch, LaunchSequence
@@ -396,10 +394,6 @@ def get_device(spec: str | Device | None = None) -> Device:
             raise TypeError(f"{what}, not torch.{kind.__name__}; pass {str(spec)!r}")
         raise TypeError(f"{what}, not {kind.__name__}")
     return _by_text.get(spec) or _open(spec)
-
-
-# C finds the default device as `get_device` does
-register_devices(Device, get_device, scoped_default, config._overrides, getattr(os.environ, "_data", None))
 
 
 def _from_settings() -> Device:
