@@ -165,8 +165,8 @@ def wrapped(function: Callable[..., Any], skip: int = 0) -> Callable[..., Any]:
 
 
 def quick(name: str, skip: int = 0) -> Callable[[_F], _F]:
-    """Decorator: C does what the function does where it can, by the way of that name in `csrc/core/function.c`. The rest,
-    and what is wrong, is left to the function, of which the first `skip` parameters have no names for callers."""
+    """Decorator: C does what the function does where it can, by the way of that name in `csrc/core/function.c`. The
+    rest, and what is wrong, is left to the function, whose first `skip` parameters have no names for callers."""
 
     def decorate(function: _F) -> _F:
         return cast(_F, QuickFunction(name, checked(function, skip)))

@@ -20,7 +20,7 @@ from ...dtypes import DEFAULT, PYTHON_KIND, asdtype, complex128, float64, int64,
 from ...jit.replay import replayable
 from ...kernels.elementwise import creation
 from ...keywords import quick
-from ...memory.host_access import host_access
+from ...memory.host_access import clear
 from ...typing import ArrayLike, DeviceLike, DTypeLike, ShapeLike
 from ..core.ufunc import as_array_like
 
@@ -179,8 +179,7 @@ def zeros(shape: ShapeLike, dtype: DTypeLike = None, order: str = "C", *, device
 def _zeroed(a: ndarray) -> ndarray:
     """A fresh array with all bytes cleared, which is 0 in every dtype."""
     if a.nbytes:
-        host_access.occurred = True
-        a.device.driver.fill(a._ptr, 0, a.nbytes)
+        clear(a.device, a._ptr, a.nbytes)
     return a
 
 
