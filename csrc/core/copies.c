@@ -71,6 +71,6 @@ static int copy_keyword(PyObject *const *values, PyObject *names) {
 PAC_QUICK(astype) {
     pac_array *a = pac_first_array(args, count, NULL, 2, 2);
     const int copies = a ? copy_keyword(args + 2, names) : -1, code = copies < 0 ? -1 : pac_find_code(args[1]);
-    if (code < 0) Py_RETURN_NOTIMPLEMENTED;
+    if (code < 0 || (PAC_KIND(a) == 'c' && pac_dtypes[code].kind != 'c')) Py_RETURN_NOTIMPLEMENTED;
     return !copies && code == PAC_CODE(a) ? Py_NewRef((PyObject *)a) : pac_copy(a, code);
 }

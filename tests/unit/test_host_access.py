@@ -163,17 +163,22 @@ def test_captures_are_told(name):
     assert told(TOLD[name])
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: A[1:], lambda: A.T, lambda: A.reshape(3, 2), lambda: pa.empty(3), lambda: pa.empty_like(A), lambda: A + 1,
-        lambda: list(A), lambda: pa.shares_memory(A, A[1:]),
-    ],
-    ids=["slice", "T", "reshape", "empty", "empty_like", "launch", "rows", "shares_memory"],
-)  # fmt: skip
-def test_captures_are_not_told_of_what_reads_and_writes_nothing(call):
-    call()
-    assert not told(call)
+NOT_TOLD = {
+    "slice": lambda: A[1:],
+    "T": lambda: A.T,
+    "reshape": lambda: A.reshape(3, 2),
+    "empty": lambda: pa.empty(3),
+    "empty_like": lambda: pa.empty_like(A),
+    "launch": lambda: A + 1,
+    "rows": lambda: list(A),
+    "shares_memory": lambda: pa.shares_memory(A, A[1:]),
+}
+
+
+@pytest.mark.parametrize("name", NOT_TOLD)
+def test_captures_are_not_told_of_what_reads_and_writes_nothing(name):
+    NOT_TOLD[name]()
+    assert not told(NOT_TOLD[name])
 
 
 def test_what_an_observer_reads_is_no_access_of_the_program():
