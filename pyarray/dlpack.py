@@ -21,7 +21,7 @@ from pyarray.array import MAX_NDIM, STRIDED, WATCHED, ndarray, operations, type_
 from pyarray.array_convert import as_base_class
 from pyarray.driver.base import Device, get_device
 from pyarray.memory.buffer import Buffer
-from pyarray.memory.host_access import host_access
+from pyarray.memory.host_access import numpy_view, on_host, share
 from pyarray.tensors import check_values, counter, gpu_stream, is_recorded, is_tensor, plain_export, refused
 from pyarray.typing import DeviceLike, SupportsDLPack
 
@@ -86,7 +86,7 @@ def to_capsule(a: ndarray, stream: Any, max_version: Any, dl_device: Any, copy: 
         raise BufferError(
             "a read-only array is exported only to consumers that pass max_version=(1, 0); pass copy=True"
         )
-    host_access.occurred = True
+    share(source)
     flags = (0 if source._writeable else READ_ONLY) | (IS_COPIED if source is not a else 0)
     ptr, steps = source._ptr if source._size else 0, _element_strides(source)
     device_and_type = *dlpack_device(source), *_CODES[source._dtype]
@@ -354,9 +354,9 @@ def _dtype(code: int, bits: int, lanes: int) -> dtypes.DType:
 
 
 def _aligned(a: ndarray) -> ndarray:
-    if not array_host.on_host(a):
+    if not on_host(a):
         raise BufferError(f"the tensor's address {a._ptr:#x} is not aligned for {a._dtype}; copy it first")
-    return operations["array"](np.array(array_host.numpy_view(a)), device=a.device)
+    return operations["array"](np.array(numpy_view(a)), device=a.device)
 
 
 operations.update(dlpack=to_capsule, dlpack_device=dlpack_device, from_dlpack=from_dlpack, shared_numpy=shared_numpy)

@@ -16,11 +16,13 @@ enum pac_code {
 typedef struct pac_dtype {
     PyObject *row;   /* DType of pyarray/dtypes.py */
     PyObject *numpy; /* the dtype that users see */
+    PyObject *scalar; /* NumPy's class of its numbers */
     int itemsize;
     char kind; /* b i u f c */
 } pac_dtype;
 
 extern pac_dtype pac_dtypes[PAC_CODES];
+extern PyObject *pac_asdtype; /* the row that a value names: a function of pyarray/dtypes.py */
 
 /* ---- memory ----------------------------------------------------------------------------------------------------- */
 
@@ -92,6 +94,16 @@ extern PyTypeObject *pac_ndarray_type, *pac_view_type;                       /* 
    exception. */
 pac_array *pac_array_new(PyTypeObject *kind, uint64_t key);
 
+/* Takes over a reference to the buffer. What has another library's memory may be in a cycle with its owner. */
+void pac_set_buffer(pac_array *a, pac_buffer *buffer);
+
+/* Attributes (fields.c): -1 with an exception. */
+int pac_set_base(PyObject *self, PyObject *value, void *none);
+int pac_set_key(PyObject *self, PyObject *value, void *none);
+
+/* Reads a tuple of integers. 0 with an exception where it is none of `count` machine integers. */
+int pac_read_numbers(PyObject *tuple, int64_t *numbers, Py_ssize_t count);
+
 /* Whether elements follow each other in C order without gaps; always for 0 or 1 elements. `size` gets their number. */
 int pac_is_contiguous(int ndim, const int64_t *shape, const int64_t *strides, int64_t itemsize, int64_t *size);
 
@@ -106,6 +118,9 @@ pac_array *pac_array_fresh(PyTypeObject *kind, int code, int ndim, const int64_t
 
 /* A new buffer of a device, contents indeterminate. NULL with an exception. */
 pac_buffer *pac_buffer_allocate(PyObject *device, int64_t nbytes);
+
+/* Strides of a fresh array in C order. 0, without an exception: it has more bytes than any memory. */
+int pac_fresh_strides(int ndim, const int64_t *shape, int64_t itemsize, int64_t *strides);
 
 /* One element as a Python number, and back. pac_store_element gives 1 if done, 0 if the value needs the general way
    (another type, out of range), -1 with an exception. Halves are not stored. */
@@ -132,6 +147,13 @@ static inline int pac_plain(void) {
     return !(thread->debug < 0 ? pac_process_debug : thread->debug);
 }
 
+/* The first element, for the host to read or write: a capture in progress is told. C accesses the memory of arrays in
+   this way alone, but for launches. */
+static inline char *pac_host_memory(const pac_array *a) {
+    pac_this_thread.host_access = 1;
+    return (char *)a->ptr;
+}
+
 /* ---- selections on the host (select.c) -------------------------------------------------------------------------- */
 
 /* `a[key]` and `a[key] = value` for masks and index arrays, `nonzero(a)`: done by a loop on the host where all memory
@@ -148,3 +170,9 @@ PyObject *pac_select_nonzero(pac_array *a);
    `out`. */
 PyObject *pac_map_call(PyObject *map, PyObject *const *operands, int count, PyObject *out, int broadcasts);
 extern PyTypeObject *pac_map_type;
+extern PyObject *pac_copy_map; /* the Map of assignments */
+
+/* ---- indices (index.c) ------------------------------------------------------------------------------------------ */
+
+/* Whether an object is of Python's or NumPy's own integers, exactly. */
+int pac_is_integer(PyObject *item);

@@ -9,8 +9,10 @@ extern PyObject *pac_register_pools(PyObject *, PyObject *), *pac_register_array
     *pac_register_view(PyObject *, PyObject *), *pac_register_dtypes(PyObject *, PyObject *),
     *pac_register_indexing(PyObject *, PyObject *), *pac_register_assignment(PyObject *, PyObject *),
     *pac_register_operator(PyObject *, PyObject *), *pac_connect(PyObject *, PyObject *),
-    *pac_clear_plans(PyObject *, PyObject *), *pac_unchecked_array(PyObject *, PyObject *const *, Py_ssize_t);
-extern int pac_add_map_type(PyObject *), pac_add_memory_types(PyObject *), pac_add_array_type(PyObject *);
+    *pac_register_devices(PyObject *, PyObject *), *pac_clear_plans(PyObject *, PyObject *),
+    *pac_unchecked_array(PyObject *, PyObject *const *, Py_ssize_t);
+extern int pac_add_map_type(PyObject *), pac_add_memory_types(PyObject *), pac_add_array_type(PyObject *),
+    pac_add_function_type(PyObject *), pac_add_iterator_type(PyObject *);
 
 /* ---- launch state ----------------------------------------------------------------------------------------------- */
 
@@ -56,8 +58,7 @@ static PyObject *load_element(PyObject *Py_UNUSED(module), PyObject *array) {
         PyErr_SetString(PyExc_ValueError, "only an element of an array on the CPU can be read here");
         return NULL;
     }
-    pac_this_thread.host_access = 1;
-    return pac_load_element((const char *)a->ptr, PAC_CODE(a));
+    return pac_load_element(pac_host_memory(a), PAC_CODE(a));
 }
 
 /* aliases(array, out) */
@@ -70,16 +71,15 @@ static PyObject *aliases(PyObject *Py_UNUSED(module), PyObject *args) {
 /* host_nonzero(array): a tuple of index arrays, or NotImplemented where that is a kernel's work. */
 static PyObject *nonzero(PyObject *Py_UNUSED(module), PyObject *array) {
     if (!PAC_IS_ARRAY(array) || !pac_plain()) Py_RETURN_NOTIMPLEMENTED;
-    PyObject *found = pac_select_nonzero((pac_array *)array);
-    if (found != Py_NotImplemented) pac_this_thread.host_access = 1;
-    return found;
+    return pac_select_nonzero((pac_array *)array);
 }
 
 static PyMethodDef functions[] = {
+    {"register_devices", pac_register_devices, METH_VARARGS, NULL},
     {"register_pools", pac_register_pools, METH_O, NULL},
     {"register_array", pac_register_array, METH_O, NULL},
     {"register_view", pac_register_view, METH_O, NULL},
-    {"register_dtypes", pac_register_dtypes, METH_O, NULL},
+    {"register_dtypes", pac_register_dtypes, METH_VARARGS, NULL},
     {"register_indexing", pac_register_indexing, METH_VARARGS, NULL},
     {"register_assignment", pac_register_assignment, METH_O, NULL},
     {"register_operator", pac_register_operator, METH_VARARGS, NULL},
@@ -110,7 +110,8 @@ PyMODINIT_FUNC PyInit__core(void) {
     return NULL;
 #endif
     PyObject *module = PyModule_Create(&definition);
-    if (module && (pac_add_memory_types(module) < 0 || pac_add_map_type(module) < 0 ||
-                   pac_add_array_type(module) < 0)) Py_CLEAR(module);
+    if (module && (pac_add_memory_types(module) < 0 || pac_add_map_type(module) < 0 || pac_add_array_type(module) < 0 ||
+                   pac_add_function_type(module) < 0 || pac_add_iterator_type(module) < 0))
+        Py_CLEAR(module);
     return module;
 }

@@ -17,6 +17,7 @@ from ..jit.launch import make_launcher
 from ..jit.report import raise_bounds
 from ..jit.serialization import site_from_json, type_from_json
 from ..memory.buffer import Buffer
+from ..memory.host_access import download, upload
 from .argument import DumpedArgument, Elements
 from .record import PAGE, storage_dtype
 from .signature import elements_digest
@@ -88,7 +89,7 @@ class _Memory:
                 window = self._window(a, elements.shape)
                 window[...] = elements.view(window.dtype)
         for number, block in self._blocks.items():
-            device.driver.copy_in(self._addresses[number][1], _address(block), block.nbytes)
+            upload(device, self._addresses[number][1], block)
 
     def _window(self, a: DumpedArgument, shape: tuple[int, ...]) -> Elements:
         block = self._blocks[a.facts["block"]]
@@ -115,10 +116,6 @@ class _Memory:
     def read(self, a: DumpedArgument) -> Elements:
         """What is in an array now."""
         block = self._blocks[a.facts["block"]]
-        self.device.driver.copy_out(_address(block), self._addresses[a.facts["block"]][1], block.nbytes)
+        download(self.device, self._addresses[a.facts["block"]][1], block)
         window = self._window(a, a.shape)
         return np.array(window, order="C").view(a.element.numpy)
-
-
-def _address(block: Elements) -> int:
-    return block.__array_interface__["data"][0]

@@ -15,11 +15,12 @@ from .. import shapes
 from ..array import WATCHED, empty, ndarray
 from ..array_convert import array_on_numpy, as_base_class, asnumpy, from_foreign
 from ..array_hooks import is_foreign
-from ..array_host import on_host
 from ..driver.base import Device, get_device
 from ..dtypes import asdtype
 from ..locks import new_lock
-from ..memory.host_access import host_access
+from ..memory.host_access import address, on_host
+from ..memory.host_access import download as download_from
+from ..memory.host_access import upload as upload_to
 from ..tensors import is_recorded, is_tensor
 from .signature import Parameter, Unread
 
@@ -53,16 +54,14 @@ class DeviceCopy:
 
     def upload(self) -> None:
         if self.array.size:
-            host_access.occurred = True
             packed = np.ascontiguousarray(self.host, dtype=self.array._dtype.numpy)
-            self.array.device.driver.copy_in(self.array._ptr, _address(packed), packed.nbytes)
+            upload_to(self.array.device, self.array._ptr, packed)
             _count("upload", packed.nbytes)
 
     def download(self) -> None:
         if self.array.size:
-            host_access.occurred = True
             packed = np.empty(self.host.shape, self.array._dtype.numpy)
-            self.array.device.driver.copy_out(_address(packed), self.array._ptr, packed.nbytes)
+            download_from(self.array.device, self.array._ptr, packed)
             if self.before_write is not None:
                 self.before_write()
             self.host[...] = packed
@@ -161,7 +160,7 @@ def _to_device(kernel: str, name: str, value: Any, device: Device, copied: dict[
         raise TypeError(f"{kernel}(): {what}; convert it with .astype(...)") from None
     if device.code == 0 and host.dtype.isnative and host.flags.aligned:
         return array_on_numpy(host, kind, device)
-    key = (_address(host), host.shape, host.strides, host.dtype.str)
+    key = (address(host), host.shape, host.strides, host.dtype.str)
     if key not in copied:
         array = empty(host.shape, kind, device)
         frozen = not host.flags.writeable or shapes.repeats(host.shape, host.strides)
@@ -199,12 +198,8 @@ def _directions_of(c: DeviceCopy, named: Mapping[str, Any], directions: Mapping[
 def _overlap(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
     bounds = (shapes.byte_bounds(x.shape, x.strides, x.itemsize) for x in (a, b))
     (low, high), (first, last) = bounds
-    address_a, address_b = _address(a), _address(b)
+    address_a, address_b = address(a), address(b)
     return shapes.may_overlap((address_a + low, address_a + high), (address_b + first, address_b + last))
-
-
-def _address(values: np.ndarray[Any, Any]) -> int:
-    return int(values.__array_interface__["data"][0])
 
 
 def _count(what: str, nbytes: int) -> None:

@@ -16,13 +16,13 @@ from typing import Any, TypeVar
 
 from .. import jit
 from ..array import ndarray, unchecked_array
-from ..array_host import READERS, host, on_host
+from ..array_host import host
 from ..array_marks import MARKED
 from ..buffer_view import BufferView
 from ..dtypes import ALL, DType
 from ..keywords import checked
 from ..memory.buffer import Buffer
-from ..memory.host_access import host_access
+from ..memory.host_access import host_access, on_host, reader
 from .launch_state import Launch, fast_path_table, launch_state, observing
 from .text_kernel import Address
 
@@ -247,8 +247,8 @@ class _Capture:
         for k, (flag, check) in enumerate(guards):
             if not on_host(flag):
                 raise _NotReplayable
-            self.scope |= {f"check{k}": check, f"kind{k}": READERS[flag._dtype.name] * flag._size}
-            lines.append(f"check{k}(*kind{k}.from_address({self._address(flag, False)}))")
+            self.scope |= {f"check{k}": check, f"read{k}": reader(flag._dtype.name, flag._size)}
+            lines.append(f"check{k}(*read{k}({self._address(flag, False)}))")
         returned: set[int] = set()
         lines.append(f"return {self._result(result, returned)}")
         alive = {n for n, (buffer, _) in enumerate(self.buffers) if buffer() is not None}

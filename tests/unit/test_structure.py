@@ -156,23 +156,6 @@ def test_lines_have_at_most_120_columns():
     assert not long, "\n".join(long)
 
 
-COPIES = ("fill", "copy_in", "copy_out", "copy_peer", "read_async")  # of a driver
-
-
-def test_access_to_memory_that_observers_do_not_see_is_recorded():
-    """A call whose launches are done again (`jit.replay`) must not have done anything else to memory."""
-    for path in FILES:
-        if part_of(path) in ("driver", "debug"):
-            continue
-        for f in ast.walk(ast.parse(path.read_text())):
-            if isinstance(f, ast.FunctionDef):
-                text = ast.unparse(f)
-                called = {ast.unparse(n.func) for n in ast.walk(f) if isinstance(n, ast.Call)}
-                copies = any(c.endswith(tuple(f"driver.{name}" for name in COPIES)) for c in called)
-                reads = any(c.endswith(".from_address") for c in called)
-                assert not (copies or reads) or "host_access.occurred = True" in text, f"{path.name}: {f.name}"
-
-
 def test_importing_loads_no_gpu_package_no_torch_and_starts_no_compiler():
     code = (
         "import subprocess, sys\n"
