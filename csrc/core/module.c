@@ -10,7 +10,9 @@ extern PyObject *pac_register_pools(PyObject *, PyObject *), *pac_register_array
     *pac_register_indexing(PyObject *, PyObject *), *pac_register_assignment(PyObject *, PyObject *),
     *pac_register_operator(PyObject *, PyObject *), *pac_connect(PyObject *, PyObject *),
     *pac_clear_plans(PyObject *, PyObject *), *pac_unchecked_array(PyObject *, PyObject *const *, Py_ssize_t);
-extern int pac_add_map_type(PyObject *), pac_add_memory_types(PyObject *), pac_add_array_type(PyObject *);
+extern int pac_add_map_type(PyObject *), pac_add_memory_types(PyObject *), pac_add_array_type(PyObject *),
+    pac_add_launcher_type(PyObject *), pac_add_variant_table_type(PyObject *), pac_add_treedef_type(PyObject *),
+    pac_add_dispatcher_type(PyObject *);
 
 /* ---- launch state ----------------------------------------------------------------------------------------------- */
 
@@ -76,7 +78,7 @@ static PyMethodDef functions[] = {
     {"register_indexing", pac_register_indexing, METH_VARARGS, NULL},
     {"register_assignment", pac_register_assignment, METH_O, NULL},
     {"register_operator", pac_register_operator, METH_VARARGS, NULL},
-    {"connect", pac_connect, METH_O, NULL},
+    {"connect", pac_connect, METH_VARARGS, NULL},
     {"clear_plans", pac_clear_plans, METH_NOARGS, NULL},
     {"unchecked_array", (PyCFunction)(void (*)(void))pac_unchecked_array, METH_FASTCALL,
      "unchecked_array(buffer, shape, strides, size, dtype, key, ptr=buffer.ptr)\n--\n\n"
@@ -103,6 +105,8 @@ PyMODINIT_FUNC PyInit__core(void) {
 #endif
     PyObject *module = PyModule_Create(&definition);
     if (module && (pac_add_memory_types(module) < 0 || pac_add_map_type(module) < 0 ||
-                   pac_add_array_type(module) < 0)) Py_CLEAR(module);
+                   pac_add_array_type(module) < 0 || pac_add_launcher_type(module) < 0 ||
+                   pac_add_variant_table_type(module) < 0 || pac_add_treedef_type(module) < 0 ||
+                   pac_add_dispatcher_type(module) < 0)) Py_CLEAR(module);
     return module;
 }

@@ -16,13 +16,14 @@ import weakref
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from .. import config
 from .._runtime import ffi, lib
 from ..errors import DeviceError
 from ..locks import new_lock
-from .base import CheckedLauncher, Driver, GridLauncher, Launcher, Operand
+from .base import CheckedLauncher, Driver, GridLauncher, Launcher, NativeLaunch, Operand
 from .failure_records import FailureRecords
 from .gpu_calls import GpuCalls
 from .gpu_graph import GpuGraph
@@ -262,6 +263,12 @@ class GpuDriver(GpuCalls):
 
         vars(launch)["holds"] = function, memory  # the module, and the memory that the plan points to
         return self.serialized(launch) if self.is_serialized(function) else launch
+
+    def native_launch(self, function: int, operands: Sequence[Operand] = ()) -> NativeLaunch:
+        if self.is_serialized(function):
+            return super().native_launch(function, operands)
+        plan, memory = self.plan(function, operands)
+        return int(ffi.cast("uintptr_t", plan)), 0, partial(self.fail, "a launch"), (function, plan, memory)
 
     def serialized(self, launch: Launcher) -> Launcher:
         return self._serialized.serialized(launch)

@@ -114,7 +114,7 @@ class TunedCall:
                 *setting_texts(),
                 offline.on,
                 captured,
-                self.bound.key(self.checked, *self.bound.values),
+                self.bound.key(self.checked),
                 *layouts,
                 *values,
                 *overrides,
