@@ -9,13 +9,16 @@ static gpu_launch run_on_gpu;
 /* Elements from which a launch lets other threads run Python: switching takes as long as the work on fewer. */
 #define LONG_WORK 8192
 
-/* connect(address of pa_launch, address of pa_gpu_launch) */
-PyObject *pac_connect(PyObject *Py_UNUSED(module), PyObject *args) {
-    unsigned long long cpu, gpu;
-    if (!PyArg_ParseTuple(args, "KK", &cpu, &gpu)) return NULL;
-    run_on_cpu = (cpu_launch)(uintptr_t)cpu;
-    run_on_gpu = (gpu_launch)(uintptr_t)gpu;
-    Py_RETURN_NONE;
+/* connect(address of pa_launch), by the CPU's driver */
+PyObject *pac_connect(PyObject *Py_UNUSED(module), PyObject *address) {
+    run_on_cpu = (cpu_launch)(uintptr_t)PyLong_AsUnsignedLongLong(address);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
+/* connect_gpu(address of pa_gpu_launch), by drivers of GPUs */
+PyObject *pac_connect_gpu(PyObject *Py_UNUSED(module), PyObject *address) {
+    run_on_gpu = (gpu_launch)(uintptr_t)PyLong_AsUnsignedLongLong(address);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
 int pac_launch_read(PyObject *described, pac_launch *launch) {

@@ -60,13 +60,15 @@ static int pack_arrays(const pac_launcher *self, pac_operand *operands, int64_t 
         pac_operand *operand = &operands[field->argument];
         const uint64_t key = operand->shape ? operand->key : 0;
         if (operand->shape && operand->array) pac_operand_read((PyObject *)operand->array, operand);
-        if (!operand->shape || operand->key != key || (int)(key >> 8 & 0xFF) != field->ndim) {
+        const int is_run = field->ndim == 1 && !field->strided; /* then an array of any rank is one */
+        if (!operand->shape || operand->key != key || (!is_run && (int)(key >> 8 & 0xFF) != field->ndim)) {
             PyErr_Format(PyExc_TypeError, "expected an array of rank %d as argument %d", field->ndim, field->argument);
             return 0;
         }
         *slots++ = (int64_t)operand->ptr;
         if (self->offsets) *slots++ = offset_of(operand);
-        for (int axis = 0; axis < field->ndim; ++axis) *slots++ = operand->shape[axis];
+        if (is_run) *slots++ = operand->size;
+        for (int axis = 0; axis < field->ndim && !is_run; ++axis) *slots++ = operand->shape[axis];
         for (int axis = 0; axis < field->ndim && field->strided; ++axis) *slots++ = operand->strides[axis];
     }
     return 1;

@@ -9,6 +9,7 @@ extern PyObject *pac_register_pools(PyObject *, PyObject *), *pac_register_array
     *pac_register_view(PyObject *, PyObject *), *pac_register_dtypes(PyObject *, PyObject *),
     *pac_register_indexing(PyObject *, PyObject *), *pac_register_assignment(PyObject *, PyObject *),
     *pac_register_operator(PyObject *, PyObject *), *pac_connect(PyObject *, PyObject *),
+    *pac_connect_gpu(PyObject *, PyObject *),
     *pac_clear_plans(PyObject *, PyObject *), *pac_unchecked_array(PyObject *, PyObject *const *, Py_ssize_t);
 extern int pac_add_map_type(PyObject *), pac_add_memory_types(PyObject *), pac_add_array_type(PyObject *),
     pac_add_launcher_type(PyObject *), pac_add_variant_table_type(PyObject *), pac_add_treedef_type(PyObject *),
@@ -78,7 +79,8 @@ static PyMethodDef functions[] = {
     {"register_indexing", pac_register_indexing, METH_VARARGS, NULL},
     {"register_assignment", pac_register_assignment, METH_O, NULL},
     {"register_operator", pac_register_operator, METH_VARARGS, NULL},
-    {"connect", pac_connect, METH_VARARGS, NULL},
+    {"connect", pac_connect, METH_O, NULL},
+    {"connect_gpu", pac_connect_gpu, METH_O, NULL},
     {"clear_plans", pac_clear_plans, METH_NOARGS, NULL},
     {"unchecked_array", (PyCFunction)(void (*)(void))pac_unchecked_array, METH_FASTCALL,
      "unchecked_array(buffer, shape, strides, size, dtype, key, ptr=buffer.ptr)\n--\n\n"

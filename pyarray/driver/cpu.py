@@ -164,7 +164,7 @@ class CpuDriver(Driver):
 
 
 _numbers = itertools.count()  # of loaded artifacts
-connect(*(int(ffi.cast("uintptr_t", ffi.addressof(lib, name))) for name in ("pa_launch", "pa_gpu_launch")))
+connect(int(ffi.cast("uintptr_t", ffi.addressof(lib, "pa_launch"))))
 
 
 def cores() -> int:

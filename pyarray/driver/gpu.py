@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from .. import config
+from .._core import connect_gpu
 from .._runtime import ffi, lib
 from ..errors import DeviceError
 from ..locks import new_lock
@@ -443,6 +444,7 @@ class GpuDriver(GpuCalls):
         self._gpu.alive = 0
 
 
+connect_gpu(int(ffi.cast("uintptr_t", ffi.addressof(lib, "pa_gpu_launch"))))
 _device_ids = itertools.count()
 _drivers: weakref.WeakSet[GpuDriver] = weakref.WeakSet()
 

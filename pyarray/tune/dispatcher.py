@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
-import struct
+import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,9 +19,9 @@ from ..array import ndarray
 from ..driver.base import KINDS
 from ..jit.argument_errors import MISSING, Binder, compile_function, signature, unused_prefix
 from ..jit.binding import check_scalars
-from ..jit.launch import capture_guard
 from ..jit.signature import Parameter
 from ..lang.markers import constexpr
+from ..lang.parse import Capture
 
 # The text of these settings is part of what is looked up: a change in the environment is seen at once. The
 # dictionary below os.environ takes a tenth of the time.
@@ -136,7 +136,7 @@ def make_dispatcher(
     What isn't found, and a value that doesn't fit, is for `fallback`."""
     p = unused_prefix(tuple(q.name for q in spec.parameters))
     scope = scope | {"CHOSEN": CHOSEN, "map": map, "get": _environment.get, "read": _READ}
-    scope |= dict[str, Any](fallback=fallback, struct_error=struct.error, long_axes=long_axes, int=int)
+    scope |= dict[str, Any](fallback=fallback, long_axes=long_axes, int=int)
     args = ", ".join(f"{q.name}={q.name}" if q.keyword_only else q.name for q in spec.ordered)
     every = "(" + "".join(f"{q.name}, " for q in spec.ordered) + ")"
     tests = [f"{name} is {p}CHOSEN" for name in spec.tuned]
@@ -163,7 +163,7 @@ def make_dispatcher(
         f"    {', '.join([f'{p}launch', *constants.values()])}, = {p}found\n"
         f"    {p}tick()\n" + "".join(zero) + "    try:\n"
         f"        {p}failure = {p}launch({passed})\n"
-        f"    except ({p}struct_error, TypeError, OverflowError):\n"
+        f"    except (TypeError, OverflowError):\n"
         f"        return {p}fallback({args})\n"
         f"    if {p}failure:\n"
         f"        {p}report({p}failure, {p}launch)\n"
@@ -171,6 +171,16 @@ def make_dispatcher(
     names = ", ".join(q.name for q in spec.free)
     key = f"def {p}f({names}):\n    return {expression}\n"
     return compile_function(text, p, dict(scope), spec.kernel.__name__), compile_function(key, p, dict(scope), "key")
+
+
+def capture_guard(capture: Capture, number: int, p: str, scope: dict[str, Any]) -> str:
+    """A condition: the captured value is no longer the one compiled in."""
+    scope[f"owner{number}"], scope[f"value{number}"] = capture.owner, capture.value
+    if isinstance(capture.owner, (dict, list)):
+        now = f"[{capture.name!r}]"
+    else:
+        now = ".cell_contents" if isinstance(capture.owner, types.CellType) else f".{capture.name}"
+    return f"{p}owner{number}{now} is not {p}value{number}"
 
 
 def _check(bind: Binder, args: tuple[Any, ...]) -> None:
