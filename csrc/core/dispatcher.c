@@ -17,7 +17,7 @@ typedef struct {
 } dispatcher_type;
 
 static PyTypeObject *dispatcher_base;
-enum { FEW = 16 };
+enum { FEW = 16, FEW_WORDS = 64 };
 
 /* ---- what the class above does ---------------------------------------------------------------------------------- */
 
@@ -86,14 +86,14 @@ static int is_gone(void) {
     return 1;
 }
 
-/* Whether a captured value is the object that was compiled in: that something equal came is for the class above to see.
-   -1 with an exception. */
+/* Whether a captured value is the object that was compiled in, NotImplemented if there was none: that something equal
+   came is for the class above to see. -1 with an exception. */
 static int is_current(PyObject *owner, PyObject *name, PyObject *value) {
     PyObject *now;
     if (PyCell_Check(owner)) return PyCell_GET(owner) == value;
     if (PyDict_CheckExact(owner)) {
         now = PyDict_GetItemWithError(owner, name);
-        if (now || !PyErr_Occurred()) return now == value;
+        if (now || !PyErr_Occurred()) return now ? now == value : value == Py_NotImplemented;
     } else {
         const int is_container = PyDict_Check(owner) || PyList_Check(owner);
         now = is_container ? PyObject_GetItem(owner, name) : PyObject_GetAttr(owner, name);
@@ -143,14 +143,17 @@ static int launch_as(dispatcher_type *self, const pac_treedef *treedef, int chec
                      PyObject **result) {
     PyObject *few_leaves[FEW], **leaves = few_leaves;
     pac_operand few_operands[FEW], *operands = few_operands;
-    uint64_t few_words[1 + 2 * FEW];
+    uint64_t few_words[FEW_WORDS];
     pac_key key = {few_words, 0, NULL};
     char *memory = NULL;
-    if (treedef->leaves > FEW) {
+    if (treedef->leaves > FEW || treedef->words > FEW_WORDS) {
         const size_t leaf_bytes = (size_t)treedef->leaves * sizeof *leaves,
                      operand_bytes = (size_t)treedef->leaves * sizeof *operands;
-        memory = PyMem_Malloc(leaf_bytes + operand_bytes + (size_t)PAC_KEY_WORDS(treedef) * sizeof *key.words);
-        if (!memory) return PyErr_NoMemory() ? -1 : -1;
+        memory = PyMem_Malloc(leaf_bytes + operand_bytes + (size_t)treedef->words * sizeof *key.words);
+        if (!memory) {
+            PyErr_NoMemory();
+            return -1;
+        }
         leaves = (PyObject **)memory;
         operands = (pac_operand *)(memory + leaf_bytes);
         key.words = (uint64_t *)(memory + leaf_bytes + operand_bytes);

@@ -61,6 +61,8 @@ typedef struct {
     PyObject_HEAD
     pac_variant_entry *entry;
     int count, capacity;
+    int *index; /* of `places` numbers of entries, by hash; -1: free */
+    int places;
     uint64_t changes;
     unsigned long long hits;
 } pac_variant_table;
@@ -82,6 +84,8 @@ enum pac_leaf_kind {
     PAC_LEAF_TYPED,    /* an array's type key, or the class of a number */
     PAC_LEAF_CONSTANT, /* compiled in: its value */
     PAC_LEAF_UNREAD,   /* its class alone is looked at */
+    PAC_LEAF_LAYOUT,   /* an array: type key, alignment up to 16, strides, which axes have steps */
+    PAC_LEAF_SHAPE,    /* the same, and the sizes */
     PAC_LEAF_KINDS
 };
 
@@ -93,7 +97,7 @@ typedef struct pac_node pac_node;
 
 typedef struct {
     PyObject_HEAD
-    int items, nodes, leaves;
+    int items, nodes, leaves, words; /* words: the most in a key */
     pac_node *node; /* in the order in which they are read */
     pac_leaf *leaf;
     PyObject *static_key;
@@ -101,9 +105,6 @@ typedef struct {
 } pac_treedef;
 
 extern PyTypeObject *pac_treedef_type;
-
-/* The most words in a key. */
-#define PAC_KEY_WORDS(treedef) (1 + 2 * (treedef)->leaves)
 
 /* Reads each field once: new references to the leaves. 1; 0: the arguments have another structure; -1 with an
    exception. */

@@ -9,6 +9,7 @@ struct pac_node {
 };
 
 PyTypeObject *pac_treedef_type;
+enum { LAYOUT_NDIM = 8 }; /* arrays of more axes have no key with a layout */
 static uint64_t structures; /* that were numbered so far */
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
@@ -96,6 +97,22 @@ static int add_array(const pac_operand *operand, pac_key *key) {
     return add_object(key, Py_NewRef(operand->array->marks));
 }
 
+/* What the tuner's choice depends on beside the type. 0: there are too many axes for a key. */
+static int add_layout(const pac_operand *operand, int with_shape, pac_key *key) {
+    const int ndim = (int)(operand->key >> 8 & 0xFF);
+    if (ndim > LAYOUT_NDIM) return 0;
+    uint64_t with_steps = 0;
+    for (int axis = 0; axis < ndim; ++axis) with_steps |= (uint64_t)(operand->shape[axis] > 1) << axis;
+    key->words[key->count++] = (operand->ptr & 15) | with_steps << 8;
+    for (int axis = 0; axis < ndim; ++axis) key->words[key->count++] = (uint64_t)operand->strides[axis];
+    for (int axis = 0; axis < ndim && with_shape; ++axis) key->words[key->count++] = (uint64_t)operand->shape[axis];
+    return 1;
+}
+
+static int words_of(int kind) {
+    return kind == PAC_LEAF_LAYOUT ? 2 + LAYOUT_NDIM : kind == PAC_LEAF_SHAPE ? 2 + 2 * LAYOUT_NDIM : 2;
+}
+
 int pac_treedef_key(const pac_treedef *treedef, int checked, PyObject *const *leaves, pac_operand *operands,
                     pac_key *key) {
     key->words[0] = treedef->number << 1 | (uint64_t)checked;
@@ -106,11 +123,13 @@ int pac_treedef_key(const pac_treedef *treedef, int checked, PyObject *const *le
         uint64_t word = 0;
         operands[k].shape = NULL;
         if (kind == PAC_LEAF_CONSTANT) added = add_constant(treedef, leaves[k], key);
-        else if (kind == PAC_LEAF_ARRAY || kind == PAC_LEAF_TYPED) {
+        else if (kind != PAC_LEAF_NUMBER && kind != PAC_LEAF_UNREAD) {
+            const int with_layout = kind == PAC_LEAF_LAYOUT || kind == PAC_LEAF_SHAPE;
             if (kind == PAC_LEAF_TYPED) word = pac_number_word(leaves[k]);
             if (word) key->words[key->count++] = word;
             else if (pac_operand_read(leaves[k], &operands[k])) added = add_array(&operands[k], key);
             else return 0;
+            if (added && with_layout && !add_layout(&operands[k], kind == PAC_LEAF_SHAPE, key)) return 0;
         }
         if (!added) return is_other_structure() ? 0 : -1;
     }
@@ -140,6 +159,7 @@ static int add_leaf(pac_treedef *self, PyObject *item) {
     leaf->kind = (int)PyLong_AsLong(PyTuple_GET_ITEM(item, 1));
     leaf->code = (int)PyLong_AsLong(PyTuple_GET_ITEM(item, 2));
     if (PyErr_Occurred()) return 0;
+    self->words += words_of(leaf->kind);
     if (leaf->kind >= 0 && leaf->kind < PAC_LEAF_KINDS && leaf->code >= 0 && leaf->code < PAC_CODES) return 1;
     PyErr_Format(PyExc_ValueError, "%R is no leaf", item);
     return 0;
@@ -177,6 +197,7 @@ static PyObject *treedef_new(PyTypeObject *type, PyObject *args, PyObject *Py_UN
     pac_treedef *self = (pac_treedef *)type->tp_alloc(type, 0);
     if (!self) return NULL;
     self->items = (int)PyTuple_GET_SIZE(items);
+    self->words = 1;
     self->number = is_plain ? 0 : ++structures;
     self->static_key = Py_NewRef(static_key);
     self->node = PyMem_Calloc((size_t)nodes + 1, sizeof *self->node);
@@ -199,7 +220,7 @@ static PyObject *treedef_key(PyObject *object, PyObject *args) {
         return NULL;
     }
     pac_operand *operands = PyMem_Malloc(((size_t)self->leaves + 1) * sizeof *operands);
-    pac_key key = {PyMem_Malloc((size_t)PAC_KEY_WORDS(self) * sizeof *key.words), 0, NULL};
+    pac_key key = {PyMem_Malloc((size_t)self->words * sizeof *key.words), 0, NULL};
     PyObject *made = NULL;
     if (!operands || !key.words) PyErr_NoMemory();
     else {

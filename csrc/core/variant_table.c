@@ -67,7 +67,9 @@ static int number_of(pac_variant_table *table, const pac_key *key) {
     for (Py_ssize_t k = 0; key->objects && k < PyList_GET_SIZE(key->objects); ++k)
         if (!hash_of_object(PyList_GET_ITEM(key->objects, k), &hash)) return -1;
 again:
-    for (int k = 0; k < table->count; ++k) {
+    for (uint64_t at = hash; table->places; ++at) {
+        const int k = table->index[at & (uint64_t)(table->places - 1)];
+        if (k < 0) break;
         const pac_variant_entry *entry = &table->entry[k];
         if (entry->hash != hash) continue;
         PyObject *words = PyTuple_Check(entry->key) ? PyTuple_GET_ITEM(entry->key, 0) : entry->key;
@@ -84,6 +86,28 @@ again:
     return -1;
 }
 
+/* Puts an entry's number where it is looked for. There is a free place. */
+static void place(pac_variant_table *table, int number) {
+    const uint64_t last = (uint64_t)(table->places - 1);
+    uint64_t at = table->entry[number].hash;
+    while (table->index[at & last] >= 0) ++at;
+    table->index[at & last] = number;
+}
+
+/* Room for one more entry. 0 with an exception. */
+static int grow(pac_variant_table *table) {
+    if (!pac_grow((void **)&table->entry, table->count, &table->capacity, sizeof *table->entry)) return 0;
+    if (table->places > 2 * table->count) return 1;
+    const int places = table->places ? 2 * table->places : 8;
+    int *index = PyMem_Realloc(table->index, (size_t)places * sizeof *index);
+    if (!index) return PyErr_NoMemory() != NULL;
+    table->index = index;
+    table->places = places;
+    memset(index, -1, (size_t)places * sizeof *index);
+    for (int k = 0; k < table->count; ++k) place(table, k);
+    return 1;
+}
+
 PyObject *pac_variant_find(pac_variant_table *table, const pac_key *key) {
     const int number = number_of(table, key);
     return number < 0 ? NULL : Py_NewRef(table->entry[number].launcher);
@@ -95,7 +119,10 @@ static int number_of_object(pac_variant_table *table, PyObject *object) {
     if (!words) return -2;
     const Py_ssize_t count = PyBytes_GET_SIZE(words) / (Py_ssize_t)sizeof(uint64_t);
     pac_key key = {PyMem_Malloc((size_t)(count + 1) * sizeof(uint64_t)), (int)count, NULL};
-    if (!key.words) return PyErr_NoMemory() ? -2 : -2;
+    if (!key.words) {
+        PyErr_NoMemory();
+        return -2;
+    }
     memcpy(key.words, PyBytes_AS_STRING(words), (size_t)count * sizeof *key.words);
     if (PyTuple_Check(object)) {
         key.objects = PySequence_List(object);
@@ -141,8 +168,9 @@ static PyObject *table_put(PyObject *self, PyObject *const *args, Py_ssize_t cou
     uint64_t hash = hash_of_words((const uint64_t *)PyBytes_AS_STRING(words), PyBytes_GET_SIZE(words) / 8);
     for (Py_ssize_t k = 1; k < objects; ++k)
         if (!hash_of_object(PyTuple_GET_ITEM(args[0], k), &hash)) return NULL;
-    if (!pac_grow((void **)&table->entry, table->count, &table->capacity, sizeof *table->entry)) return NULL;
-    table->entry[table->count++] = (pac_variant_entry){hash, Py_NewRef(args[0]), Py_NewRef(args[1])};
+    if (!grow(table)) return NULL;
+    table->entry[table->count] = (pac_variant_entry){hash, Py_NewRef(args[0]), Py_NewRef(args[1])};
+    place(table, table->count++);
     Py_RETURN_NONE;
 }
 
@@ -152,7 +180,9 @@ static int table_clear(PyObject *self) {
     pac_variant_entry *entry = table->entry;
     const int count = table->count;
     table->entry = NULL;
-    table->count = table->capacity = 0;
+    table->count = table->capacity = table->places = 0;
+    PyMem_Free(table->index);
+    table->index = NULL;
     ++table->changes;
     for (int k = 0; k < count; ++k) {
         Py_DECREF(entry[k].key);

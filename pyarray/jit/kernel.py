@@ -5,7 +5,6 @@ Variants are keyed by types alone: a temporary view finds the same one as a last
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -104,11 +103,7 @@ class Kernel(Importable, Dispatcher):
         """At the first call: what C binds arguments by, and looks variants up in."""
         with self._lock:
             if not self._prepared:
-                parameters = self.parameters
-                names, positional = tuple(p.name for p in parameters), sum(not p.keyword_only for p in parameters)
-                required = inspect.Parameter.empty
-                defaults = tuple(NotImplemented if p.default is required else p.default for p in parameters)
-                self._set_parameters(names, positional, defaults, self.debug)
+                self._set_parameters(*Binder(self.__name__, self.parameters).for_c(), self.debug)
                 self._prepared = True
                 self._publish()
 
@@ -121,8 +116,7 @@ class Kernel(Importable, Dispatcher):
 
     def _wrong(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NoReturn:
         """Raises the `TypeError` of a call that doesn't fit the signature."""
-        Binder(self.__name__, self.parameters)(args, kwargs)
-        raise AssertionError(f"{self.__name__}: this call fits")
+        Binder(self.__name__, self.parameters).wrong(args, kwargs)
 
     def bind(self, args: tuple[Any, ...]) -> BoundArguments:
         """The call's arguments, flattened to leaves. Raises `TypeError`."""

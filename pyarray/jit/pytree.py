@@ -38,7 +38,7 @@ _CONSTANT_CLASSES = (  # compiled in
 _field_annotations: weakref.WeakKeyDictionary[type, dict[str, Any]] = weakref.WeakKeyDictionary()
 _DEFAULT_SCALARS: tuple[type[np.generic], ...] = (np.bool_, np.int64, np.float64, np.complex128)
 # enum pac_leaf_kind of csrc/core/launcher.h: how a leaf is part of the key
-_ARRAY, _NUMBER, _TYPED, _CONSTANT, _UNREAD = range(5)
+ARRAY, NUMBER, TYPED, CONSTANT, UNREAD, LAYOUT, SHAPE = range(7)
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not one of the interpreter's own classes
 
 
@@ -92,13 +92,18 @@ def _node(item: Struct | Parameter) -> tuple[Any, ...]:
         return item.kind, None if item.kind is tuple else item.names, tuple(_node(part) for part in item.items)
     annotation = item.annotation
     if isinstance(annotation, (Constant, Unread)):
-        return annotation.kind, _CONSTANT if item.constant else _UNREAD, 0
+        return annotation.kind, CONSTANT if item.constant else UNREAD, 0
     if isinstance(annotation, ArrayAnnotation):
-        return None, _ARRAY, 0
+        return None, ARRAY, 0
     if item.scalar:
-        dtype = annotation if isinstance(annotation, DType) else DEFAULT[PYTHON_KIND[annotation]]
-        return None, _NUMBER, dtype.code
-    return None, _CONSTANT if item.constant else _TYPED, 0
+        return None, NUMBER, number_code(item)
+    return None, CONSTANT if item.constant else TYPED, 0
+
+
+def number_code(p: Parameter) -> int:
+    """The dtype code of a parameter that is annotated as a number."""
+    annotation = p.annotation
+    return (annotation if isinstance(annotation, DType) else DEFAULT[PYTHON_KIND[annotation]]).code
 
 
 def constant_class(item: Struct | Parameter) -> type | None:
