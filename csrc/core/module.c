@@ -9,10 +9,17 @@ extern PyObject *pac_register_pools(PyObject *, PyObject *), *pac_register_array
     *pac_register_view(PyObject *, PyObject *), *pac_register_dtypes(PyObject *, PyObject *),
     *pac_register_indexing(PyObject *, PyObject *), *pac_register_assignment(PyObject *, PyObject *),
     *pac_register_operator(PyObject *, PyObject *), *pac_connect(PyObject *, PyObject *),
-    *pac_register_devices(PyObject *, PyObject *), *pac_clear_plans(PyObject *, PyObject *),
-    *pac_unchecked_array(PyObject *, PyObject *const *, Py_ssize_t);
-extern int pac_add_map_type(PyObject *), pac_add_memory_types(PyObject *), pac_add_array_type(PyObject *),
-    pac_add_function_type(PyObject *), pac_add_iterator_type(PyObject *);
+    *pac_connect_gpu(PyObject *, PyObject *), *pac_register_devices(PyObject *, PyObject *),
+    *pac_clear_plans(PyObject *, PyObject *), *pac_unchecked_array(PyObject *, PyObject *const *, Py_ssize_t);
+
+typedef int (*add_types)(PyObject *module);
+extern int pac_add_memory_types(PyObject *), pac_add_map_type(PyObject *), pac_add_array_type(PyObject *),
+    pac_add_function_type(PyObject *), pac_add_iterator_type(PyObject *), pac_add_launcher_type(PyObject *),
+    pac_add_variant_table_type(PyObject *), pac_add_treedef_type(PyObject *), pac_add_dispatcher_type(PyObject *);
+static const add_types adders[] = {
+    pac_add_memory_types, pac_add_map_type, pac_add_array_type, pac_add_function_type, pac_add_iterator_type,
+    pac_add_launcher_type, pac_add_variant_table_type, pac_add_treedef_type, pac_add_dispatcher_type,
+};
 
 /* ---- launch state ----------------------------------------------------------------------------------------------- */
 
@@ -84,6 +91,7 @@ static PyMethodDef functions[] = {
     {"register_assignment", pac_register_assignment, METH_O, NULL},
     {"register_operator", pac_register_operator, METH_VARARGS, NULL},
     {"connect", pac_connect, METH_O, NULL},
+    {"connect_gpu", pac_connect_gpu, METH_O, NULL},
     {"clear_plans", pac_clear_plans, METH_NOARGS, NULL},
     {"unchecked_array", (PyCFunction)(void (*)(void))pac_unchecked_array, METH_FASTCALL,
      "unchecked_array(buffer, shape, strides, size, dtype, key, ptr=buffer.ptr)\n--\n\n"
@@ -110,8 +118,7 @@ PyMODINIT_FUNC PyInit__core(void) {
     return NULL;
 #endif
     PyObject *module = PyModule_Create(&definition);
-    if (module && (pac_add_memory_types(module) < 0 || pac_add_map_type(module) < 0 || pac_add_array_type(module) < 0 ||
-                   pac_add_function_type(module) < 0 || pac_add_iterator_type(module) < 0))
-        Py_CLEAR(module);
+    for (size_t k = 0; module && k < sizeof adders / sizeof *adders; ++k)
+        if (adders[k](module) < 0) Py_CLEAR(module);
     return module;
 }
