@@ -107,6 +107,12 @@ pac_array *pac_array_fresh(PyTypeObject *kind, int code, int ndim, const int64_t
 /* A new buffer of a device, contents indeterminate. NULL with an exception. */
 pac_buffer *pac_buffer_allocate(PyObject *device, int64_t nbytes);
 
+/* Memory that belongs to `owner`, kept alive with the buffer. NULL with an exception. */
+pac_buffer *pac_buffer_wrap(PyObject *device, uintptr_t ptr, int64_t nbytes, PyObject *owner);
+
+/* An array with this key and these dims in a buffer, of which it takes over a reference. NULL with an exception. */
+pac_array *pac_array_on(pac_buffer *buffer, uint64_t key, const int64_t *dims, int64_t size, uintptr_t ptr);
+
 /* One element as a Python number, and back. pac_store_element gives 1 if done, 0 if the value needs the general way
    (another type, out of range), -1 with an exception. Halves are not stored. */
 PyObject *pac_load_element(const char *at, int code);

@@ -10,7 +10,11 @@ extern PyObject *pac_register_pools(PyObject *, PyObject *), *pac_register_array
     *pac_register_indexing(PyObject *, PyObject *), *pac_register_assignment(PyObject *, PyObject *),
     *pac_register_operator(PyObject *, PyObject *), *pac_connect(PyObject *, PyObject *),
     *pac_clear_plans(PyObject *, PyObject *), *pac_unchecked_array(PyObject *, PyObject *const *, Py_ssize_t);
-extern int pac_add_map_type(PyObject *), pac_add_memory_types(PyObject *), pac_add_array_type(PyObject *);
+extern PyObject *pac_register_foreign(PyObject *, PyObject *), *pac_register_dlpack(PyObject *, PyObject *),
+    *pac_register_export(PyObject *, PyObject *), *pac_foreign_array_of(PyObject *, PyObject *),
+    *pac_foreign_reads(PyObject *, PyObject *), *pac_from_capsule(PyObject *, PyObject *),
+    *pac_capsule_fields(PyObject *, PyObject *), *pac_export_capsule(PyObject *, PyObject *);
+extern int pac_add_foreign(void), pac_add_export(void), pac_add_map_type(PyObject *), pac_add_memory_types(PyObject *), pac_add_array_type(PyObject *);
 
 /* ---- launch state ----------------------------------------------------------------------------------------------- */
 
@@ -81,6 +85,14 @@ static PyMethodDef functions[] = {
     {"unchecked_array", (PyCFunction)(void (*)(void))pac_unchecked_array, METH_FASTCALL,
      "unchecked_array(buffer, shape, strides, size, dtype, key, ptr=buffer.ptr)\n--\n\n"
      "An array in `buffer`. The arguments must be mutually consistent."},
+    {"register_foreign", pac_register_foreign, METH_VARARGS, NULL},
+    {"register_dlpack", pac_register_dlpack, METH_VARARGS, NULL},
+    {"register_export", pac_register_export, METH_VARARGS, NULL},
+    {"foreign_array", pac_foreign_array_of, METH_O, NULL},
+    {"foreign_reads", pac_foreign_reads, METH_NOARGS, NULL},
+    {"from_capsule", pac_from_capsule, METH_VARARGS, NULL},
+    {"capsule_fields", pac_capsule_fields, METH_O, NULL},
+    {"export_capsule", pac_export_capsule, METH_VARARGS, NULL},
     {"set_process_state", set_process_state, METH_VARARGS, NULL},
     {"set_thread_observed", set_thread_observed, METH_O, NULL},
     {"set_thread_debug", set_thread_debug, METH_O, NULL},
@@ -103,6 +115,6 @@ PyMODINIT_FUNC PyInit__core(void) {
 #endif
     PyObject *module = PyModule_Create(&definition);
     if (module && (pac_add_memory_types(module) < 0 || pac_add_map_type(module) < 0 ||
-                   pac_add_array_type(module) < 0)) Py_CLEAR(module);
+                   pac_add_array_type(module) < 0 || pac_add_export() < 0 || pac_add_foreign() < 0)) Py_CLEAR(module);
     return module;
 }

@@ -1,0 +1,43 @@
+/* Arrays of other libraries, read without an array of ours: NumPy's, torch's tensors, and what has DLPack's table of C
+   functions. */
+#pragma once
+#include "core.h"
+
+struct DLManagedTensorVersioned;
+
+/* An array as a launch sees it. It is valid until pac_foreign_release, while the object lives. */
+typedef struct pac_foreign {
+    uintptr_t ptr; /* the first element; 0 for no elements */
+    uint64_t key;  /* dtype, rank, flags, device: as an array on this memory has them */
+    int ndim;
+    int64_t size;
+    int64_t low, nbytes;      /* from the first element to the lowest byte, not above 0, and from there to the end */
+    int64_t *shape, *strides; /* strides in bytes; of fewer than two elements they may be anything */
+    PyObject *device;         /* borrowed */
+    PyObject *object;         /* whose memory it is, borrowed */
+    const struct pac_producer *producer;      /* NULL: NumPy */
+    struct DLManagedTensorVersioned *managed; /* to be given back, or NULL */
+    int64_t dims[2 * PAC_MAX_NDIM];
+} pac_foreign;
+
+/* Reads an array of another library. 1: done, and pac_foreign_release is due; 0: it is none, or the general way is to
+   be taken, nothing is changed and no exception is set; -1: an exception of Python code that was asked, as an
+   interrupt. An array whose key has PAC_WATCHED is to be given to pac_foreign_before_write before it is written. */
+int pac_foreign_read(PyObject *x, pac_foreign *view);
+void pac_foreign_release(pac_foreign *view);
+
+/* Tells the owner that the memory is written: autograd, of a tensor. -1 with an exception. */
+int pac_foreign_before_write(const pac_foreign *view);
+
+/* An array of ours on the memory of another library's: what the general way gives. Py_None where that is to be taken.
+   NULL with an exception. */
+PyObject *pac_foreign_array(PyObject *x);
+
+/* Fills in what follows from a view's address, sizes and strides, which are in place. 0: no array is like this. */
+int pac_foreign_complete(pac_foreign *view, int code, int readonly, uint64_t device_code);
+
+/* Whether elements are aligned, as NumPy has it: complex numbers as their parts are. */
+static inline int pac_foreign_aligned(const pac_foreign *view) {
+    const pac_dtype *dtype = &pac_dtypes[view->key & 0xFF];
+    return !view->size || view->ptr % (uintptr_t)(dtype->kind == 'c' ? dtype->itemsize / 2 : dtype->itemsize) == 0;
+}
