@@ -79,17 +79,16 @@ static int place_of(DLDevice at, place *found) {
 int pac_read_dltensor(const DLTensor *tensor, int readonly, pac_foreign *view) {
     const int32_t ndim = tensor->ndim;
     const int code = code_of(tensor->dtype);
-    if (code < 0 || ndim < 0 || ndim > PAC_MAX_NDIM || (ndim && !tensor->shape)) return 0;
+    if (code < 0 || ndim < 0 || ndim > view->most || (ndim && !tensor->shape)) return 0;
     const int64_t itemsize = pac_dtypes[code].itemsize;
     view->ptr = tensor->data ? (uintptr_t)tensor->data + tensor->byte_offset : 0;
     view->ndim = ndim;
-    view->shape = view->dims;
-    view->strides = view->dims + ndim;
+    int64_t *shape = view->dims, *strides = view->dims + ndim;
     int64_t step = itemsize;
     for (int axis = ndim - 1; axis >= 0; --axis) {
-        const int64_t n = view->shape[axis] = tensor->shape[axis];
-        view->strides[axis] = step;
-        if (tensor->strides && __builtin_mul_overflow(tensor->strides[axis], itemsize, &view->strides[axis])) return 0;
+        const int64_t n = shape[axis] = tensor->shape[axis];
+        strides[axis] = step;
+        if (tensor->strides && __builtin_mul_overflow(tensor->strides[axis], itemsize, &strides[axis])) return 0;
         if (n < 0 || (n && __builtin_mul_overflow(step, n, &step))) return 0;
     }
     place at;
@@ -153,7 +152,8 @@ PyObject *pac_from_capsule(PyObject *Py_UNUSED(module), PyObject *args) {
     const DLManagedTensorVersioned *modern = managed;
     if (versioned && modern->version.major != 1) Py_RETURN_NONE;
     const DLTensor *tensor = versioned ? &modern->dl_tensor : &((const DLManagedTensor *)managed)->dl_tensor;
-    pac_foreign view;
+    int64_t dims[2 * PAC_MAX_NDIM];
+    pac_foreign view = {.dims = dims, .most = PAC_MAX_NDIM};
     const int readonly = versioned && modern->flags & PAC_DL_READ_ONLY;
     const int done = pac_read_dltensor(tensor, readonly, &view);
     if (done < 0) return NULL;

@@ -37,7 +37,7 @@ PyObject *pac_foreign_reads(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(non
 
 /* After an exception: 0 where the general way is to be taken, -1 for what is no error, as an interrupt. */
 static int declined(void) {
-    if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) return -1;
     PyErr_Clear();
     return 0;
 }
@@ -46,11 +46,12 @@ static int declined(void) {
 
 int pac_foreign_complete(pac_foreign *view, int code, int readonly, uint64_t device_code) {
     const int ndim = view->ndim;
+    int64_t *shape = view->dims, *strides = view->dims + ndim;
     const int64_t itemsize = pac_dtypes[code].itemsize;
     int64_t size = 1, step = itemsize, low = 0, high = itemsize;
     int contiguous = 1, empty = 0, repeats = 0;
     for (int axis = ndim - 1; axis >= 0; --axis) {
-        const int64_t n = view->shape[axis], stride = view->strides[axis];
+        const int64_t n = shape[axis], stride = strides[axis];
         if (n < 0) return 0;
         if (!n) empty = 1;
         if (n < 2) continue;
@@ -70,8 +71,8 @@ int pac_foreign_complete(pac_foreign *view, int code, int readonly, uint64_t dev
     if (contiguous) {
         step = itemsize;
         for (int axis = ndim - 1; axis >= 0; --axis) {
-            view->strides[axis] = step;
-            step *= view->shape[axis] ? view->shape[axis] : 1;
+            strides[axis] = step;
+            step *= shape[axis] ? shape[axis] : 1;
         }
     }
     view->key = (uint64_t)code | (uint64_t)ndim << 8 | (contiguous ? 0 : PAC_STRIDED) | device_code << 20;
@@ -104,14 +105,12 @@ static int numpy_code(int number) {
 static int read_numpy(PyArrayObject *x, pac_foreign *view) {
     const PyArray_Descr *descr = PyArray_DESCR(x);
     const int flags = PyArray_FLAGS(x), code = numpy_code(descr->type_num), ndim = PyArray_NDIM(x);
-    if (code < 0 || descr->byteorder == NPY_OPPBYTE || !(flags & NPY_ARRAY_ALIGNED) || ndim > PAC_MAX_NDIM) return 0;
+    if (code < 0 || descr->byteorder == NPY_OPPBYTE || !(flags & NPY_ARRAY_ALIGNED) || ndim > view->most) return 0;
     const int readonly = !(flags & NPY_ARRAY_WRITEABLE) || (unsigned)flags & WARNS_OF_WRITES;
     view->ptr = (uintptr_t)PyArray_DATA(x);
     view->ndim = ndim;
-    view->shape = view->dims;
-    view->strides = view->dims + ndim;
-    memcpy(view->shape, PyArray_DIMS(x), (size_t)ndim * sizeof *view->shape);
-    memcpy(view->strides, PyArray_STRIDES(x), (size_t)ndim * sizeof *view->strides);
+    memcpy(view->dims, PyArray_DIMS(x), (size_t)ndim * sizeof *view->dims);
+    memcpy(view->dims + ndim, PyArray_STRIDES(x), (size_t)ndim * sizeof *view->dims);
     view->device = host;
     view->object = (PyObject *)x;
     view->producer = NULL;
@@ -254,6 +253,8 @@ static int read_any(PyObject *x, pac_foreign *view, int keeps) {
 }
 
 int pac_foreign_read(PyObject *x, pac_foreign *view) {
+    view->dims = view->small;
+    view->most = PAC_FOREIGN_NDIM;
     const int done = read_any(x, view, 0);
     reads += done == 1;
     return done;
@@ -289,7 +290,8 @@ static PyObject *on_numpy(const pac_foreign *view) {
 }
 
 PyObject *pac_foreign_array(PyObject *x) {
-    pac_foreign view;
+    int64_t dims[2 * PAC_MAX_NDIM];
+    pac_foreign view = {.dims = dims, .most = PAC_MAX_NDIM};
     const int done = read_any(x, &view, 1);
     if (done != 1) return done ? NULL : Py_NewRef(Py_None);
     if (!view.producer) return on_numpy(&view);

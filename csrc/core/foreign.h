@@ -4,6 +4,7 @@
 #include "core.h"
 
 struct DLManagedTensorVersioned;
+enum { PAC_FOREIGN_NDIM = 8 }; /* axes that a view has room for; arrays of more are for the general way */
 
 /* An array as a launch sees it. It is valid until pac_foreign_release, while the object lives. */
 typedef struct pac_foreign {
@@ -11,13 +12,14 @@ typedef struct pac_foreign {
     uint64_t key;  /* dtype, rank, flags, device: as an array on this memory has them */
     int ndim;
     int64_t size;
-    int64_t low, nbytes;      /* from the first element to the lowest byte, not above 0, and from there to the end */
-    int64_t *shape, *strides; /* strides in bytes; of fewer than two elements they may be anything */
+    int64_t low, nbytes; /* from the first element to the lowest byte, not above 0, and from there to the end */
+    int64_t *dims;       /* sizes, then strides in bytes, which are anything for fewer than two elements */
+    int most;            /* axes that there is room for at `dims` */
     PyObject *device;         /* borrowed */
     PyObject *object;         /* whose memory it is, borrowed */
     const struct pac_producer *producer;      /* NULL: NumPy */
     struct DLManagedTensorVersioned *managed; /* to be given back, or NULL */
-    int64_t dims[2 * PAC_MAX_NDIM];
+    int64_t small[2 * PAC_FOREIGN_NDIM];
 } pac_foreign;
 
 /* Reads an array of another library. 1: done, and pac_foreign_release is due; 0: it is none, or the general way is to
@@ -33,7 +35,7 @@ int pac_foreign_before_write(const pac_foreign *view);
    NULL with an exception. */
 PyObject *pac_foreign_array(PyObject *x);
 
-/* Fills in what follows from a view's address, sizes and strides, which are in place. 0: no array is like this. */
+/* Fills in what follows from a view's address, rank, sizes and strides, which are in place. 0: no array is like this. */
 int pac_foreign_complete(pac_foreign *view, int code, int readonly, uint64_t device_code);
 
 /* Whether elements are aligned, as NumPy has it: complex numbers as their parts are. */
