@@ -350,8 +350,7 @@ def test_operands_of_numpy_give_what_arrays_of_them_give(x, y, name):
             if isinstance(wanted, str):
                 assert found == wanted
                 continue
-            assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
-            np.testing.assert_array_equal(pa.asnumpy(found), pa.asnumpy(wanted))
+            assert (found.dtype, found.shape, found.tobytes()) == (wanted.dtype, wanted.shape, wanted.tobytes())
 
 
 def test_operands_that_share_memory_with_the_output():
