@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pyarray import array_host, dtypes
+from pyarray import array_host, config, dtypes
 from pyarray._core import (
     capsule_fields,
     export_capsule,
@@ -26,7 +26,7 @@ from pyarray._core import (
 )
 from pyarray.array import MAX_NDIM, ndarray, operations
 from pyarray.array_convert import as_base_class
-from pyarray.driver.base import Device, get_device
+from pyarray.driver.base import Device, get_device, scoped_default
 from pyarray.tensors import (
     check_values,
     counter,
@@ -288,7 +288,11 @@ def _aligned(a: ndarray) -> ndarray:
     return operations["array"](np.array(array_host.numpy_view(a)), device=a.device)
 
 
+def _current_stream(device: Device) -> int:
+    return device.driver.current_stream()
+
+
 operations["from_dlpack"] = from_dlpack
 register_dlpack(get_device("cpu"), _device, _aligned)
 register_export(to_capsule, _before_export, _numbers)
-register_foreign(get_device("cpu"), exchange_facts, lambda device: device.driver.current_stream())
+register_foreign(get_device("cpu"), exchange_facts, _current_stream, scoped_default, config.overrides)

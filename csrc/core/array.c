@@ -462,13 +462,16 @@ PyObject *pac_register_dtypes(PyObject *Py_UNUSED(module), PyObject *rows) {
     for (int code = 0; code < PAC_CODES; ++code) {
         PyObject *row = PyTuple_GET_ITEM(rows, code), *numpy = PyObject_GetAttrString(row, "numpy");
         PyObject *itemsize = PyObject_GetAttrString(row, "itemsize"), *kind = PyObject_GetAttrString(row, "kind");
-        if (numpy && itemsize && kind) {
+        PyObject *scalar = numpy ? PyObject_GetAttrString(numpy, "type") : NULL;
+        if (scalar && itemsize && kind) {
             Py_XSETREF(pac_dtypes[code].row, Py_NewRef(row));
             Py_XSETREF(pac_dtypes[code].numpy, Py_NewRef(numpy));
+            Py_XSETREF(pac_dtypes[code].scalar, Py_NewRef(scalar));
             pac_dtypes[code].itemsize = (int)PyLong_AsLong(itemsize);
             pac_dtypes[code].kind = (char)PyUnicode_ReadChar(kind, 0);
         }
         Py_XDECREF(numpy);
+        Py_XDECREF(scalar);
         Py_XDECREF(itemsize);
         Py_XDECREF(kind);
         if (PyErr_Occurred()) return NULL;

@@ -16,6 +16,7 @@ enum pac_code {
 typedef struct pac_dtype {
     PyObject *row;   /* DType of pyarray/dtypes.py */
     PyObject *numpy; /* the dtype that users see */
+    PyObject *scalar; /* NumPy's class of its numbers */
     int itemsize;
     char kind; /* b i u f c */
 } pac_dtype;

@@ -1,5 +1,6 @@
 /* Arrays of other libraries as launches see them, and arrays of ours on their memory. */
 #include "dlpack.h"
+#include <stdlib.h>
 #include <string.h>
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #include <numpy/arrayobject.h>
@@ -17,18 +18,35 @@ static pac_producer producers[MOST_PRODUCERS];
 static int producer_count;
 
 static PyObject *host, *tensor_facts, *stream_of; /* the CPU; functions of pyarray/dlpack.py and pyarray/tensors.py */
-static PyObject *table_name, *export_name, *grad_name, *neg_name, *conj_name, *level_name;
+static PyObject *scoped_default, *overrides; /* a context variable; settings that were set, by name */
+static PyObject *device_setting, *table_name, *export_name, *grad_name, *neg_name, *conj_name, *level_name;
 static unsigned long long reads; /* arrays that were read */
 
-/* register_foreign(cpu, facts, stream): `facts(type)` says how tensors of a class of torch are asked, False of classes
-   that are left to the general way, None of other libraries'; `stream(device)` is the device's current one. */
+/* register_foreign(cpu, facts, stream, scoped, settings): `facts(type)` says how tensors of a class of torch are asked,
+   False of classes that are left to the general way, None of other libraries'; `stream(device)` is the device's current
+   one; `scoped` and `settings` have the default device. */
 PyObject *pac_register_foreign(PyObject *Py_UNUSED(module), PyObject *args) {
-    PyObject *cpu, *facts, *stream;
-    if (!PyArg_ParseTuple(args, "OOO", &cpu, &facts, &stream)) return NULL;
+    PyObject *cpu, *facts, *stream, *scoped, *settings;
+    if (!PyArg_ParseTuple(args, "OOOOO!", &cpu, &facts, &stream, &scoped, &PyDict_Type, &settings)) return NULL;
     Py_XSETREF(host, Py_NewRef(cpu));
     Py_XSETREF(tensor_facts, Py_NewRef(facts));
     Py_XSETREF(stream_of, Py_NewRef(stream));
+    Py_XSETREF(scoped_default, Py_NewRef(scoped));
+    Py_XSETREF(overrides, Py_NewRef(settings));
     Py_RETURN_NONE;
+}
+
+int pac_default_is_host(void) {
+    PyObject *scoped;
+    if (PyContextVar_Get(scoped_default, NULL, &scoped) < 0) return -1;
+    const int is_scoped = scoped && scoped != Py_None, is_host = scoped == host;
+    Py_XDECREF(scoped);
+    if (is_scoped) return is_host;
+    PyObject *text = PyDict_GetItemWithError(overrides, device_setting);
+    if (text) return PyUnicode_Check(text) && !PyUnicode_CompareWithASCIIString(text, "cpu");
+    if (PyErr_Occurred()) return -1;
+    const char *variable = getenv("PYARRAY_DEVICE");
+    return !variable || !*variable || !strcmp(variable, "cpu");
 }
 
 PyObject *pac_foreign_reads(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
@@ -321,5 +339,6 @@ int pac_add_foreign(void) {
     neg_name = PyUnicode_InternFromString("is_neg");
     conj_name = PyUnicode_InternFromString("is_conj");
     level_name = PyUnicode_InternFromString("_current_level");
-    return table_name && export_name && grad_name && neg_name && conj_name && level_name ? 0 : -1;
+    device_setting = PyUnicode_InternFromString("PYARRAY_DEVICE");
+    return device_setting && table_name && export_name && grad_name && neg_name && conj_name && level_name ? 0 : -1;
 }

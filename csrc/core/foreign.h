@@ -35,6 +35,10 @@ int pac_foreign_before_write(const pac_foreign *view);
    NULL with an exception. */
 PyObject *pac_foreign_array(PyObject *x);
 
+/* Whether arrays that no array of ours goes with are the CPU's: it is the default device. 0 also where that isn't known
+   without a general question; -1 with an exception. */
+int pac_default_is_host(void);
+
 /* Fills in what follows from a view's address, rank, sizes and strides, which are in place. 0: no array is like this. */
 int pac_foreign_complete(pac_foreign *view, int code, int readonly, uint64_t device_code);
 

@@ -9,12 +9,16 @@ extern PyObject *pac_register_pools(PyObject *, PyObject *), *pac_register_array
     *pac_register_view(PyObject *, PyObject *), *pac_register_dtypes(PyObject *, PyObject *),
     *pac_register_indexing(PyObject *, PyObject *), *pac_register_assignment(PyObject *, PyObject *),
     *pac_register_operator(PyObject *, PyObject *), *pac_connect(PyObject *, PyObject *),
+    *pac_connect_gpu(PyObject *, PyObject *),
     *pac_clear_plans(PyObject *, PyObject *), *pac_unchecked_array(PyObject *, PyObject *const *, Py_ssize_t);
 extern PyObject *pac_register_foreign(PyObject *, PyObject *), *pac_register_dlpack(PyObject *, PyObject *),
     *pac_register_export(PyObject *, PyObject *), *pac_foreign_array_of(PyObject *, PyObject *),
     *pac_foreign_reads(PyObject *, PyObject *), *pac_from_capsule(PyObject *, PyObject *),
     *pac_capsule_fields(PyObject *, PyObject *), *pac_export_capsule(PyObject *, PyObject *);
-extern int pac_add_foreign(void), pac_add_export(void), pac_add_map_type(PyObject *), pac_add_memory_types(PyObject *), pac_add_array_type(PyObject *);
+extern int pac_add_foreign(void), pac_add_export(void);
+extern int pac_add_map_type(PyObject *), pac_add_memory_types(PyObject *), pac_add_array_type(PyObject *),
+    pac_add_launcher_type(PyObject *), pac_add_variant_table_type(PyObject *), pac_add_treedef_type(PyObject *),
+    pac_add_dispatcher_type(PyObject *);
 
 /* ---- launch state ----------------------------------------------------------------------------------------------- */
 
@@ -81,6 +85,7 @@ static PyMethodDef functions[] = {
     {"register_assignment", pac_register_assignment, METH_O, NULL},
     {"register_operator", pac_register_operator, METH_VARARGS, NULL},
     {"connect", pac_connect, METH_O, NULL},
+    {"connect_gpu", pac_connect_gpu, METH_O, NULL},
     {"clear_plans", pac_clear_plans, METH_NOARGS, NULL},
     {"unchecked_array", (PyCFunction)(void (*)(void))pac_unchecked_array, METH_FASTCALL,
      "unchecked_array(buffer, shape, strides, size, dtype, key, ptr=buffer.ptr)\n--\n\n"
@@ -115,6 +120,9 @@ PyMODINIT_FUNC PyInit__core(void) {
 #endif
     PyObject *module = PyModule_Create(&definition);
     if (module && (pac_add_memory_types(module) < 0 || pac_add_map_type(module) < 0 ||
-                   pac_add_array_type(module) < 0 || pac_add_export() < 0 || pac_add_foreign() < 0)) Py_CLEAR(module);
+                   pac_add_array_type(module) < 0 || pac_add_launcher_type(module) < 0 ||
+                   pac_add_variant_table_type(module) < 0 || pac_add_treedef_type(module) < 0 ||
+                   pac_add_dispatcher_type(module) < 0)) Py_CLEAR(module);
+    if (module && (pac_add_export() < 0 || pac_add_foreign() < 0)) Py_CLEAR(module);
     return module;
 }

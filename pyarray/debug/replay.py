@@ -13,7 +13,7 @@ from ..array import array_at
 from ..driver.base import Device
 from ..driver.kernel_step import parse_steps
 from ..jit import compile as compiler
-from ..jit.launch import make_launcher
+from ..jit.launch import make_launcher, start_of
 from ..jit.report import raise_bounds
 from ..jit.serialization import site_from_json, type_from_json
 from ..memory.buffer import Buffer
@@ -48,11 +48,10 @@ def replay(
         log.warning("launch %d of kernel %r is replayed with %s", number, program["kernel"], what)
     memory = _Memory(device, [a for a in live if a.kind == "array"], trusted)
     params = tuple((name, type_from_json(type_row)) for name, type_row in program["params"])
-    driver = device.driver
-    run = (driver.checked_launcher if checked else driver.launcher)(artifact.function)
-    launch = make_launcher(params, tuple(named), run, checked, program["kernel"])
+    start = start_of(device, artifact.function, checked)
+    launch = make_launcher(params, tuple(named), start, checked, program["kernel"])
     failure = launch(*(memory.value(a) for a in live))
-    driver.synchronize()
+    device.driver.synchronize()
     if failure:
         raise_bounds(program["kernel"], [site_from_json(row) for row in program["sites"]], failure)
     return {a.name: memory.read(a) for a in live if a.direction in ("OUT", "INOUT")}

@@ -79,6 +79,9 @@ class Compiler(Protocol):
 
 
 Launcher = Callable[[bytes], None]
+# What csrc/core/launch.h says: the addresses of code and of the pool that runs it, and None; or the address of a GPU's
+# plan, 0, and what is called with an error's code; or 0, 0, and a `Launcher`. Then what keeps the code loaded.
+NativeLaunch = tuple[int, int, Any, Any]
 CheckedLauncher = Callable[[bytes], "Failure | None"]
 # blocks and threads of a block by axis, bytes of dynamic shared memory, packed arguments
 GridLauncher = Callable[[tuple[int, int, int], tuple[int, int, int], int, bytes], None]
@@ -193,10 +196,9 @@ class Driver(ABC):
         """A callable that runs the kernel on packed slots. It is the hot path and checks nothing. `operands`
         are what the kernel reads and writes."""
 
-    def native_entry(self, function: int) -> tuple[int, int]:
-        """Addresses of a kernel's code and of the pool that runs it, for calls from C; 0 and 0 where a launch is the
-        driver's."""
-        return 0, 0
+    def native_launch(self, function: int, operands: Sequence[Operand] = ()) -> NativeLaunch:
+        """The same for calls from C."""
+        return 0, 0, self.launcher(function, operands), function
 
     @abstractmethod
     def checked_launcher(self, function: int, operands: Sequence[Operand] = ()) -> CheckedLauncher:

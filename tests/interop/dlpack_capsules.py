@@ -136,8 +136,8 @@ ExchangeApi._fields_ = (
 
 
 def exchanging(stream=0, major=1, older=None, **broken):
-    """A class of producers with a table of C functions of its own, whose `table_calls` counts its use. `broken`: functions
-    to use in place of the table's."""
+    """A class of producers with a table of C functions of its own, whose `table_calls` counts its use. `broken`:
+    functions to use in place of the table's."""
     calls = []
 
     def managed_tensor_from(x, out):
