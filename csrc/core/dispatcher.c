@@ -150,8 +150,8 @@ static int has_views(const pac_operand *operands, int count) {
     return found;
 }
 
-/* Whether other libraries' arrays are where the kernel runs: those of the host on the CPU, if one of ours is there or if
-   that is the default device. Else they are copied, in the general way. -1 with an exception. */
+/* Whether other libraries' arrays are where the kernel runs: those of the host on the CPU, if one of ours is there or
+   if that is the default device. Else they are copied, in the general way. -1 with an exception. */
 static int are_in_place(const pac_operand *operands, int count) {
     int of_others = 0;
     for (int k = 0; k < count; ++k) {

@@ -29,8 +29,8 @@ const DLDataType pac_dl_types[PAC_CODES] = {
 };
 
 static int code_of(DLDataType type) {
-    for (int code = 0; code < PAC_CODES; ++code)
-        if (pac_dl_types[code].code == type.code && pac_dl_types[code].bits == type.bits && type.lanes == 1) return code;
+    for (int code = 0; code < PAC_CODES && type.lanes == 1; ++code)
+        if (pac_dl_types[code].code == type.code && pac_dl_types[code].bits == type.bits) return code;
     return -1;
 }
 
@@ -167,10 +167,10 @@ PyObject *pac_from_capsule(PyObject *Py_UNUSED(module), PyObject *args) {
     return array;
 }
 
-/* capsule_fields(capsule): the address of the first element, 0 for none, and all else that is known of the tensor: (major
-   version or 0, read-only, device type, device, dtype code, bits, lanes, rank, shape, strides in elements). Shape or
-   strides are None where the producer gives none, both of them for a rank outside 0 to 64. Of a major version that isn't
-   known, 0 and (major, minor). None: no capsule of DLPack's, or one that was consumed. */
+/* capsule_fields(capsule): the address of the first element, 0 for none, and all else that is known of the tensor:
+   (major version or 0, read-only, device type, device, dtype code, bits, lanes, rank, shape, strides in elements).
+   Shape or strides are None where the producer gives none, both of them for a rank outside 0 to 64. Of a major version
+   that isn't known, 0 and (major, minor). None: no capsule of DLPack's, or one that was consumed. */
 PyObject *pac_capsule_fields(PyObject *Py_UNUSED(module), PyObject *capsule) {
     const int versioned = pac_capsule_version(capsule);
     if (versioned < 0) Py_RETURN_NONE;

@@ -39,7 +39,7 @@ PyObject *pac_foreign_array(PyObject *x);
    without a general question; -1 with an exception. */
 int pac_default_is_host(void);
 
-/* Fills in what follows from a view's address, rank, sizes and strides, which are in place. 0: no array is like this. */
+/* Fills in what follows from a view's address, rank, sizes and strides. 0: no array is like this. */
 int pac_foreign_complete(pac_foreign *view, int code, int readonly, uint64_t device_code);
 
 /* Whether elements are aligned, as NumPy has it: complex numbers as their parts are. */

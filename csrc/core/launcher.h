@@ -6,8 +6,8 @@
 
 /* ---- arguments (argument.c) ------------------------------------------------------------------------------------- */
 
-/* An array among the arguments of a launch, while its owner is held: of ours, or `foreign`. `shape` is NULL for what is no
-   array. */
+/* An array among the arguments of a launch, while its owner is held: of ours, or `foreign`. `shape` is NULL for what is
+   no array. */
 typedef struct {
     uint64_t key; /* type key, without promises about sizes */
     uintptr_t ptr;
@@ -117,8 +117,8 @@ extern PyTypeObject *pac_treedef_type;
    exception. */
 int pac_treedef_read(const pac_treedef *treedef, PyObject *const *arguments, PyObject **leaves);
 
-/* The key of leaves, and their operands. Other libraries' arrays are read into `views`, one for each leaf, unless that is
-   NULL. 1; 0: they have none; -1 with an exception. The key's `objects` are the caller's to release, and the views, of
-   which operands that were cleared tell. */
+/* The key of leaves, and their operands. Other libraries' arrays are read into `views`, one for each leaf, unless that
+   is NULL. 1; 0: they have none; -1 with an exception. The caller releases the key's `objects`, and the views that
+   operands refer to, which are cleared before the call. */
 int pac_treedef_key(const pac_treedef *treedef, int checked, PyObject *const *leaves, pac_operand *operands,
                     pac_foreign *views, pac_key *key);

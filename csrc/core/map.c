@@ -238,8 +238,8 @@ static PyObject *call(map_object *map, PyObject *const *x, int operands, PyObjec
     return (PyObject *)result;
 }
 
-/* The operands with arrays on the memory of other libraries' in their place, as the general way puts them on the CPU. How
-   many there are, of which `shared` has references; 0: none, or others are needed; -1 with an exception. */
+/* The operands, with arrays on the memory of other libraries' in their place, as the general way puts them on the CPU.
+   How many there are; `shared` has references. 0: none, or others are needed; -1 with an exception. */
 static int share(PyObject *const *x, int operands, const PyObject *out, PyObject **shared) {
     int found = 0, on_cpu = out && PAC_IS_ARRAY(out) && PAC_ON_CPU((const pac_array *)out);
     for (int k = 0; k < operands; ++k) on_cpu |= PAC_IS_ARRAY(x[k]) && PAC_ON_CPU((pac_array *)x[k]);
