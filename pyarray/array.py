@@ -269,14 +269,6 @@ class ndarray(Array, Operators):
             raise ValueError(f"array API version {api_version!r} is unknown; there are {', '.join(_VERSIONS)}")
         return sys.modules[__name__.partition(".")[0]]
 
-    def __dlpack__(
-        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
-    ) -> Any:
-        return operation("dlpack")(self, stream, max_version, dl_device, copy)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return operation("dlpack_device")(self)
-
 
 def _general_index(a: ndarray, key: Any) -> Any:
     """`a[key]` for what `csrc/core/index.c` leaves: index arrays and masks, and what is wrong."""

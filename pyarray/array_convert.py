@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pyarray import shapes
+from pyarray._core import foreign_array
 from pyarray.array import MAX_NDIM, STRIDED, array_at, empty, ndarray, operations, type_key, unchecked_array
 from pyarray.array_hooks import Tracer, is_foreign, operation
 from pyarray.driver.base import get_device
@@ -41,7 +42,7 @@ def asarray(obj: ArrayLike, dtype: DTypeLike = None, copy: bool | None = None, d
     dtype('float64')
     """
     if type(obj) is np.ndarray and dtype is None and not copy and get_device(device).code == 0:
-        found: ndarray | None = operations["shared_numpy"](obj)
+        found: ndarray | None = foreign_array(obj)
         if found is not None:
             return found
     kind = None if dtype is None else asdtype(dtype)

@@ -6,8 +6,15 @@ int pac_operand_read(PyObject *x, pac_operand *operand) {
     if (!PAC_IS_ARRAY(x) && !PyObject_TypeCheck(x, pac_base_type)) return 0;
     pac_array *a = (pac_array *)x;
     if (!a->buffer) return 0;
-    *operand = (pac_operand){a->key, a->ptr, a->size, PAC_SHAPE(a), PAC_STRIDES(a), a};
+    *operand = (pac_operand){a->key, a->ptr, a->size, PAC_SHAPE(a), PAC_STRIDES(a), a, NULL};
     return 1;
+}
+
+int pac_operand_read_foreign(PyObject *x, pac_foreign *view, pac_operand *operand) {
+    const int done = pac_foreign_read(x, view);
+    if (done == 1)
+        *operand = (pac_operand){view->key, view->ptr, view->size, view->dims, view->dims + view->ndim, NULL, view};
+    return done;
 }
 
 /* ---- classes of numbers ----------------------------------------------------------------------------------------- */

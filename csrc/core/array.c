@@ -62,6 +62,19 @@ void pac_set_buffer(pac_array *a, pac_buffer *buffer) {
     if (PyObject_GC_IsTracked((PyObject *)buffer) && !PyObject_GC_IsTracked((PyObject *)a)) PyObject_GC_Track(a);
 }
 
+pac_array *pac_array_on(pac_buffer *buffer, uint64_t key, const int64_t *dims, int64_t size, uintptr_t ptr) {
+    pac_array *a = pac_array_new(pac_ndarray_type, key);
+    if (!a) {
+        Py_DECREF(buffer);
+        return NULL;
+    }
+    memcpy(a->dims, dims, 2 * (size_t)PAC_NDIM(a) * sizeof *dims);
+    a->size = size;
+    pac_set_buffer(a, buffer);
+    a->ptr = ptr;
+    return a;
+}
+
 pac_array *pac_array_fresh(PyTypeObject *kind, int code, int ndim, const int64_t *shape, PyObject *device,
                            uint64_t device_code) {
     pac_array *a = pac_array_new(kind, (uint64_t)code | (uint64_t)ndim << 8 | device_code << 20);
@@ -190,16 +203,23 @@ static PyObject *array_relayout(PyObject *self, PyObject *args) {
 
 extern PyObject *pac_view_method(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 
+extern PyObject *pac_array_dlpack(PyObject *, PyObject *const *, Py_ssize_t, PyObject *),
+    *pac_array_dlpack_device(PyObject *, PyObject *);
+
 static PyMethodDef array_methods[] = {
     {"_view", (PyCFunction)(void (*)(void))pac_view_method, METH_FASTCALL | METH_KEYWORDS,
      "The same memory, `offset` bytes on, as another `dtype` where one is given. A contiguous 1-D result is a "
      "BufferView where `run` is not None."},
     {"_handle", array_handle, METH_O, "Another handle on the same elements with this type key."},
     {"_relayout", array_relayout, METH_VARARGS, "Another buffer, address, shape, strides and key, in place."},
+    {"__dlpack__", (PyCFunction)(void (*)(void))pac_array_dlpack, METH_FASTCALL | METH_KEYWORDS,
+     "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
+     "A capsule of DLPack that shares the memory, for another library's from_dlpack."},
+    {"__dlpack_device__", pac_array_dlpack_device, METH_NOARGS, "DLPack's device type and the device's index."},
     {0},
 };
 
-extern PyType_Slot pac_operator_slots[];
+extern PyType_Slot pac_operator_slots[], pac_export_slots[];
 extern PyGetSetDef pac_array_fields[];
 extern PyMemberDef pac_array_members[];
 extern PyObject *pac_subscript(PyObject *self, PyObject *key);
@@ -283,6 +303,7 @@ int pac_add_array_type(PyObject *module) {
     int count = 0;
     for (const PyType_Slot *slot = array_slots; slot->slot; ++slot) slots[count++] = *slot;
     for (const PyType_Slot *slot = pac_operator_slots; slot->slot; ++slot) slots[count++] = *slot;
+    for (const PyType_Slot *slot = pac_export_slots; slot->slot; ++slot) slots[count++] = *slot;
     array_spec.slots = slots;
     pac_base_type = (PyTypeObject *)PyType_FromSpec(&array_spec);
     return pac_base_type ? PyModule_AddType(module, pac_base_type) : -1;

@@ -122,6 +122,12 @@ pac_buffer *pac_buffer_allocate(PyObject *device, int64_t nbytes);
 /* Strides of a fresh array in C order. 0, without an exception: it has more bytes than any memory. */
 int pac_fresh_strides(int ndim, const int64_t *shape, int64_t itemsize, int64_t *strides);
 
+/* Memory that belongs to `owner`, kept alive with the buffer. NULL with an exception. */
+pac_buffer *pac_buffer_wrap(PyObject *device, uintptr_t ptr, int64_t nbytes, PyObject *owner);
+
+/* An array with this key and these dims in a buffer, of which it takes over a reference. NULL with an exception. */
+pac_array *pac_array_on(pac_buffer *buffer, uint64_t key, const int64_t *dims, int64_t size, uintptr_t ptr);
+
 /* One element as a Python number, and back. pac_store_element gives 1 if done, 0 if the value needs the general way
    (another type, out of range), -1 with an exception. Halves are not stored. */
 PyObject *pac_load_element(const char *at, int code);

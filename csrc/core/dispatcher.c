@@ -138,31 +138,64 @@ static PyObject *launch(PyObject *self, const pac_treedef *treedef, PyObject *la
     return finished(self, failure, launcher);
 }
 
+/* Releases what was read of other libraries' arrays. */
+static void release_views(const pac_operand *operands, pac_foreign *views, int count) {
+    for (int k = 0; k < count; ++k)
+        if (operands[k].foreign) pac_foreign_release(&views[k]);
+}
+
+static int has_views(const pac_operand *operands, int count) {
+    int found = 0;
+    for (int k = 0; k < count; ++k) found |= operands[k].foreign != NULL;
+    return found;
+}
+
+/* Whether other libraries' arrays are where the kernel runs: those of the host on the CPU, if one of ours is there or
+   if that is the default device. Else they are copied, in the general way. -1 with an exception. */
+static int are_in_place(const pac_operand *operands, int count) {
+    int of_others = 0;
+    for (int k = 0; k < count; ++k) {
+        if (!operands[k].shape || operands[k].key & PAC_DEVICE) continue;
+        if (operands[k].array) return 1;
+        of_others = 1;
+    }
+    return of_others ? pac_default_is_host() : 1;
+}
+
 /* Looks a variant up and launches it. 1; 0: there is none; -1 with an exception. `result` gets what `launch` gives. */
 static int launch_as(dispatcher_type *self, const pac_treedef *treedef, int checked, PyObject *const *values,
                      PyObject **result) {
     PyObject *few_leaves[FEW], **leaves = few_leaves;
     pac_operand few_operands[FEW], *operands = few_operands;
+    pac_foreign few_views[FEW], *views = few_views;
     uint64_t few_words[FEW_WORDS];
     pac_key key = {few_words, 0, NULL};
     char *memory = NULL;
     if (treedef->leaves > FEW || treedef->words > FEW_WORDS) {
         const size_t leaf_bytes = (size_t)treedef->leaves * sizeof *leaves,
-                     operand_bytes = (size_t)treedef->leaves * sizeof *operands;
-        memory = PyMem_Malloc(leaf_bytes + operand_bytes + (size_t)treedef->words * sizeof *key.words);
+                     operand_bytes = (size_t)treedef->leaves * sizeof *operands,
+                     view_bytes = (size_t)treedef->leaves * sizeof *views;
+        memory = PyMem_Malloc(leaf_bytes + operand_bytes + view_bytes + (size_t)treedef->words * sizeof *key.words);
         if (!memory) {
             PyErr_NoMemory();
             return -1;
         }
         leaves = (PyObject **)memory;
         operands = (pac_operand *)(memory + leaf_bytes);
-        key.words = (uint64_t *)(memory + leaf_bytes + operand_bytes);
+        views = (pac_foreign *)(memory + leaf_bytes + operand_bytes);
+        key.words = (uint64_t *)(memory + leaf_bytes + operand_bytes + view_bytes);
     }
+    for (int k = 0; k < treedef->leaves; ++k) operands[k] = (pac_operand){0};
     int done = pac_treedef_read(treedef, values, leaves);
     if (done > 0) {
-        done = pac_treedef_key(treedef, checked, leaves, operands, &key);
+        done = pac_treedef_key(treedef, checked, leaves, operands, views, &key);
+        if (done > 0) done = are_in_place(operands, treedef->leaves);
         pac_variant_table *table = (pac_variant_table *)Py_NewRef(self->table);
         PyObject *launcher = done > 0 ? pac_variant_find(table, &key) : NULL;
+        if (launcher && Py_TYPE(launcher) != pac_launcher_type && has_views(operands, treedef->leaves)) {
+            Py_CLEAR(launcher); /* it is called with arrays of ours */
+            done = 0;
+        }
         if (launcher) {
             ++table->hits;
             *result = launch((PyObject *)self, treedef, launcher, leaves, operands);
@@ -171,6 +204,7 @@ static int launch_as(dispatcher_type *self, const pac_treedef *treedef, int chec
         } else if (done > 0) done = PyErr_Occurred() && !is_gone() ? -1 : 0;
         Py_DECREF(table);
         Py_XDECREF(key.objects);
+        release_views(operands, views, treedef->leaves);
         for (int k = 0; k < treedef->leaves; ++k) Py_DECREF(leaves[k]);
     }
     PyMem_Free(memory);

@@ -78,7 +78,9 @@ static int pack_arrays(const pac_launcher *self, pac_operand *operands, int64_t 
 static int call_before_write(const pac_launcher *self, const pac_operand *operands) {
     for (int k = 0; k < self->fields; ++k) {
         const pac_operand *operand = &operands[self->field[k].argument];
-        if (!self->field[k].writes || !operand->shape || !(operand->key & PAC_WATCHED) || !operand->array) continue;
+        if (!self->field[k].writes || !operand->shape || !(operand->key & PAC_WATCHED)) continue;
+        if (operand->foreign && pac_foreign_before_write(operand->foreign) < 0) return 0;
+        if (!operand->array) continue;
         PyObject *function = operand->array->buffer->before_write;
         PyObject *done = function ? PyObject_CallNoArgs(function) : Py_NewRef(Py_None);
         Py_XDECREF(done);
@@ -89,6 +91,11 @@ static int call_before_write(const pac_launcher *self, const pac_operand *operan
 
 static int check_extents(const pac_launcher *self, PyObject *const *leaves, pac_operand *operands, int64_t *slots) {
     if (!pac_extents_may_overflow(self->extents, self->extents_count, slots)) return 1;
+    for (int k = 0; k < self->arguments; ++k) {
+        if (!operands[k].foreign) continue;
+        PyErr_SetString(PyExc_TypeError, "iterations are counted by arrays of ours"); /* the general way has these */
+        return 0;
+    }
     PyObject *done = PyObject_Vectorcall(self->check_extents, leaves, (size_t)self->arguments, NULL);
     Py_XDECREF(done);
     return done && pack_arrays(self, operands, slots);
@@ -117,7 +124,7 @@ static PyObject *call(PyObject *object, PyObject *const *args, size_t flags, PyO
     pac_operand few[FEW_ARGUMENTS], *operands = few;
     if (self->arguments > FEW_ARGUMENTS && !(operands = PyMem_Malloc((size_t)self->arguments * sizeof *operands)))
         return PyErr_NoMemory();
-    for (int k = 0; k < self->arguments; ++k) operands[k].shape = NULL;
+    for (int k = 0; k < self->arguments; ++k) operands[k] = (pac_operand){0};
     int are_read = 1;
     for (int k = 0; k < self->fields && are_read; ++k) {
         const int number = self->field[k].argument;

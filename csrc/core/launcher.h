@@ -1,21 +1,28 @@
 /* Launches of variants: arguments as operands and numbers, the launcher that packs them, the table of launchers by the
    types of arguments, and what makes the key. */
 #pragma once
+#include "foreign.h"
 #include "launch.h"
 
 /* ---- arguments (argument.c) ------------------------------------------------------------------------------------- */
 
-/* An array among the arguments of a launch, while its owner is held. `shape` is NULL for what is no array. */
+/* An array among the arguments of a launch, while its owner is held: of ours, or `foreign`. `shape` is NULL for what is
+   no array. */
 typedef struct {
     uint64_t key; /* type key, without promises about sizes */
     uintptr_t ptr;
     int64_t size;
     const int64_t *shape, *strides; /* strides in bytes */
     pac_array *array;
+    const pac_foreign *foreign;
 } pac_operand;
 
 /* Reads an array. 0: it is none. */
 int pac_operand_read(PyObject *x, pac_operand *operand);
+
+/* Reads an array of another library into `view`, which the operand refers to, and which is to be released. As
+   pac_foreign_read. */
+int pac_operand_read_foreign(PyObject *x, pac_foreign *view, pac_operand *operand);
 
 /* Whether a parameter of the dtype with that code takes numbers of this class; of others `check_number`
    (pyarray/jit/signature.py) says what is wrong. */
@@ -110,7 +117,8 @@ extern PyTypeObject *pac_treedef_type;
    exception. */
 int pac_treedef_read(const pac_treedef *treedef, PyObject *const *arguments, PyObject **leaves);
 
-/* The key of leaves, and their operands. 1; 0: they have none; -1 with an exception. The key's `objects` are the
-   caller's to release. */
+/* The key of leaves, and their operands. Other libraries' arrays are read into `views`, one for each leaf, unless that
+   is NULL. 1; 0: they have none; -1 with an exception. The caller releases the key's `objects`, and the views that
+   operands refer to, which are cleared before the call. */
 int pac_treedef_key(const pac_treedef *treedef, int checked, PyObject *const *leaves, pac_operand *operands,
-                    pac_key *key);
+                    pac_foreign *views, pac_key *key);

@@ -1,4 +1,5 @@
 /* Map: an elementwise operation with its plans, by the types of operands. */
+#include "foreign.h"
 #include "launch.h"
 #include "map.h"
 #include <string.h>
@@ -255,8 +256,31 @@ static PyObject *call(map_object *map, PyObject *const *x, int operands, PyObjec
     return (PyObject *)result;
 }
 
+/* The operands, with arrays on the memory of other libraries' in their place, as the general way puts them on the CPU.
+   How many there are; `shared` has references. 0: none, or others are needed; -1 with an exception. */
+static int share(PyObject *const *x, int operands, const PyObject *out, PyObject **shared) {
+    int found = 0, on_cpu = out && PAC_IS_ARRAY(out) && PAC_ON_CPU((const pac_array *)out);
+    for (int k = 0; k < operands; ++k) on_cpu |= PAC_IS_ARRAY(x[k]) && PAC_ON_CPU((pac_array *)x[k]);
+    for (int k = 0; k < operands && on_cpu; ++k) {
+        shared[k] = type_word(x[k]) ? Py_NewRef(x[k]) : pac_foreign_array(x[k]);
+        found = !shared[k] ? -1 : shared[k] == Py_None ? 0 : found + (shared[k] != x[k]);
+        if (found >= 0 && shared[k] != Py_None) continue;
+        while (k >= 0) Py_CLEAR(shared[k--]);
+        return found;
+    }
+    return found;
+}
+
 PyObject *pac_map_call(PyObject *map, PyObject *const *x, int operands, PyObject *out, int broadcasts) {
-    return call((map_object *)map, x, operands, out, broadcasts);
+    PyObject *result = call((map_object *)map, x, operands, out, broadcasts), *shared[PAC_MAP_OPERANDS] = {0};
+    if (result != Py_NotImplemented || !pac_plain()) return result;
+    const int found = share(x, operands, broadcasts ? out : NULL, shared);
+    if (found) {
+        Py_DECREF(result);
+        result = found > 0 ? call((map_object *)map, shared, operands, out, broadcasts) : NULL;
+    }
+    for (int k = 0; k < operands; ++k) Py_XDECREF(shared[k]);
+    return result;
 }
 
 /* map.run(out, *operands): `out` is None for a new result. */
@@ -265,7 +289,7 @@ static PyObject *map_run(PyObject *self, PyObject *const *args, Py_ssize_t count
         PyErr_Format(PyExc_TypeError, "run() takes an output and 1 to %d operands", PAC_MAP_OPERANDS);
         return NULL;
     }
-    return call((map_object *)self, args + 1, (int)count - 1, args[0] == Py_None ? NULL : args[0], 0);
+    return pac_map_call(self, args + 1, (int)count - 1, args[0] == Py_None ? NULL : args[0], 0);
 }
 
 /* map.assign(out, operand): the operand broadcasts to `out`. */
@@ -274,7 +298,7 @@ static PyObject *map_assign(PyObject *self, PyObject *const *args, Py_ssize_t co
         PyErr_SetString(PyExc_TypeError, "assign() takes an output and an operand");
         return NULL;
     }
-    return call((map_object *)self, args + 1, 1, args[0], 1);
+    return pac_map_call(self, args + 1, 1, args[0], 1);
 }
 
 static PyObject *map_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(options)) {

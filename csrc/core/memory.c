@@ -289,6 +289,10 @@ pac_buffer *pac_buffer_allocate(PyObject *device, int64_t nbytes) {
     return buffer;
 }
 
+pac_buffer *pac_buffer_wrap(PyObject *device, uintptr_t ptr, int64_t nbytes, PyObject *owner) {
+    return new_buffer(device, ptr, nbytes, owner, NULL);
+}
+
 static PyObject *buffer_allocate(PyObject *Py_UNUSED(none), PyObject *const *args, Py_ssize_t count) {
     if (count != 2) {
         PyErr_Format(PyExc_TypeError, "allocate() takes a device and a number of bytes, got %zd arguments", count);

@@ -11,6 +11,10 @@ extern PyObject *pac_register_pools(PyObject *, PyObject *), *pac_register_array
     *pac_register_operator(PyObject *, PyObject *), *pac_connect(PyObject *, PyObject *),
     *pac_connect_gpu(PyObject *, PyObject *), *pac_register_devices(PyObject *, PyObject *),
     *pac_clear_plans(PyObject *, PyObject *), *pac_unchecked_array(PyObject *, PyObject *const *, Py_ssize_t);
+extern PyObject *pac_register_foreign(PyObject *, PyObject *), *pac_register_dlpack(PyObject *, PyObject *),
+    *pac_register_export(PyObject *, PyObject *), *pac_foreign_array_of(PyObject *, PyObject *),
+    *pac_foreign_reads(PyObject *, PyObject *), *pac_from_capsule(PyObject *, PyObject *),
+    *pac_capsule_fields(PyObject *, PyObject *), *pac_export_capsule(PyObject *, PyObject *);
 
 typedef int (*add_types)(PyObject *module);
 extern int pac_add_memory_types(PyObject *), pac_add_map_type(PyObject *), pac_add_array_type(PyObject *),
@@ -20,6 +24,7 @@ static const add_types adders[] = {
     pac_add_memory_types, pac_add_map_type, pac_add_array_type, pac_add_function_type, pac_add_iterator_type,
     pac_add_launcher_type, pac_add_variant_table_type, pac_add_treedef_type, pac_add_dispatcher_type,
 };
+extern int pac_add_foreign(void), pac_add_export(void);
 
 /* ---- launch state ----------------------------------------------------------------------------------------------- */
 
@@ -96,6 +101,14 @@ static PyMethodDef functions[] = {
     {"unchecked_array", (PyCFunction)(void (*)(void))pac_unchecked_array, METH_FASTCALL,
      "unchecked_array(buffer, shape, strides, size, dtype, key, ptr=buffer.ptr)\n--\n\n"
      "An array in `buffer`. The arguments must be mutually consistent."},
+    {"register_foreign", pac_register_foreign, METH_VARARGS, NULL},
+    {"register_dlpack", pac_register_dlpack, METH_VARARGS, NULL},
+    {"register_export", pac_register_export, METH_VARARGS, NULL},
+    {"foreign_array", pac_foreign_array_of, METH_O, NULL},
+    {"foreign_reads", pac_foreign_reads, METH_NOARGS, NULL},
+    {"from_capsule", pac_from_capsule, METH_VARARGS, NULL},
+    {"capsule_fields", pac_capsule_fields, METH_O, NULL},
+    {"export_capsule", pac_export_capsule, METH_VARARGS, NULL},
     {"set_process_state", set_process_state, METH_VARARGS, NULL},
     {"set_thread_observed", set_thread_observed, METH_O, NULL},
     {"set_thread_debug", set_thread_debug, METH_O, NULL},
@@ -120,5 +133,6 @@ PyMODINIT_FUNC PyInit__core(void) {
     PyObject *module = PyModule_Create(&definition);
     for (size_t k = 0; module && k < sizeof adders / sizeof *adders; ++k)
         if (adders[k](module) < 0) Py_CLEAR(module);
+    if (module && (pac_add_export() < 0 || pac_add_foreign() < 0)) Py_CLEAR(module);
     return module;
 }

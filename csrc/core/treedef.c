@@ -113,13 +113,20 @@ static int words_of(int kind) {
     return kind == PAC_LEAF_LAYOUT ? 2 + LAYOUT_NDIM : kind == PAC_LEAF_SHAPE ? 2 + 2 * LAYOUT_NDIM : 2;
 }
 
+/* The word of an array's type, of ours or of another library's. 1, 0 or -1 as pac_treedef_key. */
+static int add_any_array(PyObject *leaf, pac_operand *operand, pac_foreign *view, pac_key *key) {
+    int read = pac_operand_read(leaf, operand);
+    if (!read && view) read = pac_operand_read_foreign(leaf, view, operand);
+    return read != 1 || add_array(operand, key) ? read : is_other_structure() ? 0 : -1;
+}
+
 int pac_treedef_key(const pac_treedef *treedef, int checked, PyObject *const *leaves, pac_operand *operands,
-                    pac_key *key) {
+                    pac_foreign *views, pac_key *key) {
     key->words[0] = treedef->number << 1 | (uint64_t)checked;
     key->count = 1;
     for (int k = 0; k < treedef->leaves; ++k) {
         const int kind = treedef->leaf[k].kind;
-        int added = 1;
+        int added = 1, read;
         uint64_t word = 0;
         operands[k].shape = NULL;
         if (kind == PAC_LEAF_CONSTANT) added = add_constant(treedef, leaves[k], key);
@@ -127,8 +134,7 @@ int pac_treedef_key(const pac_treedef *treedef, int checked, PyObject *const *le
             const int with_layout = kind == PAC_LEAF_LAYOUT || kind == PAC_LEAF_SHAPE;
             if (kind == PAC_LEAF_TYPED) word = pac_number_word(leaves[k]);
             if (word) key->words[key->count++] = word;
-            else if (pac_operand_read(leaves[k], &operands[k])) added = add_array(&operands[k], key);
-            else return 0;
+            else if ((read = add_any_array(leaves[k], &operands[k], views ? &views[k] : NULL, key)) != 1) return read;
             if (added && with_layout && !add_layout(&operands[k], kind == PAC_LEAF_SHAPE, key)) return 0;
         }
         if (!added) return is_other_structure() ? 0 : -1;
@@ -224,7 +230,7 @@ static PyObject *treedef_key(PyObject *object, PyObject *args) {
     PyObject *made = NULL;
     if (!operands || !key.words) PyErr_NoMemory();
     else {
-        const int done = pac_treedef_key(self, checked, &PyTuple_GET_ITEM(leaves, 0), operands, &key);
+        const int done = pac_treedef_key(self, checked, &PyTuple_GET_ITEM(leaves, 0), operands, NULL, &key);
         if (done > 0) made = pac_key_object(&key);
         else if (!done) PyErr_SetString(PyExc_TypeError, "these are no arguments of a kernel");
     }

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import shapes
+from .._core import foreign_reads
 from ..array import WATCHED, empty, ndarray
 from ..array_convert import array_on_numpy, as_base_class, asnumpy, from_foreign
 from ..array_hooks import is_foreign
@@ -34,13 +35,14 @@ _READS, _WRITES = ("IN", "INOUT"), ("OUT", "INOUT")
 def transfer_info() -> dict[str, int]:
     """What was copied, in this process so far, for NumPy arrays and tensors that were passed to kernels:
     `uploads` and `downloads` with their `uploaded_bytes` and `downloaded_bytes`. Memory that is shared, as
-    it is on the CPU mostly, counts nothing.
+    it is on the CPU mostly, counts nothing there: `read_in_place` is how many arguments of warm calls were used as they
+    are, without an array of pyarray's for each.
 
     >>> transfer_info()["uploads"] >= 0
     True
     """
     with _lock:
-        return {name: _counts[name] for name in _NAMES}
+        return {name: _counts[name] for name in _NAMES} | {"read_in_place": foreign_reads()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,31 +68,6 @@ class DeviceCopy:
                 self.before_write()
             self.host[...] = packed
             _count("download", packed.nbytes)
-
-
-def import_cpu_tensors(parameters: Sequence[Parameter], args: Sequence[Any]) -> list[Any] | None:
-    """The arguments with arrays in the place of CPU tensors, for the dispatcher. None without tensors, with
-    other arguments than tensors, arrays and numbers on the CPU, and where there are only tensors and the default
-    device is a GPU."""
-    imported, tensors, on_cpu = list(args), 0, False
-    for k, value in enumerate(args):
-        if type(value) in _NUMBERS:
-            continue
-        if isinstance(value, ndarray) and value.device.code == 0:
-            on_cpu = True
-            continue
-        p = parameters[k]
-        is_plain = is_tensor(value) and value.is_cpu and not (value.requires_grad and is_recorded(value))
-        if not is_plain or p.constant or p.structure or isinstance(p.annotation, Unread):
-            return None
-        try:
-            imported[k] = from_foreign(value)
-        except (BufferError, RuntimeError, TypeError, ValueError):  # `import_arguments` names the parameter
-            return None
-        tensors += 1
-    if not tensors or any(p.keyword_only for p in parameters):
-        return None
-    return imported if on_cpu or get_device(None).code == 0 else None
 
 
 def import_arguments(

@@ -131,8 +131,6 @@ class Kernel(Importable, Dispatcher):
     def _miss(self, args: tuple[Any, ...]) -> None:
         """A call that the dispatcher has no variant for: new types, a changed captured value, arrays of other
         libraries, or observed launches."""
-        if (shared := foreign_arrays.import_cpu_tensors(self.parameters, args)) is not None:
-            return self(*shared)
         bound = self.bind(args)
         misses = self.counts["misses"]
         variant = self._variant(bound, self._checked())
