@@ -55,4 +55,4 @@ def default_device(device: str | Device) -> Iterator[Device]:
 
 
 # C finds the default device as `get_device` does, and asks it only where a setting may say another one.
-register_devices(Device, get_device, scoped_default, config._overrides, getattr(os.environ, "_data", None))
+register_devices(Device, get_device, scoped_default, config.overrides, getattr(os.environ, "_data", None))
