@@ -10,12 +10,14 @@ from pyarray.dtypes import DType
 
 class FreeList:
     """Free blocks of one size class of one pool. `returns` is called with (list, address) in place of keeping a
-    block, `takes` with (list) in place of taking one, where they are not None."""
+    block, `takes` with (list) in place of taking one, where they are not None. `zeroed`: blocks that the device has
+    just allocated hold zeros."""
 
     size: int
     pool: Any
     returns: Callable[[FreeList, int], None] | None
     takes: Callable[[FreeList], int] | None
+    zeroed: bool
     def __init__(self, pool: Any, size: int) -> None: ...
     def append(self, ptr: int, /) -> None: ...
     def pop(self) -> int: ...

@@ -34,6 +34,7 @@ typedef struct pac_free_list {
     Py_ssize_t count, capacity;
     int64_t size; /* bytes of a block */
     PyObject *pool, *returns, *takes;
+    char zeroed; /* blocks that the device has just allocated hold zeros */
 } pac_free_list;
 
 /* Memory that arrays share: `Buffer` of pyarray/memory/buffer.py. */
@@ -46,6 +47,7 @@ typedef struct pac_buffer {
     PyObject *previous;     /* of an array that grew: its old buffer, else NULL */
     PyObject *before_write; /* called before each write, else NULL */
     pac_free_list *free_list;
+    char zeroed;       /* it held zeros when it was allocated */
     char escaped;      /* its address was given out */
     Py_ssize_t arrays; /* that show it */
     PyObject *weakrefs;

@@ -158,7 +158,8 @@ static PyObject *made(pac_array *a) {
 /* Elements from which other threads may run Python while memory is cleared. */
 #define LONG_CLEAR ((int64_t)1 << 18)
 
-/* All bytes cleared, which is 0 in every dtype; other devices do it by their driver. */
+/* All bytes cleared, which is 0 in every dtype; other devices do it by their driver. New pages are left alone: who uses
+   them first gets them near its processor. */
 static PyObject *zeroed(pac_array *a) {
     if (!a || !a->size) return made(a);
     if (!PAC_ON_CPU(a)) {
@@ -166,7 +167,8 @@ static PyObject *zeroed(pac_array *a) {
         Py_RETURN_NOTIMPLEMENTED;
     }
     const int64_t nbytes = a->size * PAC_ITEMSIZE(a);
-    char *at = pac_host_memory(a);
+    char *at = pac_host_memory(a); /* captures are told in any case: a repeated launch finds other elements */
+    if (a->buffer->zeroed) return (PyObject *)a;
     if (nbytes < LONG_CLEAR) memset(at, 0, (size_t)nbytes);
     else {
         Py_BEGIN_ALLOW_THREADS

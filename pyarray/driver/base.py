@@ -109,6 +109,7 @@ class Driver(ABC):
     kind: ClassVar[str]
     grid: ClassVar[bool] = False  # iterations are threads of a grid: many more run at once
     computes: ClassVar[bool] = True  # whether memory holds what was computed
+    zeroed_from: ClassVar[int] = 1 << 63  # bytes from which what `allocate` gives holds zeros
 
     def __init__(self, index: int):
         self.index = index

@@ -30,6 +30,7 @@ class CpuDriver(Driver):
     """All cores of the machine are one device. Everything is done when a call returns."""
 
     kind = "cpu"
+    zeroed_from = int(lib.pa_memory_zeroed_from())
 
     def __init__(self, index: int):
         super().__init__(index)

@@ -148,9 +148,8 @@ def test_several_outputs_of_several_shapes():
 def test_sizes_and_strides_are_in_no_key():
     fused = pa.fuse(lambda x, y: x * y + 1)
     kernels = set()
-    for n in (2, 3, 1000, 1 << 17):
-        a = pa.ones(n)
-        assert fused(a, a)[n - 1].item() == 2
+    for a in [pa.ones(n) for n in (2, 3, 1000, 1 << 17)]:  # large ones are filled by a kernel
+        assert fused(a, a)[-1].item() == 2
         kernels.add(pa.cache_info()["variants"])
     assert fused.cache_info()["traces"] == 1
     assert len(kernels) == 1

@@ -263,6 +263,21 @@ def test_new_memory_is_filled_whole(device, size):
         np.testing.assert_array_equal(pa.asnumpy(full[::2].copy()), pa.asnumpy(full)[::2])
 
 
+def test_new_pages_are_zeros():
+    """Large blocks that the system has just given aren't cleared, those of the pool are."""
+    size = (4 << 20) // 8 + 1
+    pa.full(size, 7.0)
+    assert not pa.asnumpy(pa.zeros(size)).any()  # a block that was used
+    pa.get_default_memory_pool("cpu").free_all_blocks()
+    for shape in (size, size - 2, (3, size), (size,)):
+        made = [pa.zeros(shape) for _ in range(2)]
+        assert not any(pa.asnumpy(a).any() for a in made)
+        for a in made:
+            a[...] = 7.0
+        del made, a
+        assert not pa.asnumpy(pa.zeros_like(pa.empty(shape))).any()
+
+
 def test_the_default_device(monkeypatch):
     assert str(pa.zeros(2).device) == "cpu"
     with pa.default_device("null:0"):
