@@ -3,7 +3,7 @@
 #pragma once
 #include "launch.h"
 
-/* ---- arguments (argument.c) ------------------------------------------------------------------------------------- */
+/* ---- arguments (arguments.c) ------------------------------------------------------------------------------------- */
 
 /* An array among the arguments of a launch, while its owner is held. `shape` is NULL for what is no array. */
 typedef struct {
