@@ -127,8 +127,10 @@ static int read_numpy(PyArrayObject *x, pac_foreign *view) {
     const int readonly = !(flags & NPY_ARRAY_WRITEABLE) || (unsigned)flags & WARNS_OF_WRITES;
     view->ptr = (uintptr_t)PyArray_DATA(x);
     view->ndim = ndim;
-    memcpy(view->dims, PyArray_DIMS(x), (size_t)ndim * sizeof *view->dims);
-    memcpy(view->dims + ndim, PyArray_STRIDES(x), (size_t)ndim * sizeof *view->dims);
+    for (int axis = 0; axis < ndim; ++axis) {
+        view->dims[axis] = PyArray_DIMS(x)[axis];
+        view->dims[ndim + axis] = PyArray_STRIDES(x)[axis];
+    }
     view->device = host;
     view->object = (PyObject *)x;
     view->producer = NULL;
