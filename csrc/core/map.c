@@ -126,8 +126,8 @@ static PyObject *describe(pac_array *const *arrays, int count, const pac_map_lay
             int n = 0;
             for (int axis = 0; axis < layout->ndim; ++axis)
                 if (view->axes >> axis & 1) axes[n++] = axis;
-            Py_SETREF(item, Py_BuildValue("NNN", pac_tuple_of(view->shape, view->ndim), pac_tuple_of(view->strides, view->ndim),
-                                          pac_tuple_of(axes, n)));
+            Py_SETREF(item, Py_BuildValue("NNN", pac_tuple_of(view->shape, view->ndim),
+                                          pac_tuple_of(view->strides, view->ndim), pac_tuple_of(axes, n)));
         }
         if (!item) Py_CLEAR(views);
         else PyTuple_SET_ITEM(views, k, item);
