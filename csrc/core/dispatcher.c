@@ -258,7 +258,7 @@ static PyObject *call(PyObject *object, PyObject *const *args, size_t flags, PyO
     return result;
 }
 
-/* ---- what it calls by --------------------------------------------------------------------------------------------- */
+/* ---- what calls are looked up by -------------------------------------------------------------------------------- */
 
 /* _set_parameters(names, positional, defaults, debug): once. */
 static PyObject *set_parameters(PyObject *object, PyObject *args) {

@@ -3,8 +3,8 @@
 #include "core.h"
 
 /* Code on the CPU at `entry` with the pool that runs it; or, where `function` isn't None, the plan of a GPU's launch at
-   `entry` with what is called with an error's code; or, where `entry` is 0, a function of the packed arguments. `holder`
-   keeps the code loaded. */
+   `entry`, and `function` is called with the code of an error; or, where `entry` is 0, a function of the packed
+   arguments. `holder` keeps the code loaded. */
 typedef struct {
     uintptr_t entry;
     void *pool;

@@ -129,7 +129,8 @@ static PyObject *call(PyObject *object, PyObject *const *args, size_t flags, PyO
     for (int k = 0; k < self->fields && are_read; ++k) {
         const int number = self->field[k].argument;
         if (self->field[k].code >= 0 || pac_operand_read(args[number], &operands[number])) continue;
-        PyErr_Format(PyExc_TypeError, "expected an array as argument %d, got %s", number, Py_TYPE(args[number])->tp_name);
+        const char *class = Py_TYPE(args[number])->tp_name;
+        PyErr_Format(PyExc_TypeError, "expected an array as argument %d, got %s", number, class);
         are_read = 0;
     }
     PyObject *result = are_read ? pac_launcher_run(self, args, operands) : NULL;

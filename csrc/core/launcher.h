@@ -4,7 +4,7 @@
 #include "foreign.h"
 #include "launch.h"
 
-/* ---- arguments (argument.c) ------------------------------------------------------------------------------------- */
+/* ---- arguments (arguments.c) ------------------------------------------------------------------------------------- */
 
 /* An array among the arguments of a launch, while its owner is held: of ours, or `foreign`. `shape` is NULL for what is
    no array. */

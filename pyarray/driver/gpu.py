@@ -16,15 +16,13 @@ import weakref
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any, ClassVar
 
 from .. import config
-from .._core import connect_gpu
 from .._runtime import ffi, lib
 from ..errors import DeviceError
 from ..locks import new_lock
-from .base import CheckedLauncher, Driver, GridLauncher, Launcher, NativeLaunch, Operand
+from .base import CheckedLauncher, Driver, GridLauncher, Launcher, Operand
 from .failure_records import FailureRecords
 from .gpu_calls import GpuCalls
 from .gpu_graph import GpuGraph
@@ -265,12 +263,6 @@ class GpuDriver(GpuCalls):
         vars(launch)["holds"] = function, memory  # the module, and the memory that the plan points to
         return self.serialized(launch) if self.is_serialized(function) else launch
 
-    def native_launch(self, function: int, operands: Sequence[Operand] = ()) -> NativeLaunch:
-        if self.is_serialized(function):
-            return super().native_launch(function, operands)
-        plan, memory = self.plan(function, operands)
-        return int(ffi.cast("uintptr_t", plan)), 0, partial(self.fail, "a launch"), (function, plan, memory)
-
     def serialized(self, launch: Launcher) -> Launcher:
         return self._serialized.serialized(launch)
 
@@ -444,7 +436,6 @@ class GpuDriver(GpuCalls):
         self._gpu.alive = 0
 
 
-connect_gpu(int(ffi.cast("uintptr_t", ffi.addressof(lib, "pa_gpu_launch"))))
 _device_ids = itertools.count()
 _drivers: weakref.WeakSet[GpuDriver] = weakref.WeakSet()
 

@@ -48,8 +48,8 @@ class Variants:
 
     def __init__(self, most: int = MAX_VARIANTS):
         self.most = most
-        # Both by `TreeDef.key`: mode, structure, and types of the leaves with all that is compiled in.
         self.table = VariantTable()
+        # By `TreeDef.key`, as `table`: mode, structure, and types of the leaves with all that is compiled in.
         self._older: dict[Any, Callable[..., Any]] = {}
         self._by_launch: dict[Callable[..., Any], Variant] = {}
 
@@ -90,5 +90,5 @@ class Variants:
     def clear(self) -> None:
         """Drop all."""
         self.table.clear()
-        self._older = {}
+        self._older = {}  # of the same keys as `table`
         self._by_launch.clear()

@@ -1,8 +1,8 @@
 """What the call of a tuned kernel looks its choice up by, for C (`csrc/core/dispatcher.c`): the types of the arguments,
 the layouts of arrays, and the sizes and values in the tuner's key.
 
-Many such keys are one key of the tuner: addresses are taken modulo 16, strides as they are. A call without an entry takes
-the slow path, which makes the tuner's key.
+Many such keys are one key of the tuner: addresses are taken modulo 16, strides as they are. A call without an entry
+takes the slow path, which makes the tuner's key.
 """
 
 from __future__ import annotations

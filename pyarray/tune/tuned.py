@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import types
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -125,9 +126,7 @@ class Tuned(Dispatcher):
     def _publish(self, settings: tuple[Any, ...], captures: Sequence[Any]) -> None:
         """Makes C look calls up as long as these are the settings and captured values. Where they aren't what they
         were, what is there belongs to others."""
-        same = len(settings) == len(self._settings) and all(
-            x is y for x, y in zip(settings, self._settings, strict=True)
-        )
+        same = len(settings) == len(self._settings) and all(map(operator.is_, settings, self._settings))
         if not same or any(c.current_value() is not c.value for c in self._captures):
             self._table.clear()
             self._captures = ()
@@ -196,7 +195,7 @@ class Tuned(Dispatcher):
         launcher.sites = program.sites
         live = dict(program.params)
         constants = [(k, call.value(n, config)) for k, n in enumerate(names) if n in spec.tuned and n in live]
-        made = with_constants(launcher, constants) if constants else launcher
+        made: Any = with_constants(launcher, constants) if constants else launcher
         made = zeroing(spec, made, zero) if spec.zeroed else made
         made.sites = program.sites
         return made

@@ -72,7 +72,8 @@ static int pack_integer(PyObject *x, int code, int64_t *slot) {
         return 1;
     }
     if (overflow || (is_unsigned && number < 0)) return out_of_range(x, code);
-    if (bits < 63 && (number >= 1LL << bits || number < (is_unsigned ? 0 : -(1LL << bits)))) return out_of_range(x, code);
+    if (bits < 63 && (number >= 1LL << bits || number < (is_unsigned ? 0 : -(1LL << bits))))
+        return out_of_range(x, code);
     memcpy(slot, &number, (size_t)pac_dtypes[code].itemsize); /* little-endian */
     return 1;
 }
