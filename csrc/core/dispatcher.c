@@ -144,9 +144,9 @@ static void release_views(const pac_operand *operands, pac_foreign *views, int c
         if (operands[k].foreign) pac_foreign_release(&views[k]);
 }
 
-static int has_views(const pac_operand *operands, int count) {
+static int count_views(const pac_operand *operands, int count) {
     int found = 0;
-    for (int k = 0; k < count; ++k) found |= operands[k].foreign != NULL;
+    for (int k = 0; k < count; ++k) found += operands[k].foreign != NULL;
     return found;
 }
 
@@ -192,12 +192,14 @@ static int launch_as(dispatcher_type *self, const pac_treedef *treedef, int chec
         if (done > 0) done = are_in_place(operands, treedef->leaves);
         pac_variant_table *table = (pac_variant_table *)Py_NewRef(self->table);
         PyObject *launcher = done > 0 ? pac_variant_find(table, &key) : NULL;
-        if (launcher && Py_TYPE(launcher) != pac_launcher_type && has_views(operands, treedef->leaves)) {
+        const int used = launcher ? count_views(operands, treedef->leaves) : 0;
+        if (used && Py_TYPE(launcher) != pac_launcher_type) {
             Py_CLEAR(launcher); /* it is called with arrays of ours */
             done = 0;
         }
         if (launcher) {
             ++table->hits;
+            pac_foreign_used(used);
             *result = launch((PyObject *)self, treedef, launcher, leaves, operands);
             Py_DECREF(launcher);
             done = *result ? 1 : -1;

@@ -20,7 +20,7 @@ static int producer_count;
 static PyObject *host, *tensor_facts, *stream_of; /* the CPU; functions of pyarray/dlpack.py and pyarray/tensors.py */
 static PyObject *scoped_default, *overrides; /* a context variable; settings that were set, by name */
 static PyObject *device_setting, *table_name, *export_name, *grad_name, *neg_name, *conj_name, *level_name;
-static unsigned long long reads; /* arrays that were read */
+static unsigned long long used; /* arrays that launches have used in place */
 
 /* register_foreign(cpu, facts, stream, scoped, settings): `facts(type)` says how tensors of a class of torch are asked,
    False of classes that are left to the general way, None of other libraries'; `stream(device)` is the device's current
@@ -49,8 +49,8 @@ int pac_default_is_host(void) {
     return !variable || !*variable || !strcmp(variable, "cpu");
 }
 
-PyObject *pac_foreign_reads(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
-    return PyLong_FromUnsignedLongLong(reads);
+PyObject *pac_foreign_uses(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
+    return PyLong_FromUnsignedLongLong(used);
 }
 
 /* After an exception: 0 where the general way is to be taken, -1 for what is no error, as an interrupt. */
@@ -127,8 +127,10 @@ static int read_numpy(PyArrayObject *x, pac_foreign *view) {
     const int readonly = !(flags & NPY_ARRAY_WRITEABLE) || (unsigned)flags & WARNS_OF_WRITES;
     view->ptr = (uintptr_t)PyArray_DATA(x);
     view->ndim = ndim;
-    memcpy(view->dims, PyArray_DIMS(x), (size_t)ndim * sizeof *view->dims);
-    memcpy(view->dims + ndim, PyArray_STRIDES(x), (size_t)ndim * sizeof *view->dims);
+    for (int axis = 0; axis < ndim; ++axis) {
+        view->dims[axis] = PyArray_DIMS(x)[axis];
+        view->dims[ndim + axis] = PyArray_STRIDES(x)[axis];
+    }
     view->device = host;
     view->object = (PyObject *)x;
     view->producer = NULL;
@@ -273,10 +275,10 @@ static int read_any(PyObject *x, pac_foreign *view, int keeps) {
 int pac_foreign_read(PyObject *x, pac_foreign *view) {
     view->dims = view->small;
     view->most = PAC_FOREIGN_NDIM;
-    const int done = read_any(x, view, 0);
-    reads += done == 1;
-    return done;
+    return read_any(x, view, 0);
 }
+
+void pac_foreign_used(int count) { used += (unsigned)count; }
 
 void pac_foreign_release(pac_foreign *view) {
     if (view->managed) pac_delete_tensor(view->managed, 1);

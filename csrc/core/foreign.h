@@ -28,6 +28,9 @@ typedef struct pac_foreign {
 int pac_foreign_read(PyObject *x, pac_foreign *view);
 void pac_foreign_release(pac_foreign *view);
 
+/* Counts arrays that a launch uses in place. */
+void pac_foreign_used(int count);
+
 /* Tells the owner that the memory is written: autograd, of a tensor. -1 with an exception. */
 int pac_foreign_before_write(const pac_foreign *view);
 

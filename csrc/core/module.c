@@ -13,7 +13,7 @@ extern PyObject *pac_register_pools(PyObject *, PyObject *), *pac_register_array
     *pac_clear_plans(PyObject *, PyObject *), *pac_unchecked_array(PyObject *, PyObject *const *, Py_ssize_t);
 extern PyObject *pac_register_foreign(PyObject *, PyObject *), *pac_register_dlpack(PyObject *, PyObject *),
     *pac_register_export(PyObject *, PyObject *), *pac_foreign_array_of(PyObject *, PyObject *),
-    *pac_foreign_reads(PyObject *, PyObject *), *pac_from_capsule(PyObject *, PyObject *),
+    *pac_foreign_uses(PyObject *, PyObject *), *pac_from_capsule(PyObject *, PyObject *),
     *pac_capsule_fields(PyObject *, PyObject *), *pac_export_capsule(PyObject *, PyObject *);
 
 typedef int (*add_types)(PyObject *module);
@@ -105,7 +105,7 @@ static PyMethodDef functions[] = {
     {"register_dlpack", pac_register_dlpack, METH_VARARGS, NULL},
     {"register_export", pac_register_export, METH_VARARGS, NULL},
     {"foreign_array", pac_foreign_array_of, METH_O, NULL},
-    {"foreign_reads", pac_foreign_reads, METH_NOARGS, NULL},
+    {"foreign_uses", pac_foreign_uses, METH_NOARGS, NULL},
     {"from_capsule", pac_from_capsule, METH_VARARGS, NULL},
     {"capsule_fields", pac_capsule_fields, METH_O, NULL},
     {"export_capsule", pac_export_capsule, METH_VARARGS, NULL},

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import shapes
-from .._core import foreign_reads
+from .._core import foreign_uses
 from ..array import WATCHED, empty, ndarray
 from ..array_convert import array_on_numpy, as_base_class, asnumpy, from_foreign
 from ..array_hooks import is_foreign
@@ -42,7 +42,7 @@ def transfer_info() -> dict[str, int]:
     True
     """
     with _lock:
-        return {name: _counts[name] for name in _NAMES} | {"read_in_place": foreign_reads()}
+        return {name: _counts[name] for name in _NAMES} | {"read_in_place": foreign_uses()}
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from strategies import numpy_views
 
 import pyarray as pa
 from pyarray import config
-from pyarray._core import foreign_reads
+from pyarray._core import foreign_uses
 from pyarray.driver.base import get_device
 from tests.interop.dlpack_capsules import exchanging
 
@@ -44,9 +44,9 @@ def scaled(o, x, s: pa.float64):
 
 def reads(call):
     """How many arguments a call reads in place."""
-    before = foreign_reads()
+    before = foreign_uses()
     call()
-    return foreign_reads() - before
+    return foreign_uses() - before
 
 
 @given(st.integers(1, 2).flatmap(lambda n: numpy_views(shape=(3, 2)[:n])), st.booleans(), st.booleans())
@@ -154,9 +154,11 @@ def test_the_default_device_decides_where_arrays_of_the_host_go(monkeypatch):
     x = np.ones(3)
 
     def call(*more):
-        before = pa.transfer_info()["uploads"]
+        before = pa.transfer_info()
         scaled(*more, x, 2.0) if more else scaled(np.zeros(3), x, 2.0)
-        return pa.transfer_info()["uploads"] - before
+        uploads, used = (pa.transfer_info()[name] - before[name] for name in ("uploads", "read_in_place"))
+        assert not (uploads and used)
+        return uploads
 
     own = pa.zeros(3)
     for _ in range(3):

@@ -58,10 +58,12 @@ def package():
 
 def tests(chosen, selected):
     """The interpreter isn't compiled so: the sanitizer's library comes first, and what is never freed is not
-    looked for."""
-    library = subprocess.run([CC, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
+    looked for. It needs that of C++ to be there when it starts, since torch throws exceptions."""
+    names = ("libasan.so", "libstdc++.so.6")
+    ask = [[CC, f"-print-file-name={name}"] for name in names]
+    libraries = [subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip() for words in ask]
     environment = os.environ | {
-        "LD_PRELOAD": library.stdout.strip(),
+        "LD_PRELOAD": " ".join(libraries),
         "ASAN_OPTIONS": "detect_leaks=0",
         "UBSAN_OPTIONS": "print_stacktrace=1",
         "PYARRAY_CC": CC,
