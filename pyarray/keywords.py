@@ -13,6 +13,8 @@ import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ._core import PlannedFunction
+
 # NumPy's keywords that functions here may lack, and what to write
 INSTEAD = {
     "where": "choose with pyarray.where(mask, result, other)",
@@ -144,7 +146,9 @@ def _declared(function: types.FunctionType) -> types.FunctionType:
 
 def wrapped(function: Callable[..., Any], skip: int = 0) -> Callable[..., Any]:
     """A new function that calls `function` and refuses unknown keywords: the one wrapper, for a method with a name and
-    docstring of its own, too."""
+    docstring of its own, too. One with plans shares them."""
+    if isinstance(function, PlannedFunction):
+        return functools.update_wrapper(PlannedFunction(function.plan_table), function)
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:

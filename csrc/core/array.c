@@ -63,6 +63,8 @@ static void set_buffer(pac_array *a, pac_buffer *buffer) {
     if (PyObject_GC_IsTracked((PyObject *)buffer) && !PyObject_GC_IsTracked((PyObject *)a)) PyObject_GC_Track(a);
 }
 
+void pac_array_set_buffer(pac_array *a, pac_buffer *buffer) { set_buffer(a, buffer); }
+
 pac_array *pac_array_fresh(PyTypeObject *kind, int code, int ndim, const int64_t *shape, PyObject *device,
                            uint64_t device_code) {
     pac_array *a = pac_array_new(kind, (uint64_t)code | (uint64_t)ndim << 8 | device_code << 20);

@@ -92,6 +92,9 @@ extern PyTypeObject *pac_ndarray_type, *pac_view_type;                       /* 
    exception. */
 pac_array *pac_array_new(PyTypeObject *kind, uint64_t key);
 
+/* Gives a new array its memory: takes over a reference to the buffer. */
+void pac_array_set_buffer(pac_array *a, pac_buffer *buffer);
+
 /* Whether elements follow each other in C order without gaps; always for 0 or 1 elements. `size` gets their number. */
 int pac_is_contiguous(int ndim, const int64_t *shape, const int64_t *strides, int64_t itemsize, int64_t *size);
 

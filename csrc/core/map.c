@@ -30,12 +30,12 @@ typedef struct {
 } map_object;
 
 PyTypeObject *pac_map_type;
-static uint64_t generation; /* of settings that compiled code depends on */
+uint64_t pac_plan_generation;
 enum { MOST_PLANS = 512, MOST_LAUNCHES = 256 };
 
 /* clear_plans(): what they launch was compiled under other settings. */
 PyObject *pac_clear_plans(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
-    ++generation;
+    ++pac_plan_generation;
     Py_RETURN_NONE;
 }
 
@@ -141,7 +141,7 @@ static map_launch *launch_for(map_object *map, int number, PyObject *const *x, p
     for (int k = 0; k < plan->launches; ++k)
         if (plan->launch[k].layout_key == key) return &plan->launch[k];
     PyObject *operands = operand_list(x, count - 1), *views = describe(arrays, count, layout), *made = NULL;
-    const uint64_t before = generation;
+    const uint64_t before = pac_plan_generation;
     const int plans = map->plans;
     if (operands && views)
         made = PyObject_CallFunction(map->compile, "OOiOii", operands, arrays[0], plan->domain, views, layout->ndim,
@@ -153,7 +153,7 @@ static map_launch *launch_for(map_object *map, int number, PyObject *const *x, p
     Py_XDECREF(made);
     if (!read) return NULL;
     /* compiling runs Python, where settings may change and other calls empty the table: such a call isn't planned */
-    const int changed = before != generation || map->plans < plans;
+    const int changed = before != pac_plan_generation || map->plans < plans;
     plan = &map->plan[number];
     if (!changed && plan->launches >= MOST_LAUNCHES) forget_launches(plan);
     if (changed || !pac_grow((void **)&plan->launch, plan->launches, &plan->capacity, sizeof launch)) {
@@ -197,9 +197,9 @@ static PyObject *call(map_object *map, PyObject *const *x, int operands, PyObjec
     uint64_t device = 0;
     int found = 0;
     if (!pac_plain()) Py_RETURN_NOTIMPLEMENTED;
-    if (map->generation != generation) {
+    if (map->generation != pac_plan_generation) {
         forget_plans(map);
-        map->generation = generation;
+        map->generation = pac_plan_generation;
     }
     for (int k = 0; k < count; ++k) {
         PyObject *item = k < operands ? x[k] : out;

@@ -11,6 +11,7 @@ extern PyObject *pac_register_pools(PyObject *, PyObject *), *pac_register_array
     *pac_register_operator(PyObject *, PyObject *), *pac_connect(PyObject *, PyObject *),
     *pac_clear_plans(PyObject *, PyObject *), *pac_unchecked_array(PyObject *, PyObject *const *, Py_ssize_t);
 extern int pac_add_map_type(PyObject *), pac_add_memory_types(PyObject *), pac_add_array_type(PyObject *);
+extern int pac_add_plan_types(PyObject *);
 
 /* ---- launch state ----------------------------------------------------------------------------------------------- */
 
@@ -103,6 +104,6 @@ PyMODINIT_FUNC PyInit__core(void) {
 #endif
     PyObject *module = PyModule_Create(&definition);
     if (module && (pac_add_memory_types(module) < 0 || pac_add_map_type(module) < 0 ||
-                   pac_add_array_type(module) < 0)) Py_CLEAR(module);
+                   pac_add_array_type(module) < 0 || pac_add_plan_types(module) < 0)) Py_CLEAR(module);
     return module;
 }

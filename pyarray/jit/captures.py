@@ -83,7 +83,7 @@ def _is_constant(capture: Capture | Contents, function: Any) -> bool:
     home = capture.owner if isinstance(capture.owner, types.ModuleType) else None
     if home is not None and _package(home.__name__) in ("pyarray", "numpy", "math"):
         return True
-    functions = isinstance(value, (types.FunctionType, type))
+    functions = isinstance(value, (types.FunctionType, PlannedFunction, type))
     return functions and _package(value.__module__) != _package(function.__module__)
 
 

@@ -8,17 +8,16 @@ can't repeat it. Code that accesses memory so sets `host_access.occurred`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 from .._core import host_access_occurred, set_host_access
 
 
 class _HostAccess(threading.local):
-    """Host access of this thread. `occurred`: there was some. `guards`, where it is a list, collects arrays that
-    the host reads only for a test, each with its test."""
+    """Host access of this thread. `occurred`: there was some. `capture`: the capture that this thread is in, or
+    None."""
 
-    guards: list[tuple[Any, Callable[..., None]]] | None = None
+    capture: Any = None  # jit.replay.Capture
 
     @property
     def occurred(self) -> bool:
