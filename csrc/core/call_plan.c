@@ -77,21 +77,28 @@ int pac_plan_fits(PyObject *self, const pac_call *call) {
 
 int pac_plan_of_types(PyObject *plan) { return ((pac_plan *)plan)->of_types; }
 
-/* Whether another library's memory, of which only addresses say where it overlaps, is in a call that writes. A key of
-   types doesn't say which operands share a buffer. */
-static int memory_is_apart(const pac_plan *plan, const pac_call *call) {
-    for (int k = 0; k < call->operands; ++k) {
-        if (call->operand[k].buffer->owner) return 0;
-        if (!plan->of_types || !(plan->written >> k & 1)) continue;
-        for (int j = 0; j < call->operands; ++j)
-            if (j != k && call->operand[j].buffer == call->operand[k].buffer) return 0;
+static int apart(const pac_buffer *a, const pac_buffer *b) {
+    if (!a->owner && !b->owner) return 1;
+    return a->ptr + (uintptr_t)a->nbytes <= b->ptr || b->ptr + (uintptr_t)b->nbytes <= a->ptr;
+}
+
+/* Whether what is written is no other operand's memory, but for operands of one buffer, of which a key of layouts says
+   how they overlap: buffers of other libraries may. Nobody wants to be told of the write. */
+static int may_write(const pac_plan *plan, const pac_call *call, int k) {
+    const pac_buffer *written = call->operand[k].buffer;
+    if (written->before_write) return 0;
+    for (int j = 0; j < call->operands; ++j) {
+        if (j == k) continue;
+        const pac_buffer *other = call->operand[j].buffer;
+        if (other == written ? plan->of_types : !apart(other, written)) return 0;
     }
     return 1;
 }
 
 static int holds(const run *r) {
     const pac_plan *plan = r->plan;
-    if (plan->written && !memory_is_apart(plan, r->call)) return 0;
+    for (int k = 0; k < plan->operands && plan->written; ++k)
+        if (plan->written >> k & 1 && !may_write(plan, r->call, k)) return 0;
     for (int k = 0; k < plan->conditions; ++k) {
         const pac_condition *c = &plan->condition[k];
         if (c->equal) {

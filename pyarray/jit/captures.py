@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core import PlannedFunction
 from ..array import ndarray
 from ..lang.ir import static_key
 from ..lang.parse import Capture

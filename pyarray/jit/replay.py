@@ -11,6 +11,7 @@ addresses.
 from __future__ import annotations
 
 import functools
+import operator
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -19,6 +20,7 @@ from .. import jit
 from .._core import CallPlan, PlannedFunction, PlanTable
 from ..array import ndarray
 from ..array_host import host, on_host
+from ..array_marks import MARKED
 from ..buffer_view import BufferView
 from ..keywords import checked
 from ..memory.buffer import Buffer
@@ -47,15 +49,29 @@ def replayable(function: _Function) -> _Function:
     observers bypass the table. A call could depend on elements, too, but reads them by host access; and on where
     other libraries' memory lies, for which a plan that writes tests.
     """
+    return _planned(function, captured)
+
+
+def replayable_by_types(function: _Function) -> _Function:
+    """As `replayable`, of a function that itself offers plans for all operands of some types (`Capture.offer`): what
+    it does for these depends on nothing but the conditions of the plan."""
+    return _planned(function, functools.partial(captured, by_types=True))
+
+
+def _planned(function: Any, learn: Callable[..., Any]) -> Any:
     plain = checked(function)  # says what is wrong with keywords
-    return functools.update_wrapper(PlannedFunction(PlanTable(plain, captured, 0)), plain)  # type: ignore[return-value]
+    return functools.update_wrapper(PlannedFunction(PlanTable(plain, learn, 0)), plain)
 
 
 def captured(
-    function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], operands: tuple[ndarray, ...]
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    options: dict[str, Any],
+    operands: tuple[ndarray, ...],
+    by_types: bool = False,
 ) -> tuple[Any, CallPlan | str]:
     """The call's result, and its plan or why it has none."""
-    capture = Capture(operands)
+    capture = Capture(operands, by_types)
     before, host_access.occurred, host_access.capture = host_access.occurred, False, capture
     try:
         with observing(capture.observe):
@@ -78,10 +94,11 @@ def guard(flag: ndarray, check: Callable[..., None]) -> None:
 
 
 class Capture:
-    """The launches of a call as they are captured, with the buffers of operands and of temporaries."""
+    """The launches of a call as they are captured, with the buffers of operands and of temporaries. `by_types`: it
+    takes plans for all operands of some types, which the function offers."""
 
-    def __init__(self, operands: Sequence[ndarray]):
-        self.operands = operands
+    def __init__(self, operands: Sequence[ndarray], by_types: bool):
+        self.operands, self.by_types = operands, by_types
         self.device = operands[0]._buffer.device
         self.buffers: list[tuple[weakref.ref[Buffer], int]] = []  # of temporaries, with their bytes
         self.steps: list[tuple[Any, ...]] = []
@@ -151,9 +168,11 @@ class Capture:
         self.buffers.append((weakref.ref(buffer), buffer.nbytes))
         return len(self.buffers) - 1
 
-    def offer(self, operands: Sequence[ndarray], make: Callable[[], CallPlan]) -> None:
-        """A plan for all calls with operands of these types, where the call's operands are these."""
-        if len(operands) == len(self.operands) and all(a is b for a, b in zip(operands, self.operands, strict=True)):
+    def offer(self, operands: Sequence[ndarray], make: Callable[[], CallPlan | None]) -> None:
+        """A plan for calls with operands of these types, where the call's operands are these. What it does must be all
+        that the captured function does wherever the plan's conditions hold."""
+        same = len(operands) == len(self.operands) and all(map(operator.is_, operands, self.operands))
+        if self.by_types and same and not any(x._key & MARKED for x in operands):
             self.plan_of_types = make()
 
     def make_plan(self, result: Any, host_accessed: bool) -> CallPlan:
