@@ -7,6 +7,9 @@ import numpy as np
 
 from pyarray.dtypes import DType
 
+CAPTURED_AT: int  # of equal calls without a plan, the one that is captured
+MOST_PLANS: int  # of a function; then its table starts anew
+
 class FreeList:
     """Free blocks of one size class of one pool. `returns` is called with (list, address) in place of keeping a
     block, `takes` with (list) in place of taking one, where they are not None."""
@@ -167,6 +170,7 @@ class PlanTable:
         self, function: Callable[..., Any], learn: Callable[..., tuple[Any, CallPlan | str]], numbers: int, /
     ) -> None: ...
     def cache_info(self) -> dict[str, int]: ...
+    def clear(self) -> None: ...
     def keys(self) -> list[tuple[list[Any], CallPlan | str]]: ...
     def find(self, *args: Any, **options: Any) -> tuple[Any, Any]: ...
 

@@ -296,6 +296,11 @@ static PyObject *table_info(PyObject *self, PyObject *Py_UNUSED(none)) {
                          t->captures);
 }
 
+static PyObject *table_forget(PyObject *self, PyObject *Py_UNUSED(none)) {
+    forget((plan_table *)self);
+    Py_RETURN_NONE;
+}
+
 /* keys(): (what the arguments are, plan or why there is none) of each entry. */
 static PyObject *table_keys(PyObject *self, PyObject *Py_UNUSED(none)) {
     const plan_table *t = (plan_table *)self;
@@ -339,6 +344,7 @@ static PyObject *table_find(PyObject *self, PyObject *const *args, Py_ssize_t co
 
 static PyMethodDef table_methods[] = {
     {"cache_info", table_info, METH_NOARGS, "Counts of plans, hits, misses and captures."},
+    {"clear", table_forget, METH_NOARGS, "Drops all plans."},
     {"keys", table_keys, METH_NOARGS, "(What the arguments are, plan or why there is none) of each kind of calls."},
     {"find", (PyCFunction)(void (*)(void))table_find, METH_FASTCALL | METH_KEYWORDS,
      "What these arguments are, and their plan, why there is none, or None."},
@@ -358,6 +364,8 @@ extern int pac_add_bound_launch_type(PyObject *), pac_add_plan_type(PyObject *),
 int pac_add_plan_types(PyObject *module) {
     pac_table_type = (PyTypeObject *)PyType_FromSpec(&table_spec);
     if (!pac_table_type || PyModule_AddType(module, pac_table_type) < 0) return -1;
+    if (PyModule_AddIntConstant(module, "CAPTURED_AT", CAPTURED_AT) < 0) return -1;
+    if (PyModule_AddIntConstant(module, "MOST_PLANS", MOST_PLANS) < 0) return -1;
     if (pac_add_bound_launch_type(module) < 0 || pac_add_plan_type(module) < 0) return -1;
     return pac_add_planned_function_type(module);
 }

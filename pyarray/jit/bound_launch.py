@@ -18,26 +18,34 @@ from .variants import Variant
 Layout = tuple[tuple[int, ...], tuple[int, ...]]  # shape and strides
 
 
-def bind_launch(variant: Variant, layouts: Sequence[Layout | None], numbers: Sequence[Any] | None = None) -> BoundLaunch:
+def bind_launch(
+    variant: Variant,
+    layouts: Sequence[Layout | None],
+    numbers: Sequence[Any] = (),
+    offsets: Sequence[int] | None = None,
+    order: Sequence[int] | None = None,
+) -> BoundLaunch:
     """The launch of `variant`, which checks no bounds, for arrays of these shapes and strides: a function of their
-    addresses and of the numbers, which have no layout, in the order of the parameters. It takes arrays for addresses.
-    With `numbers`, these are part of it."""
+    addresses, `offsets` bytes before them, and of the numbers, which have no layout. It takes arrays for addresses.
+    `numbers` are the first of the numbers, which are part of it then. Its arguments come in the order of the
+    parameters, or in this `order`."""
     assert not variant.checked, "checked code has other slots"
-    left = iter(numbers or ())
+    left = list(numbers)
     slots, arguments, size = b"", list[tuple[int, int, int]](), 1
-    for (_, kind), layout in zip(variant.program.params, layouts, strict=True):
+    for k, ((_, kind), layout) in enumerate(zip(variant.program.params, layouts, strict=True)):
         if layout is not None:
             shape, strides = layout
-            arguments.append((len(slots) // 8, -1, 0))
+            arguments.append((len(slots) // 8, -1, offsets[k] if offsets else 0))
             values = (0, *shape, *(strides if kind.strided else ()))
             slots += struct.pack(f"@{slot_format(kind, False)}", *values)
             size = max(size, shapes.size(shape))
-        elif numbers is not None:
-            slots += pack_number(kind.dtype.code, next(left))
+        elif left:
+            slots += pack_number(kind.dtype.code, left.pop(0))
         else:
             arguments.append((len(slots) // 8, kind.dtype.code, 0))
             slots += bytes(16 if kind.dtype.kind == "c" else 8)
-    return BoundLaunch(native_launch(variant), slots, tuple(arguments), size, pack_number)
+    passed = tuple(arguments if order is None else (arguments[k] for k in order))
+    return BoundLaunch(native_launch(variant), slots, passed, size, pack_number)
 
 
 def first_slots(params: Sequence[tuple[str, Any]]) -> Iterator[int]:

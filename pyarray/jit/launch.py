@@ -185,29 +185,6 @@ def native_launch(variant: Variant) -> tuple[int, int, Any, Any]:
     return entry, pool, None if entry else driver.launcher(variant.artifact.function, arrays), variant
 
 
-def make_bound_launch(
-    variant: Variant, layouts: Sequence[tuple[tuple[int, ...], tuple[int, ...]] | None]
-) -> Callable[..., Any]:
-    """A launcher of `variant`, which checks no bounds, for arrays whose shapes and strides are known: it
-    takes addresses in their place."""
-    assert not variant.checked, "checked code has other slots"
-    params = variant.program.params
-    arrays = operands(params, variant.program.directions, False)
-    run = variant.device.driver.launcher(variant.artifact.function, arrays)
-    p = unused_prefix(names := tuple(f"a{k}" for k in range(len(params))))
-    pack = struct.Struct("@" + "".join(slot_format(kind, False) for _, kind in params)).pack
-    values = []
-    for name, (_, kind), layout in zip(names, params, layouts, strict=True):
-        if layout is None:
-            values.append(slot_values(name, kind, False, p))
-            continue
-        shape, strides = layout
-        values += [name, *map(str, shape), *(map(str, strides) if kind.strided else ())]
-    scope = {"run": run, "pack": pack, "flag": _flag, "complex": _complex, "bool": bool}
-    text = f"def {p}f({', '.join(names)}):\n    return {p}run({p}pack({', '.join(values)}))\n"
-    return compile_function(text, p, scope, "walk")
-
-
 def make_dispatcher(
     name: str,
     params: tuple[Parameter, ...],

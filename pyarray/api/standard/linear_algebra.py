@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ... import dtypes, shapes
 from ...array import ndarray
 from ...jit.replay import replayable_by_types
@@ -16,6 +14,7 @@ from .elementwise import conj
 from .statistical import as_operand
 
 __all__ = ["matmul", "matrix_transpose"]
+
 
 @replayable_by_types
 def matmul(x1: ArrayLike, x2: ArrayLike, /, *, out: ndarray | None = None) -> ndarray:

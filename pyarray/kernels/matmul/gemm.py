@@ -96,15 +96,17 @@ def _tuned(key: Any, a: ndarray, b: ndarray, c: ndarray, *more: Any) -> None:
 
 
 def bound_gemm_launch(
-    dtype: DType, epilogue: Epilogue | None, layouts: Sequence[Layout], device: Any
+    dtype: DType, epilogue: Epilogue | None, layouts: Sequence[Layout], offsets: Sequence[int], device: Any
 ) -> BoundLaunch | None:
-    """The launch bound to arrays of these shapes and strides: a function of the addresses of a, b, c and of the
-    epilogue's arrays. None where each call chooses: on grids, and where block sizes are tuned."""
+    """The launch bound to arrays of these shapes and strides, those of a, b, c and of the epilogue's arrays, `offsets`
+    bytes before them: a function of the addresses of c, a, b and of these. None where each call chooses: on grids, and
+    where block sizes are tuned."""
     shape, depth = layouts[2][0], layouts[0][0][-1]
     if device.driver.grid or shapes.size(shape) * depth >= th.TUNED_WORK:
         return None
     key = (dtype.name, len(shape) - 2, 0, epilogue) if epilogue else (dtype.name, len(shape) - 2, 0)
-    return jit.bound_launch.bind_launch(_KERNEL.variant(key, device, checked=False), layouts)
+    order = (2, 0, 1, *range(3, len(layouts)))
+    return jit.bound_launch.bind_launch(_KERNEL.variant(key, device, checked=False), layouts, (), offsets, order)
 
 
 def product_plan(dtype: DType, device: Any, key: int, has_out: bool) -> CallPlan | None:
@@ -123,7 +125,11 @@ def product_plan(dtype: DType, device: Any, key: int, has_out: bool) -> CallPlan
         fills += [(slot, ("operand", operand, 0)), *enumerate(values, slot + 1)]
     unknown = ((1, 1), (dtype.itemsize, dtype.itemsize))
     step = jit.bound_launch.bind_launch(variant, (unknown,) * 3), tuple(fills), (m, n, k)
-    conditions: list[Any] = [("equal", k, ("dim", 1, 0)), (1, th.TUNED_WORK - 1, (m, n)), (0, th.TUNED_WORK - 1, (m, n, k))]
+    conditions: list[Any] = [
+        ("equal", k, ("dim", 1, 0)),
+        (1, th.TUNED_WORK - 1, (m, n)),
+        (0, th.TUNED_WORK - 1, (m, n, k)),
+    ]
     if has_out:
         conditions += [("equal", m, ("dim", 2, 0)), ("equal", n, ("dim", 2, 1))]
         return CallPlan(3, (), (step,), ("operand", 2), (2,), tuple(conditions))
