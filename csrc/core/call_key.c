@@ -238,7 +238,7 @@ static PyObject *read_item(reader *r) {
         r->word += 2;
         return PyComplex_FromDoubles(bits(r->key->word[r->word - 2]), bits(r->key->word[r->word - 1]));
     case OBJECT: return Py_NewRef(r->key->object[r->object++]);
-    case KEYWORD: return PyUnicode_FromFormat("%U=", r->key->object[r->object++]);
+    case KEYWORD: return Py_BuildValue("(O)", r->key->object[r->object++]);
     case TUPLE:
     case LIST: {
         PyObject *items = PyList_New((Py_ssize_t)more);
@@ -264,7 +264,7 @@ PyObject *pac_key_describe(const pac_key *key) {
     }
     for (; found && r.layout < key->layouts; r.layout += 2) {
         const int64_t *pair = (const int64_t *)key->word + key->words + r.layout;
-        PyObject *item = Py_BuildValue("iLii", (int)(pair[0] >> 32), (long long)pair[1], (int)(pair[0] >> 16 & 0xFFFF),
+        PyObject *item = Py_BuildValue("iiLi", (int)(pair[0] >> 32), (int)(pair[0] >> 16 & 0xFFFF), (long long)pair[1],
                                        (int)(pair[0] & 0xFFFF));
         if (!item || PyList_Append(found, item) < 0) Py_CLEAR(found);
         Py_XDECREF(item);

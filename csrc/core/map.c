@@ -2,7 +2,6 @@
 #include "launch.h"
 #include "map.h"
 #include <string.h>
-#include <structmember.h>
 
 /* A compiled kernel for one layout. */
 typedef struct {
@@ -26,7 +25,8 @@ typedef struct {
     int plans, capacity;
     map_plan *plan;
     uint64_t generation;
-    unsigned long long hits;
+    unsigned long long hits, misses;
+    const char *why; /* the last call that was declined */
 } map_object;
 
 PyTypeObject *pac_map_type;
@@ -125,8 +125,8 @@ static PyObject *describe(pac_array *const *arrays, int count, const pac_map_lay
             int n = 0;
             for (int axis = 0; axis < layout->ndim; ++axis)
                 if (view->axes >> axis & 1) axes[n++] = axis;
-            Py_SETREF(item, Py_BuildValue("NNN", pac_tuple_of(view->shape, view->ndim), pac_tuple_of(view->strides, view->ndim),
-                                          pac_tuple_of(axes, n)));
+            Py_SETREF(item, Py_BuildValue("NNN", pac_tuple_of(view->shape, view->ndim),
+                                          pac_tuple_of(view->strides, view->ndim), pac_tuple_of(axes, n)));
         }
         if (!item) Py_CLEAR(views);
         else PyTuple_SET_ITEM(views, k, item);
@@ -188,15 +188,21 @@ static int fits_out(const pac_array *out, int count, pac_array *const *arrays, i
     return 1;
 }
 
+static PyObject *declined(map_object *map, const char *why) {
+    map->why = why;
+    Py_RETURN_NOTIMPLEMENTED;
+}
+
 /* The call's result, new or `out`; Py_NotImplemented, of nothing done, where the general way is to be taken; NULL with
-   an exception. `broadcasts`: operands broadcast to `out`, which may have more elements than they. */
-static PyObject *call(map_object *map, PyObject *const *x, int operands, PyObject *out, int broadcasts) {
+   an exception. `broadcasts`: operands broadcast to `out`, which may have more elements than they. `dry`: nothing is
+   done, the result is None. */
+static PyObject *call(map_object *map, PyObject *const *x, int operands, PyObject *out, int broadcasts, int dry) {
     uint64_t types[PAC_MAP_OPERANDS + 1] = {0};
     pac_array *arrays[PAC_MAP_OPERANDS + 1] = {0};
     const int count = operands + 1;
     uint64_t device = 0;
     int found = 0;
-    if (!pac_plain()) Py_RETURN_NOTIMPLEMENTED;
+    if (!pac_plain()) return declined(map, "launches are observed, or in debug mode");
     if (map->generation != pac_plan_generation) {
         forget_plans(map);
         map->generation = pac_plan_generation;
@@ -204,23 +210,29 @@ static PyObject *call(map_object *map, PyObject *const *x, int operands, PyObjec
     for (int k = 0; k < count; ++k) {
         PyObject *item = k < operands ? x[k] : out;
         if (!item) break;
-        if (!(types[k] = type_word(item)) || (k == operands && !PAC_IS_ARRAY(item))) Py_RETURN_NOTIMPLEMENTED;
+        if (!(types[k] = type_word(item)) || (k == operands && !PAC_IS_ARRAY(item)))
+            return declined(map, "an operand is neither an array without marks nor a number of Python's own classes");
         if (!PAC_IS_ARRAY(item)) continue;
         arrays[k < operands ? k + 1 : 0] = (pac_array *)item;
-        if (found++ && device != (types[k] & PAC_DEVICE)) Py_RETURN_NOTIMPLEMENTED;
+        if (found++ && device != (types[k] & PAC_DEVICE)) return declined(map, "the arrays are on several devices");
         device = types[k] & PAC_DEVICE;
     }
     int64_t shape[PAC_MAP_NDIM];
-    const int ndim = found ? pac_map_broadcast(operands + broadcasts, arrays + !broadcasts, shape) : -1;
-    if (ndim < 0 || (out && !fits_out(arrays[0], count, arrays, ndim, shape))) Py_RETURN_NOTIMPLEMENTED;
+    if (!found) return declined(map, "there is no array");
+    const int ndim = pac_map_broadcast(operands + broadcasts, arrays + !broadcasts, shape);
+    if (ndim < 0) return declined(map, "the shapes don't broadcast, or to too many axes or elements");
+    if (out && !fits_out(arrays[0], count, arrays, ndim, shape))
+        return declined(map, "the output can't be written as it is: its shape or memory, or what is to be told of it");
     const map_plan *plan = plan_for(map, types, x, operands, out);
     if (!plan) return NULL;
-    if (!plan->usable) Py_RETURN_NOTIMPLEMENTED;
+    if (!plan->usable) return declined(map, "the types have no plan, or a number's value decides what is computed");
     const int number = (int)(plan - map->plan);
     /* numbers are tested before anything is allocated */
     int64_t slots[PAC_MAP_SLOTS];
     for (int k = 1; k < count; ++k)
-        if (!arrays[k] && !pac_pack_number(x[k - 1], plan->domain, slots)) Py_RETURN_NOTIMPLEMENTED;
+        if (!arrays[k] && !pac_pack_number(x[k - 1], plan->domain, slots))
+            return declined(map, "a number is not in the range of the type that it is computed in");
+    if (dry) Py_RETURN_NONE;
     pac_array *result = out ? (pac_array *)Py_NewRef(out) : new_result(plan, count, arrays, ndim, shape);
     if (!result || !result->size) return (PyObject *)result;
     arrays[0] = result;
@@ -230,15 +242,17 @@ static PyObject *call(map_object *map, PyObject *const *x, int operands, PyObjec
     const int used = launch ? pack(arrays, x, count, &map->plan[number], &layout, slots) : 0;
     if (!launch || !pac_launch_run(&launch->launch, slots, used, result->size)) {
         Py_DECREF(result);
-        if (!PyErr_Occurred()) Py_RETURN_NOTIMPLEMENTED;
-        return NULL;
+        return PyErr_Occurred() ? NULL : declined(map, "settings changed while it was compiled");
     }
     ++map->hits;
     return (PyObject *)result;
 }
 
-PyObject *pac_map_call(PyObject *map, PyObject *const *x, int operands, PyObject *out, int broadcasts) {
-    return call((map_object *)map, x, operands, out, broadcasts);
+PyObject *pac_map_call(PyObject *self, PyObject *const *x, int operands, PyObject *out, int broadcasts) {
+    map_object *map = (map_object *)self;
+    PyObject *result = call(map, x, operands, out, broadcasts, 0);
+    map->misses += result == Py_NotImplemented;
+    return result;
 }
 
 /* map.run(out, *operands): `out` is None for a new result. */
@@ -247,7 +261,26 @@ static PyObject *map_run(PyObject *self, PyObject *const *args, Py_ssize_t count
         PyErr_Format(PyExc_TypeError, "run() takes an output and 1 to %d operands", PAC_MAP_OPERANDS);
         return NULL;
     }
-    return call((map_object *)self, args + 1, (int)count - 1, args[0] == Py_None ? NULL : args[0], 0);
+    return pac_map_call(self, args + 1, (int)count - 1, args[0] == Py_None ? NULL : args[0], 0);
+}
+
+/* map.explain(out, *operands): why `run` would decline the call, or None. */
+static PyObject *map_explain(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    if (count < 2 || count > PAC_MAP_OPERANDS + 1) {
+        PyErr_Format(PyExc_TypeError, "explain() takes an output and 1 to %d operands", PAC_MAP_OPERANDS);
+        return NULL;
+    }
+    map_object *map = (map_object *)self;
+    PyObject *result = call(map, args + 1, (int)count - 1, args[0] == Py_None ? NULL : args[0], 0, 1);
+    if (result == Py_NotImplemented) Py_SETREF(result, PyUnicode_FromString(map->why));
+    return result;
+}
+
+static PyObject *map_info(PyObject *self, PyObject *Py_UNUSED(none)) {
+    const map_object *map = (map_object *)self;
+    int plans = 0;
+    for (int k = 0; k < map->plans && map->generation == pac_plan_generation; ++k) plans += map->plan[k].usable;
+    return Py_BuildValue("{s:i,s:K,s:K}", "plans", plans, "hits", map->hits, "misses", map->misses);
 }
 
 /* map.assign(out, operand): the operand broadcasts to `out`. */
@@ -256,7 +289,7 @@ static PyObject *map_assign(PyObject *self, PyObject *const *args, Py_ssize_t co
         PyErr_SetString(PyExc_TypeError, "assign() takes an output and an operand");
         return NULL;
     }
-    return call((map_object *)self, args + 1, 1, args[0], 1);
+    return pac_map_call(self, args + 1, 1, args[0], 1);
 }
 
 static PyObject *map_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(options)) {
@@ -299,15 +332,14 @@ static void map_dealloc(PyObject *self) {
 static PyMethodDef map_methods[] = {
     {"run", (PyCFunction)(void (*)(void))map_run, METH_FASTCALL, "run(out, *operands)"},
     {"assign", (PyCFunction)(void (*)(void))map_assign, METH_FASTCALL, "assign(out, operand)"},
-    {0},
-};
-static PyMemberDef map_members[] = {
-    {"hits", T_ULONGLONG, offsetof(map_object, hits), READONLY, "Calls that a plan has run."},
+    {"explain", (PyCFunction)(void (*)(void))map_explain, METH_FASTCALL,
+     "explain(out, *operands): why `run` would decline the call, or None."},
+    {"cache_info", map_info, METH_NOARGS, "Counts of plans, hits and misses: calls that were declined."},
     {0},
 };
 static PyType_Slot map_slots[] = {
     {Py_tp_new, map_new},         {Py_tp_dealloc, map_dealloc}, {Py_tp_traverse, map_traverse},
-    {Py_tp_clear, map_clear},     {Py_tp_methods, map_methods}, {Py_tp_members, map_members},
+    {Py_tp_clear, map_clear},     {Py_tp_methods, map_methods},
     {Py_tp_doc, "An elementwise operation with its plans, by the types of operands: Map(resolve, compile)."},
     {0},
 };

@@ -53,8 +53,9 @@ int pac_key_keep(pac_key *key, const pac_call *call, int of_types);
 void pac_key_clear(pac_key *key);
 int pac_key_equals(const pac_key *key, const pac_call *call, int of_types);
 
-/* What the arguments are, as a list: (dtype's row, type key, shape, strides) of an array, other things as they are, and
-   of aliasing operands (k, j, bytes from j to k, the first that is the same array). NULL with an exception. */
+/* What the arguments are, as a list: (dtype's row, type key, shape, strides) of an array, (name,) before the value of a
+   keyword, other things as they are, tuples as lists; and of aliasing operands (k, j, bytes from j to k, the first that
+   is the same array). NULL with an exception. */
 PyObject *pac_key_describe(const pac_key *key);
 
 /* ---- bound launches (bound_launch.c) ---------------------------------------------------------------------------- */

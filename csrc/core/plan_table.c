@@ -301,18 +301,18 @@ static PyObject *table_forget(PyObject *self, PyObject *Py_UNUSED(none)) {
     Py_RETURN_NONE;
 }
 
-/* keys(): (what the arguments are, plan or why there is none) of each entry. */
-static PyObject *table_keys(PyObject *self, PyObject *Py_UNUSED(none)) {
+/* entries(): (what the arguments are, plan or why there is none) of each. */
+static PyObject *table_entries(PyObject *self, PyObject *Py_UNUSED(none)) {
     const plan_table *t = (plan_table *)self;
-    PyObject *keys = PyList_New(0);
-    for (int k = 0; keys && k < t->capacity; ++k) {
+    PyObject *entries = PyList_New(0);
+    for (int k = 0; entries && k < t->capacity; ++k) {
         if (!t->slots[k]) continue;
         PyObject *key = pac_key_describe(&t->slots[k]->key);
         PyObject *pair = key ? Py_BuildValue("NO", key, t->slots[k]->plan) : NULL;
-        if (!pair || PyList_Append(keys, pair) < 0) Py_CLEAR(keys);
+        if (!pair || PyList_Append(entries, pair) < 0) Py_CLEAR(entries);
         Py_XDECREF(pair);
     }
-    return keys;
+    return entries;
 }
 
 /* What a call finds: its plan or why there is none, None where it is unknown. */
@@ -345,7 +345,7 @@ static PyObject *table_find(PyObject *self, PyObject *const *args, Py_ssize_t co
 static PyMethodDef table_methods[] = {
     {"cache_info", table_info, METH_NOARGS, "Counts of plans, hits, misses and captures."},
     {"clear", table_forget, METH_NOARGS, "Drops all plans."},
-    {"keys", table_keys, METH_NOARGS, "(What the arguments are, plan or why there is none) of each kind of calls."},
+    {"entries", table_entries, METH_NOARGS, "(What the arguments are, plan or why there is none) of each key."},
     {"find", (PyCFunction)(void (*)(void))table_find, METH_FASTCALL | METH_KEYWORDS,
      "What these arguments are, and their plan, why there is none, or None."},
     {0},
@@ -359,7 +359,8 @@ static PyType_Slot table_slots[] = {
 static PyType_Spec table_spec = {"pyarray._core.PlanTable", sizeof(plan_table), 0,
                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE, table_slots};
 
-extern int pac_add_bound_launch_type(PyObject *), pac_add_plan_type(PyObject *), pac_add_planned_function_type(PyObject *);
+extern int pac_add_bound_launch_type(PyObject *), pac_add_plan_type(PyObject *);
+extern int pac_add_planned_function_type(PyObject *);
 
 int pac_add_plan_types(PyObject *module) {
     pac_table_type = (PyTypeObject *)PyType_FromSpec(&table_spec);

@@ -34,7 +34,8 @@ static int function_traverse(PyObject *self, visitproc visit, void *arg) {
     return 0;
 }
 
-static int function_clear(PyObject *self) { /* the table is cleared by itself, and is there for as long as the function */
+/* The table is cleared by itself, and is there for as long as the function. */
+static int function_clear(PyObject *self) {
     Py_CLEAR(((planned_function *)self)->dict);
     return 0;
 }

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from . import compile as compile
     from . import kernel as kernel
     from . import launch as launch
+    from . import plan_explanations as plan_explanations
     from . import report as report
 else:
     from ..lazy import submodules

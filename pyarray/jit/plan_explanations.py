@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .._core import CAPTURED_AT, PlannedFunction
+from .._core import CAPTURED_AT, Map, PlannedFunction
 from ..array import ndarray
 from ..dtypes import DType
 from .launch_state import launch_state, observed
 
+_ANY_LAYOUT = " of any shape"
 _STRIDED, _READONLY = 1 << 16, 1 << 17  # of a type key
 
 
@@ -27,7 +28,7 @@ def explain_miss(function: PlannedFunction, args: Sequence[Any], options: dict[s
         return f"{name}: calls with these arguments have no plan, since {found}"
     if found is not None:
         return None
-    plans = [key for key, plan in function.plan_table.keys() if not isinstance(plan, str)]
+    plans = [key for key, plan in function.plan_table.entries() if not isinstance(plan, str)]
     when = f"a plan is made at the {CAPTURED_AT}th of equal calls"
     if not plans:
         return f"{name} has no plan yet: {when}"
@@ -35,6 +36,12 @@ def explain_miss(function: PlannedFunction, args: Sequence[Any], options: dict[s
     count = f"{len(plans)} plan{'s' if len(plans) > 1 else ''}"
     head = f"{name} has no plan for these arguments ({when}); against the nearest of its {count}:"
     return "\n  ".join((head, *(rows or ["nothing differs but sizes that the plan is not for"])))
+
+
+def explain_ufunc_miss(name: str, plans: Map, operands: tuple[Any, ...], out: Any) -> str | None:
+    """None where a call of a ufunc would run a plan, else why it wouldn't."""
+    why = plans.explain(out, *operands)
+    return why and f"{name}(): {why}, so that the call has no plan"
 
 
 def _without_key(why: str, what: Any) -> str:
@@ -45,12 +52,27 @@ def _without_key(why: str, what: Any) -> str:
 
 
 def _differences(mine: list[Any], theirs: list[Any]) -> list[str]:
-    """In words: what the arguments are, in order, and those of a plan."""
-    ours, others = [_shown(x) for x in mine], [_shown(x) for x in theirs]
-    ours += ["nothing"] * (len(others) - len(ours))
-    others += ["nothing"] * (len(ours) - len(others))
-    rows = enumerate(zip(ours, others, strict=True))
-    return [f"argument {k}: {x}, there {y}" for k, (x, y) in rows if not _fits(x, y)]
+    """In words: where the arguments differ from those of a plan."""
+    ours, others = _labelled(mine), _labelled(theirs)
+    pairs = [(label, ours.get(label, "nothing"), others.get(label, "nothing")) for label in {**ours, **others}]
+    return [f"{label}: {x}, there {y}" for label, x, y in pairs if not _fits(x, y)]
+
+
+def _labelled(described: list[Any]) -> dict[str, str]:
+    """What the arguments are, by position or keyword, and how operands alias."""
+    found: dict[str, str] = {}
+    keyword, position = None, 0
+    for x in described:
+        if isinstance(x, tuple) and len(x) == 1:
+            keyword = x[0]
+        elif isinstance(x, tuple) and not isinstance(x[0], DType):
+            k, other, distance, same = x
+            how = "one array" if same != k else f"one buffer, {distance} bytes apart"
+            found[f"operands {other} and {k}"] = how
+        else:
+            found[f"argument {position}" if keyword is None else keyword] = _shown(x)
+            keyword, position = None, position + 1
+    return found
 
 
 def _fits(x: str, y: str) -> bool:
@@ -58,16 +80,10 @@ def _fits(x: str, y: str) -> bool:
     return x == y or (y.endswith(_ANY_LAYOUT) and x.startswith(y.removesuffix(_ANY_LAYOUT)))
 
 
-_ANY_LAYOUT = " of any shape"
-
-
 def _shown(x: Any) -> str:
-    if isinstance(x, tuple) and len(x) == 4 and isinstance(x[0], DType):
-        row, key, shape, strides = x
-        how = "strided " * bool(key & _STRIDED) + "read-only " * bool(key & _READONLY)
-        kind = f"{how}array of {row}, {key >> 8 & 0xFF} axes, device {key >> 20 & 0xFFF}"
-        return f"{kind}{_ANY_LAYOUT}" if shape is None else f"{kind} of shape {shape}, strides {strides}"
-    if isinstance(x, tuple) and len(x) == 4:
-        k, distance, first, same = x
-        return f"operand {k} {f'{distance} bytes behind' if same == k else 'the same array as'} operand {first}"
-    return repr(x)
+    if not isinstance(x, tuple):
+        return repr(x)
+    row, key, shape, strides = x
+    how = "strided " * bool(key & _STRIDED) + "read-only " * bool(key & _READONLY)
+    kind = f"{how}array of {row}, {key >> 8 & 0xFF} axes, on device {key >> 20 & 0xFFF},"
+    return f"{kind}{_ANY_LAYOUT}" if shape is None else f"{kind} of shape {shape} and strides {strides}"
