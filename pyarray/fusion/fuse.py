@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import struct
 import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
@@ -40,7 +41,7 @@ _TYPE = 0xFFFFF | 0xFFF << 20  # of a key: dtype, rank, layout and device
 _ARRAYS = frozenset((ndarray, BufferView))
 _LAYOUTS = 4096
 # raised by a launch for numbers, sizes and shapes that don't fit: the unfused function's errors say it better
-_REFUSED = (NotFusable, ValueError, TypeError, IndexError, OverflowError, ZeroDivisionError)
+_REFUSED = (NotFusable, struct.error, ValueError, TypeError, IndexError, OverflowError, ZeroDivisionError)
 
 
 class Fused(Generic[R]):

@@ -6,9 +6,11 @@ doesn't trace, in a module that is loaded with the first compile.
 
 from __future__ import annotations
 
+import functools
 from contextlib import suppress
 from typing import Any
 
+from .._core import PlannedFunction
 from ..api.methods.operators import in_place_operators
 from ..array import ndarray
 
@@ -23,3 +25,15 @@ def skip_tracing(rules: Any) -> None:
     # Dynamo calls the slots of in-place operators without end: functions of the package it doesn't trace
     for name, function in in_place_operators.items():
         setattr(ndarray, name, function)
+    # and it forgets the array of a method that isn't Python's own
+    for name, method in list(vars(ndarray).items()):
+        if isinstance(method, PlannedFunction):
+            setattr(ndarray, name, _python_function(method))
+
+
+def _python_function(method: PlannedFunction) -> Any:
+    @functools.wraps(method)
+    def call(*args: Any, **options: Any) -> Any:
+        return method(*args, **options)
+
+    return call
