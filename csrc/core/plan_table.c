@@ -5,7 +5,7 @@
 enum {
     CAPTURED_AT = 4, /* of equal calls, the one that is captured: a capture takes longer than the call */
     MOST_PLANS = 1024, /* then the table starts anew */
-    SEEN = 512
+    SEEN = 2048 /* calls that are counted */
 };
 
 /* A kind of calls: its plan, or the text that says why it has none. */
@@ -119,20 +119,30 @@ static int add(plan_table *t, const pac_call *call, PyObject *plan) {
 
 /* ---- learning --------------------------------------------------------------------------------------------------- */
 
-enum { COUNT_BITS = 3, NEVER = 0 };
+enum { COUNT_BITS = 3, COUNT = (1 << COUNT_BITS) - 1, NEVER = 0 };
+
+/* The place of a hash, whose count is 0 if it is new: one of two, of which what came last is kept. */
+static uint64_t *counted(plan_table *t, uint64_t hash, int *is_new) {
+    uint64_t *seen = &t->seen[(hash >> COUNT_BITS) % (SEEN / 2) * 2], found = hash & ~(uint64_t)COUNT;
+    *is_new = 0;
+    if (!((seen[0] ^ hash) & ~(uint64_t)COUNT)) return seen;
+    if (!((seen[1] ^ hash) & ~(uint64_t)COUNT)) found = seen[1];
+    else *is_new = 1;
+    seen[1] = seen[0];
+    seen[0] = found;
+    return seen;
+}
 
 /* How often calls of this hash came, with this one, or NEVER. */
 static int count_call(plan_table *t, uint64_t hash) {
-    uint64_t *seen = &t->seen[hash >> COUNT_BITS & (SEEN - 1)];
-    const uint64_t mask = (1 << COUNT_BITS) - 1;
-    if ((*seen ^ hash) & ~mask) *seen = hash & ~mask;
-    else if (!(*seen & mask)) return NEVER;
-    return (int)(++*seen & mask);
+    int is_new;
+    uint64_t *seen = counted(t, hash, &is_new);
+    return !is_new && !(*seen & COUNT) ? NEVER : (int)(++*seen & COUNT);
 }
 
 static void count_anew(plan_table *t, uint64_t hash, int never) {
-    const uint64_t mask = (1 << COUNT_BITS) - 1;
-    if (t->seen) t->seen[hash >> COUNT_BITS & (SEEN - 1)] = (hash & ~mask) | !never;
+    int is_new;
+    if (t->seen) *counted(t, hash, &is_new) = (hash & ~(uint64_t)COUNT) | !never;
 }
 
 /* Of types and of layouts: of both, since plans are of one or the other. */

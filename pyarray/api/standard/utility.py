@@ -70,7 +70,9 @@ def all(
 def _of_first(function: Any, x: Any, decisive: bool) -> ndarray | None:
     """The result where the first elements of a long array on the CPU decide, which they do most often. Not in a call
     that is captured: a plan reads all."""
-    if type(x) is not ndarray or x._size < LONG or x._key & STRIDED or not on_host(x) or launch_state.key is OBSERVED:
+    if not isinstance(x, ndarray) or x._size < LONG or x._key & STRIDED or not on_host(x):
+        return None
+    if launch_state.key is OBSERVED:
         return None
     first: ndarray = function(x._view(0, (FIRST,), (x._dtype.itemsize,)))
     return first if first.item() is decisive else None
