@@ -101,7 +101,7 @@ class BoundRun:
         else:
             outputs = [into]
             if into._key & WATCHED:
-                into._buffer.before_write()  # type: ignore[misc]
+                into._buffer.before_write()
         self._bound_launch(*outputs, *operands, *numbers)
         return outputs if self._launch.finish is None else self._launch.finish(outputs)
 
