@@ -8,6 +8,9 @@ import numpy as np
 
 from pyarray.dtypes import DType
 
+CAPTURED_AT: int  # of equal calls without a plan, the one that is captured
+MOST_PLANS: int  # of a function; then its table starts anew
+
 class FreeList:
     """Free blocks of one size class of one pool. `returns` is called with (list, address) in place of keeping a
     block, `takes` with (list) in place of taking one, where they are not None. `zeroed`: blocks that the device has
@@ -116,7 +119,6 @@ class Map:
     """An elementwise operation with its plans, by types of operands. `resolve(operands, out)` gives the codes of the
     common dtype and of the result's, or None; `compile(operands, out, domain, views, ndim, tiled)` a launch."""
 
-    hits: int
     def __init__(
         self,
         resolve: Callable[[tuple[Any, ...], Any], tuple[int, int] | None],
@@ -124,6 +126,73 @@ class Map:
     ) -> None: ...
     def run(self, out: Any, /, *operands: Any) -> Any: ...
     def assign(self, out: Any, operand: Any, /) -> Any: ...
+    def explain(self, out: Any, /, *operands: Any) -> str | None: ...
+    def cache_info(self) -> dict[str, int]: ...
+
+class BoundLaunch:
+    """A launch for arrays of known shapes and strides, called with addresses (or arrays) and numbers. `launch` is as
+    `jit.launch.native_launch` gives it; `slots` are all argument slots with what is known; `arguments` says where those
+    of a call go: (slot, code of a number's dtype or -1, bytes from an address); `pack(code, number)` packs the numbers
+    that C doesn't."""
+
+    variant: Any
+    def __init__(
+        self,
+        launch: tuple[int, int, Any, Any],
+        slots: bytes,
+        arguments: tuple[tuple[int, int, int], ...],
+        size: int,
+        pack: Callable[[int, Any], bytes],
+        /,
+    ) -> None: ...
+    def __call__(self, *arguments: Any) -> None: ...
+
+class CallPlan:
+    """What a warm call does. A number is an integer or is read from the call: ("operand", k, bytes) and ("buffer", k,
+    bytes) are addresses, ("dim", k, axis, factor) and ("stride", k, axis, factor) of an operand, ("size", k, 0) its
+    number of elements, ("quotient", k, divisor, most), ("number", k, code of the dtype).
+
+    `buffers` are the factors of their bytes. A step is (launch, ((slot, number), ...), factors of its work) or (check,
+    address, code of the dtype, number of elements). The result is None, ("operand", k), ("list", items), ("tuple",
+    items), ("named", class, items) or ("array", buffer, key, sizes, strides or None for C order, view or None) with
+    a view (offset, sizes, strides, code of the dtype, whether it is a BufferView). `written` are operands. With
+    `conditions` the plan is for all calls with operands of these types where they hold: (low, high, factors), or
+    ("equal", number, number)."""
+
+    def __init__(
+        self,
+        operands: int,
+        buffers: tuple[tuple[Any, ...], ...],
+        steps: tuple[tuple[Any, ...], ...],
+        result: Any,
+        written: tuple[int, ...],
+        conditions: tuple[tuple[Any, ...], ...] | None,
+        /,
+    ) -> None: ...
+
+class PlanTable:
+    """A function's plans by its calls. `learn(function, args, options, operands)` calls the function, and gives its
+    result with a plan or with why there is none. `numbers` has a bit for each position of which Python's numbers are
+    operands."""
+
+    def __init__(
+        self, function: Callable[..., Any], learn: Callable[..., tuple[Any, CallPlan | str]], numbers: int, /
+    ) -> None: ...
+    def cache_info(self) -> dict[str, int]: ...
+    def clear(self) -> None: ...
+    def entries(self) -> list[tuple[list[Any], CallPlan | str]]: ...
+    def find(self, *args: Any, **options: Any) -> tuple[Any, Any]: ...
+
+class PlannedFunction:
+    """A function whose warm calls are plans."""
+
+    __name__: str
+    plan_table: PlanTable
+    def __init__(self, table: PlanTable, /) -> None: ...
+    def __call__(self, *args: Any, **options: Any) -> Any: ...
+    def __get__(self, instance: Any, owner: type | None = None, /) -> Any: ...
+    def cache_info(self) -> dict[str, int]: ...
+    def explain_miss(self, /, *args: Any, **options: Any) -> str | None: ...
 
 class QuickFunction:
     """The function `general`, with a quick way in C of that name. Its attributes are the function's."""

@@ -9,10 +9,10 @@ import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ._core import QuickFunction
+from ._core import PlannedFunction, QuickFunction
 from .lazy import import_now
 
-_FUNCTIONS = (types.FunctionType, QuickFunction)
+_FUNCTIONS = (types.FunctionType, PlannedFunction, QuickFunction)
 
 # What asks a text for its elements in C, as regular expressions do, sees the prose alone.
 _READ = [name for name in vars(str) if name[0] != "_" and name != "maketrans"]

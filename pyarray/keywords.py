@@ -13,7 +13,7 @@ import types
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
-from ._core import QuickFunction
+from ._core import PlannedFunction, QuickFunction
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -148,7 +148,9 @@ def _declared(function: types.FunctionType) -> types.FunctionType:
 
 def wrapped(function: Callable[..., Any], skip: int = 0) -> Callable[..., Any]:
     """A new function that calls `function` and refuses unknown keywords: the one wrapper, for a method with a name and
-    docstring of its own, too."""
+    docstring of its own, too. One with plans shares them."""
+    if isinstance(function, PlannedFunction):
+        return functools.update_wrapper(PlannedFunction(function.plan_table), function)
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:

@@ -19,10 +19,12 @@ extern PyObject *pac_register_foreign(PyObject *, PyObject *), *pac_register_dlp
 typedef int (*add_types)(PyObject *module);
 extern int pac_add_memory_types(PyObject *), pac_add_map_type(PyObject *), pac_add_array_type(PyObject *),
     pac_add_function_type(PyObject *), pac_add_iterator_type(PyObject *), pac_add_launcher_type(PyObject *),
-    pac_add_variant_table_type(PyObject *), pac_add_treedef_type(PyObject *), pac_add_dispatcher_type(PyObject *);
+    pac_add_variant_table_type(PyObject *), pac_add_treedef_type(PyObject *), pac_add_dispatcher_type(PyObject *),
+    pac_add_plan_types(PyObject *);
 static const add_types adders[] = {
     pac_add_memory_types, pac_add_map_type, pac_add_array_type, pac_add_function_type, pac_add_iterator_type,
     pac_add_launcher_type, pac_add_variant_table_type, pac_add_treedef_type, pac_add_dispatcher_type,
+    pac_add_plan_types,
 };
 extern int pac_add_foreign(void), pac_add_export(void);
 

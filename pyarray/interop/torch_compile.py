@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from .._core import QuickFunction
+from .._core import PlannedFunction, QuickFunction
 from ..api.methods.operators import in_place_operators
 from ..array import ndarray
 
@@ -28,11 +28,11 @@ def skip_tracing(rules: Any) -> None:
         setattr(ndarray, name, function)
     # and it takes other methods than functions for functions of no array
     for name, method in list(vars(ndarray).items()):
-        if isinstance(method, QuickFunction):
+        if isinstance(method, (PlannedFunction, QuickFunction)):
             setattr(ndarray, name, _as_function(method))
 
 
-def _as_function(method: QuickFunction) -> Callable[..., Any]:
+def _as_function(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def call(*args: Any, **options: Any) -> Any:
         return method(*args, **options)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -21,7 +20,6 @@ from ..lang.ir import ArrayType
 from ..lang.loop_extents import LoopExtents
 from ..lang.pipeline import Program
 from ..lang.write_mask import LOW, MASK
-from .argument_errors import compile_function, unused_prefix
 from .variants import Variant
 from .write_masks import Mask
 
@@ -198,26 +196,3 @@ def native_launch(variant: Variant) -> NativeLaunch:
     arrays = operands(program.params, program.directions, False)
     entry, pool, function, held = variant.device.driver.native_launch(variant.artifact.function, arrays)
     return entry, pool, function, (variant, held)
-
-
-def make_bound_launch(
-    variant: Variant, layouts: Sequence[tuple[tuple[int, ...], tuple[int, ...]] | None]
-) -> Callable[..., Any]:
-    """A launcher of `variant`, which checks no bounds, for arrays whose shapes and strides are known: it
-    takes addresses in their place."""
-    assert not variant.checked, "checked code has other slots"
-    params = variant.program.params
-    arrays = operands(params, variant.program.directions, False)
-    run = variant.device.driver.launcher(variant.artifact.function, arrays)
-    p = unused_prefix(names := tuple(f"a{k}" for k in range(len(params))))
-    pack = struct.Struct("@" + "".join(slot_format(kind, False) for _, kind in params)).pack
-    values = []
-    for name, (_, kind), layout in zip(names, params, layouts, strict=True):
-        if layout is None:
-            values.append(slot_values(name, kind, False, p))
-            continue
-        shape, strides = layout
-        values += [name, *map(str, shape), *(map(str, strides) if kind.strided else ())]
-    scope = {"run": run, "pack": pack, "flag": _flag, "complex": _complex, "bool": bool}
-    text = f"def {p}f({', '.join(names)}):\n    return {p}run({p}pack({', '.join(values)}))\n"
-    return compile_function(text, p, scope, "walk")

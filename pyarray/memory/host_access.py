@@ -24,10 +24,10 @@ _DEVICE_MASK = 0xFFF << 20  # of a key: the device, 0 for the CPU
 
 
 class _HostAccess(threading.local):
-    """What captures know of this thread. `occurred`: there was host access. `guards`, where it is a list, collects
-    arrays that the host reads only for a test, each with its test."""
+    """What captures know of this thread. `occurred`: there was host access. `capture`: the capture that this thread is
+    in, or None."""
 
-    guards: list[tuple[Any, Callable[..., None]]] | None = None
+    capture: Any = None  # jit.replay.Capture
 
     @property
     def occurred(self) -> bool:
