@@ -325,7 +325,8 @@ class Graph:
             a, was, x = now[name], self._arrays[name], launch.values[parameter]
             if a is not was:
                 shape, strides = (x._shape, x._strides) if _same_layout(a, was) else (a._shape, a._strides)
-                arrays[parameter] = a._view(offset, shape, strides, BufferView if type(x) is BufferView else None, x._dtype)
+                run = True if type(x) is BufferView else None
+                arrays[parameter] = a._view(offset, shape, strides, run, x._dtype)
         return launch.with_arrays(arrays)
 
 

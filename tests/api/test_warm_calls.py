@@ -9,7 +9,6 @@ from test_differential import public
 from warm_calls.rows import FURTHER, OMITTED
 from warm_calls.run import ALL, check
 
-import pyarray as pa
 from pyarray.jit.launch_state import fast_path_table
 
 # The functions of test_differential, whose kernels are compiled for that test already, and some of the others; all in a

@@ -136,5 +136,5 @@ def _with_operand(d: Draw, case: Case, change: Callable[[Operand], Operand]) -> 
 
 # Others than layouts and sharing, of which a plan may know less, are drawn less often.
 CHANGES = (
-    *(_layouts, _sharing) * 3, _dtypes, _dtypes, _sizes, _writability, _givers, _givers, _devices, _arguments, _arguments,
+    *(_layouts, _sharing) * 3, *(_dtypes, _givers, _arguments) * 2, _sizes, _writability, _devices,
 )  # fmt: skip

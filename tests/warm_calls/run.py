@@ -33,10 +33,10 @@ def matching(pattern: str) -> list[Row]:
     return [row for row in ALL if any(fnmatchcase(row.name, part) for part in pattern.split(","))]
 
 
-
 @dataclass
 class Report:
-    """What came of it. `unstable` counts, by function, calls of which two cold ones differ; `refused` those that raise."""
+    """What came of it. `unstable` counts, by function, calls of which two cold ones differ; `refused` those that
+    raise."""
 
     calls: int = 0
     families: int = 0
