@@ -17,14 +17,13 @@ from differential.operands import Case
 from differential.rows import ROWS, Row
 
 from pyarray.jit.launch_state import clear_fast_paths, observing
-from pyarray.jit.replay import CAPTURED_AT
 
 from .changes import family
 from .outcomes import Made, described, difference, outcome
 from .rows import FURTHER
 
-AT_FIRST = CAPTURED_AT + 2  # runs of a family's first call before the others
-EACH = CAPTURED_AT + 1  # further runs of each
+AT_FIRST = 6  # runs of a family's first call before the others: more than are needed before it is captured
+EACH = 5  # further runs of each
 ALL = (*ROWS, *FURTHER)
 
 
