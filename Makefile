@@ -9,7 +9,7 @@ INSTALLED := $(VENV)/installed
 BUILT_FROM := setup.py pyproject.toml csrc/build_runtime.py \
   $(wildcard csrc/runtime/*.c csrc/runtime/*.h csrc/core/*.c csrc/core/*.h)
 
-.PHONY: all demo test test-long test-oldest test-sanitized differential torch-graphs lint bench docs conformance clean
+.PHONY: all demo test test-long test-oldest test-sanitized differential warm-calls torch-graphs lint bench docs conformance clean
 
 all: $(INSTALLED)
 
@@ -58,6 +58,10 @@ DEVICE ?= cpu
 SEED ?= 0
 differential: $(INSTALLED)
 	$(BIN)/python -m tests.differential --calls $(CALLS) --device $(DEVICE) --seed $(SEED) $(ARGS)
+
+# The same functions cold, warm and captured, with operands that change in between: docs/design/differential.md
+warm-calls: $(INSTALLED)
+	$(BIN)/python -m tests.warm_calls --calls $(CALLS) --device $(DEVICE) --seed $(SEED) $(ARGS)
 
 # Drawn graphs through torch.compile(backend="pyarray") against eager torch: docs/design/torch.md
 GRAPHS ?= 1000

@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import shapes
 from ..array import READONLY, STRIDED, WATCHED, ndarray
+from ..buffer_view import BufferView
 from ..driver.base import Device
 from ..driver.graph import LaunchSequence, Place
 from ..locks import new_lock
@@ -324,7 +325,8 @@ class Graph:
             a, was, x = now[name], self._arrays[name], launch.values[parameter]
             if a is not was:
                 shape, strides = (x._shape, x._strides) if _same_layout(a, was) else (a._shape, a._strides)
-                arrays[parameter] = a._view(offset, shape, strides, type(x), x._dtype)
+                run = True if type(x) is BufferView else None
+                arrays[parameter] = a._view(offset, shape, strides, run, x._dtype)
         return launch.with_arrays(arrays)
 
 

@@ -15,12 +15,14 @@ from . import values
 
 @dataclass(frozen=True)
 class Memory:
-    """A block of memory. `foreign`: it is NumPy's, shared where the device is the CPU."""
+    """A block of memory. `foreign`: it is NumPy's, shared where the device is the CPU. `device`: where it is, if not
+    where the call is."""
 
     dtype: str
     shape: tuple[int, ...]
     values: str
     foreign: bool = False
+    device: str = ""
 
     @property
     def size(self) -> int:
@@ -97,11 +99,12 @@ class Run:
         self.before = [host.copy() for host in self.hosts]
 
     def _memory(self, m: Memory, host: np.ndarray) -> Any:
+        device = m.device or self.device
         if m.dtype == "bfloat16":
-            return pa.array(host.astype(pa.bfloat16), device=self.device)
-        if m.foreign and self.device == "cpu":
+            return pa.array(host.astype(pa.bfloat16), device=device)
+        if m.foreign and device == "cpu":
             return pa.asarray(host.copy(), copy=False)
-        return pa.array(host, device=self.device)
+        return pa.array(host, device=device)
 
     def _theirs(self, x: Operand) -> np.ndarray:
         host = self.hosts[x.memory]
@@ -128,7 +131,7 @@ class Run:
         view = memory._view(start, x.shape, steps or tuple(width for _ in x.shape), run)
         if not x.writeable or x.repeats:
             view.setflags(write=False)
-        if x.given == "returned" and self.device == "cpu" and memory.dtype.name != "bfloat16":
+        if x.given == "returned" and memory.device == "cpu" and memory.dtype.name != "bfloat16":
             return pa.asarray(np.asarray(view), copy=False)
         return view
 
