@@ -62,8 +62,8 @@ LIMITS = {
     "m.sum(axis=0)": (lambda: M.sum(axis=0), 15, 20, 405),
     "m @ m": (lambda: M @ M, 10, 7, 290),
     "where(a > 0, a, b)": (lambda: pa.where(A > 0, A, B), 18, 29, 665),
-    "a user's kernel": (lambda: scale(A, 2.0), 5, 4, 75),
-    "a user's kernel of a fresh view": (lambda: scale(A[8:24], 2.0), 6, 6, 185),
+    "a user's kernel": (lambda: scale(A, 2.0), 1, 1, 10),
+    "a user's kernel of a fresh view": (lambda: scale(A[8:24], 2.0), 1, 1, 15),
 }
 
 
