@@ -23,6 +23,7 @@ TESTS = (
     "tests/api/test_linear_algebra_functions.py",
     "tests/api/test_host_selections.py",
     "tests/device/test_call_plans.py",
+    "tests/device/test_library_plans.py",
 )
 SELECTED = "not every_dtype or bfloat16 or complex64"
 NO_FORKS = "not fork"  # a child may inherit a lock of the sanitizer's own; the C program has forks
