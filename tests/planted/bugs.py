@@ -211,14 +211,14 @@ BUGS = (
         "plans by types are for any size",
         "if (value < c->low || value > c->high) return 0;",
         "(void)value;",
-        "test_call_plans.py",
+        "test_library_plans.py",
     ),
     Bug(
         "caches",
         "operands of a running plan have no reference",
         "Py_INCREF(call->operand[k].buffer);",
         "if (!call->operand[k].buffer->owner) Py_INCREF(call->operand[k].buffer);",
-        "test_call_plans.py",
+        "test_library_plans.py",
     ),
     Bug(
         "the language",

@@ -28,6 +28,7 @@ TESTS = (
     "tests/interop/test_buffer_protocol.py",
     "tests/device/test_quick_functions.py",
     "tests/device/test_dispatch.py",
+    "tests/device/test_library_plans.py",
 )
 SELECTED = "not every_dtype or bfloat16 or complex64"
 NO_FORKS = "not fork"  # a child may inherit a lock of the sanitizer's own; the C program has forks
