@@ -1,4 +1,4 @@
-"""Arrays of other libraries as arguments of kernels: warm calls read them in place, and give what arrays of ours give."""
+"""Arrays of other libraries as arguments of kernels: warm calls read them in place, with the results of ours."""
 
 import sys
 import threading
@@ -249,7 +249,7 @@ def test_iterations_that_are_too_many():
     o = np.zeros(1)
     touch(o, wide[:5], wide[:5])
     for _ in range(3):
-        with pytest.raises(ValueError, match="iterations, and 2.*63 - 1 is the most"):
+        with pytest.raises(ValueError, match=r"iterations, and 2.*63 - 1 is the most"):
             touch(o, wide, wide)
         touch(o, wide[:5], wide[:7])
 
