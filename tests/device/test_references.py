@@ -33,6 +33,11 @@ class Raises:
     shape = dtype = __array_interface__ = property(_raise)
 
 
+ATTRIBUTES = "shape strides size ndim dtype itemsize nbytes device base byte_offset flags T real"
+IN_PLACE = "iadd imul isub itruediv iand ior ixor ilshift ipow imatmul"
+METHODS = "copy tolist tobytes ravel flatten sum max mean argmin any cumsum conj squeeze item get nonzero sort"
+
+
 @pa.kernel
 def scaled(out, x, factor):
     for i in range(out.size):
@@ -71,7 +76,7 @@ class Things:
 
 
 def attributes(t):
-    for name in "shape strides size ndim dtype itemsize nbytes device base byte_offset flags T real".split():
+    for name in ATTRIBUTES.split():
         for x in (t.a, t.m, t.deep, t.a[2:4]):
             yield name, lambda x=x, name=name: getattr(x, name)
     yield "mT", lambda: t.m.mT
@@ -87,10 +92,11 @@ def attributes(t):
 
 def indices(t):
     keys = (
-        2, -1, 99, slice(1, 3), slice(None, None, -2), slice(1, 2, 0), slice("a"), ..., None, (..., ...), (1, 2), (1, 2, 3),
-        (1, slice(2)), (slice(2), None, 1), 1.5, "a", True, np.int64(1), np.int8(-1), Raises(), (Raises(), 1), slice(Raises()),
-        10**30, [0, 1], [0, 99], [True, False], [], t.i[:2], (t.i[:2], t.i[:2]), (0, t.i[:3]), t.mask, t.m > 3, t.i * 1.0,
-        np.arange(2), t.host, (t.i[:2], t.i[:3]),
+        2, -1, 99, slice(1, 3), slice(None, None, -2), slice(1, 2, 0), slice("a"), ..., None, (..., ...), (1, 2),
+        slice(Raises()), (1, 2, 3), (1, slice(2)), (slice(2), None, 1), 1.5, "a", True, np.int64(1), np.int8(-1),
+        Raises(), (Raises(), 1),
+        10**30, [0, 1], [0, 99], [True, False], [], t.i[:2], (t.i[:2], t.i[:2]), (0, t.i[:3]), t.mask,
+        t.m > 3, t.i * 1.0, np.arange(2), t.host, (t.i[:2], t.i[:3]),
     )  # fmt: skip
     for number, key in enumerate(keys):
         for x in (t.a, t.m, t.deep):
@@ -106,35 +112,32 @@ def indices(t):
 def operators(t):
     binary = (
         operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
-        operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift, operator.lt, operator.le, operator.gt,
-        operator.ge, operator.eq, operator.ne, operator.matmul, divmod,
+        operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift, operator.lt, operator.le,
+        operator.gt, operator.ge, operator.eq, operator.ne, operator.matmul, divmod,
     )  # fmt: skip
     others = (t.b, t.a[:3], t.i, 3, 2.5, "text", t.host, Raises(), 1 << 70)
     for f in binary:
         for number, y in enumerate(others):
             yield f"{f.__name__} {number}", lambda f=f, y=y: f(t.a, y)
             yield f"reflected {f.__name__} {number}", lambda f=f, y=y: f(y, t.a)
-    for name in "iadd imul isub itruediv iand ior ixor ilshift ipow imatmul".split():
+    for name in IN_PLACE.split():
+        f = getattr(operator, name)
         for number, y in enumerate(others):
-            yield f"{name} {number}", lambda f=getattr(operator, name), y=y: f(t.b, y)
-        yield f"{name}, read-only", lambda f=getattr(operator, name): f(t.fixed, 1)
+            yield f"{name} {number}", lambda f=f, y=y: f(t.b, y)
+        yield f"{name}, read-only", lambda f=f: f(t.fixed, 1)
     for f in (operator.neg, operator.pos, operator.abs, operator.invert):
         yield f.__name__, lambda f=f: f(t.a)
         yield f"{f.__name__} of integers", lambda f=f: f(t.i)
     yield "pow of three", lambda: pow(t.a, 2, 3)
-    yield (
-        "more than fits",
-        lambda: pa.broadcast_to(t.a, (1 << 40, 24)) + pa.broadcast_to(t.m[:, :1, None], (4, 1 << 40, 24)),
-    )
+    rows = pa.broadcast_to(t.a, (1 << 40, 24))
+    yield "more than fits", lambda: rows + rows
 
 
 def methods(t):
     for f in (bool, int, float, complex, operator.index, len, list, str, bytes, copy.copy, copy.deepcopy, memoryview):
         for x in (t.a, t.a[3], t.m[:1, 1:2], t.i[2]):
             yield f.__name__, lambda f=f, x=x: f(x)
-    for (
-        name
-    ) in "copy tolist tobytes ravel flatten sum max mean argmin any cumsum conj squeeze item get nonzero sort".split():
+    for name in METHODS.split():
         for x in (t.a, t.m, t.a[::2], t.deep, pa.ones(0)):
             yield name, lambda name=name, x=x: getattr(x, name)()
             yield f"{name}, wrong", lambda name=name, x=x: getattr(x, name)(Raises(), "a", nothing=1)
@@ -256,8 +259,10 @@ def memory(t):
 def attempt(call):
     try:
         call()
-    except Exception as error:
-        assert not isinstance(error, SystemError), error  # C returned a result with an exception, or neither
+    except SystemError:  # C returned a result with an exception, or neither
+        raise
+    except Exception:
+        pass
 
 
 # Names that types were asked for stay in a cache of the interpreter's.
