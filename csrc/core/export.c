@@ -64,7 +64,7 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags) {
         for (int k = 0; k < 2 * ndim; ++k) dims[k] = (Py_ssize_t)a->dims[k];
     }
     *view = (Py_buffer){
-        .buf = (void *)a->ptr,
+        .buf = pac_host_memory(a),
         .obj = Py_NewRef(self),
         .len = (Py_ssize_t)(a->size * PAC_ITEMSIZE(a)),
         .itemsize = PAC_ITEMSIZE(a),
@@ -77,7 +77,6 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags) {
     };
     /* some keep the address and the array, but not the buffer */
     a->buffer->escaped = 1;
-    (void)pac_host_memory(a);
     return 0;
 }
 
@@ -197,7 +196,7 @@ static PyObject *export(pac_array *a, int versioned, int copied) {
     if (!managed) return PyErr_NoMemory();
     DLManagedTensorVersioned *modern = managed;
     DLTensor *tensor = versioned ? &modern->dl_tensor : &((DLManagedTensor *)managed)->dl_tensor;
-    *tensor = (DLTensor){.data = a->size ? (void *)a->ptr : NULL, .device = device, .ndim = ndim,
+    *tensor = (DLTensor){.data = a->size ? pac_host_memory(a) : NULL, .device = device, .ndim = ndim,
                          .dtype = pac_dl_types[PAC_CODE(a)]};
     if (versioned) {
         modern->version = (DLPackVersion){1, 1};
@@ -216,7 +215,7 @@ static PyObject *export(pac_array *a, int versioned, int copied) {
         return NULL;
     }
     Py_INCREF(a->buffer);
-    (void)pac_host_memory(a);
+    (void)pac_host_memory(a); /* also of an empty one */
     return capsule;
 }
 

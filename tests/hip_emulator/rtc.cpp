@@ -187,7 +187,8 @@ static std::string prelude(const std::string &folder, const std::vector<std::str
         whole.push_back(a);
     // without it the compiler reads the text; a part of it may have been written
     if (call(whole, made + "/log") != 0) unlink((made + "/prelude.h.gch").c_str());
-    if (rename(made.c_str(), place.c_str()) != 0) remove_folder(made, {"prelude.h", "prelude.h.gch", "log"}); // another was first
+    if (rename(made.c_str(), place.c_str()) != 0) // another was first
+        remove_folder(made, {"prelude.h", "prelude.h.gch", "log"});
     return place;
 }
 
