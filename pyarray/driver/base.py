@@ -126,8 +126,7 @@ class Driver(ABC):
 
     @abstractmethod
     def properties(self) -> Mapping[str, Any]:
-        """Properties of the device, for `show_config` and heuristics. `threads`, how many run at once, is always
-        there."""
+        """Properties of the device, for `show_config` and heuristics; always `threads`, how many run at once."""
 
     @abstractmethod
     def target(self) -> str:
@@ -162,8 +161,7 @@ class Driver(ABC):
         """Device to host, after all launches so far; the data is there at the return."""
 
     def copy_peer(self, ptr: int, other: Driver, source: int, nbytes: int) -> bool:
-        """Copies from another device, in order with both current streams. False, and nothing is done, where
-        the two have no direct path."""
+        """Copies from another device, in order with both streams. False, and nothing is done, without a direct path."""
         return False
 
     def device_of_pointer(self, ptr: int) -> int | None:
