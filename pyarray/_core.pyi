@@ -135,7 +135,6 @@ class BoundLaunch:
     of a call go: (slot, code of a number's dtype or -1, bytes from an address); `pack(code, number)` packs the numbers
     that C doesn't."""
 
-    variant: Any
     def __init__(
         self,
         launch: tuple[int, int, Any, Any],

@@ -158,22 +158,13 @@ static void bound_dealloc(PyObject *self) {
     Py_DECREF(type);
 }
 
-static PyObject *get_holder(PyObject *self, void *Py_UNUSED(none)) {
-    PyObject *holder = ((bound_launch *)self)->launch.holder;
-    return Py_NewRef(holder ? holder : Py_None);
-}
-
 static PyMemberDef bound_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(bound_launch, call), READONLY, NULL},
     {0},
 };
-static PyGetSetDef bound_fields[] = {
-    {"variant", get_holder, NULL, "What is launched.", NULL},
-    {0},
-};
 static PyType_Slot bound_slots[] = {
     {Py_tp_new, bound_new},         {Py_tp_dealloc, bound_dealloc},    {Py_tp_traverse, bound_traverse},
-    {Py_tp_members, bound_members}, {Py_tp_getset, bound_fields},      {Py_tp_call, PyVectorcall_Call},
+    {Py_tp_members, bound_members}, {Py_tp_call, PyVectorcall_Call},
     {Py_tp_doc, "A launch for arrays of known shapes and strides, called with addresses (or arrays) and numbers: "
                 "BoundLaunch(launch, slots, arguments, size, pack)."},
     {0},

@@ -94,7 +94,9 @@ int pac_read_dltensor(const DLTensor *tensor, int readonly, pac_foreign *view) {
     place at;
     if (!place_of(tensor->device, &at)) return -1;
     view->device = at.device;
-    return pac_foreign_complete(view, code, readonly, at.code);
+    if (!pac_foreign_complete(view, code, readonly, at.code)) return 0;
+    /* strides of axes with one element say nothing, and producers have any there */
+    return view->key & PAC_STRIDED || pac_fresh_strides(ndim, shape, itemsize, strides);
 }
 
 void pac_delete_tensor(void *managed, int versioned) {

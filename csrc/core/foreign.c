@@ -86,13 +86,6 @@ int pac_foreign_complete(pac_foreign *view, int code, int readonly, uint64_t dev
     view->low = empty ? 0 : low;
     view->nbytes = empty ? 0 : high - low;
     contiguous |= empty;
-    if (contiguous) {
-        step = itemsize;
-        for (int axis = ndim - 1; axis >= 0; --axis) {
-            strides[axis] = step;
-            step *= shape[axis] ? shape[axis] : 1;
-        }
-    }
     view->key = (uint64_t)code | (uint64_t)ndim << 8 | (contiguous ? 0 : PAC_STRIDED) | device_code << 20;
     if (readonly || (!contiguous && repeats)) view->key |= PAC_READONLY;
     return !view->size || view->ptr;

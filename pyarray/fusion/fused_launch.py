@@ -82,14 +82,14 @@ class Launch:
         variant = self.kernel.variant((*windows, *self.sizes, *numbers), checked=False)
         layouts = [*self.windows, *(None for _ in (*self.sizes, *numbers))]
         offsets = [*(0 for _ in self.results), *self.offsets]
-        return BoundRun(self, bind_launch(variant, layouts, self.sizes, offsets))
+        return BoundRun(self, bind_launch(variant, layouts, self.sizes, offsets), variant.program.params)
 
 
 class BoundRun:
     """`Launch.run` with the launch bound to the operands' layouts."""
 
-    def __init__(self, launch: Launch, bound_launch: BoundLaunch):
-        self._launch, self._bound_launch = launch, bound_launch
+    def __init__(self, launch: Launch, bound_launch: BoundLaunch, params: Sequence[tuple[str, Any]]):
+        self._launch, self._bound_launch, self._params = launch, bound_launch, params
         self._results = [result.described(launch.device) for result in launch.results]
 
     def __call__(
@@ -113,7 +113,7 @@ class BoundRun:
         the only one. None where results are computed from partial ones."""
         if self._launch.finish is not None:
             return None
-        params, results = self._bound_launch.variant.program.params, self._results
+        params, results = self._params, self._results
         arrays, passed = len(results) + len(positions), len(self._launch.sizes) + len(results) + len(positions)
         sources: list[Any] = [("buffer", k, 0) for k in range(len(results))]
         sources += [("operand", k, at) for k, at in zip(positions, self._launch.offsets, strict=True)]

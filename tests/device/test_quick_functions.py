@@ -26,7 +26,7 @@ ERRORS = (TypeError, ValueError, OverflowError, IndexError, AttributeError, pa.O
 
 def general(function):
     """The function in Python alone."""
-    assert isinstance(function, QuickFunction)
+    assert inspect.unwrap(function) is not function
     return inspect.unwrap(function)
 
 
@@ -342,7 +342,7 @@ def test_a_subclass_of_arrays():
     named = a._handle(a._key)
     assert type(named) is ndarray
     for function in (array_views.reshape, array_host.tolist, ndarray.copy):
-        assert function in (vars(ndarray)[general(function).__name__],)
+        assert general(vars(ndarray)[general(function).__name__]) is general(function)
     with pytest.raises(TypeError, match="not constructed directly"):
         Named()
 
@@ -413,11 +413,11 @@ def test_references_are_given_back():
 
     calls()
     held = (a, m, a.dtype, a.device, a._buffer, m._buffer)
-    before = [sys.getrefcount(x) for x in held]
     gc.collect()
+    before = [sys.getrefcount(x) for x in held]
     blocks = sys.getallocatedblocks()
     for _ in range(20):
         calls()
     gc.collect()
-    assert [sys.getrefcount(x) for x in held] == before
+    assert all(sys.getrefcount(x) <= count for x, count in zip(held, before, strict=True))
     assert sys.getallocatedblocks() - blocks < 200
