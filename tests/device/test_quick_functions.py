@@ -350,8 +350,9 @@ def test_a_subclass_of_arrays():
 # ---- the functions as objects
 
 
-@pytest.mark.parametrize("function", [pa.zeros, pa.full_like, pa.reshape, array_views.reshape, ndarray.copy])
-def test_it_is_a_function_for_users(function):
+@pytest.mark.parametrize("path", ["pa.zeros", "pa.full_like", "pa.reshape", "array_views.reshape", "ndarray.copy"])
+def test_it_is_a_function_for_users(path):
+    function = eval(path)  # now: Dynamo has other methods
     plain = inspect.unwrap(function)
     assert inspect.signature(function) == inspect.signature(plain)
     assert (function.__name__, function.__module__) == (plain.__name__, plain.__module__)
@@ -412,12 +413,12 @@ def test_references_are_given_back():
                 pa.zeros(1 << 60)
 
     calls()
-    held = (a, m, a.dtype, a.device, a._buffer, m._buffer)
+    held = (a, m, a.dtype, a._buffer, m._buffer)  # not the device: what is prepared for later calls has it
     gc.collect()
     before = [sys.getrefcount(x) for x in held]
     blocks = sys.getallocatedblocks()
     for _ in range(20):
         calls()
     gc.collect()
-    assert all(sys.getrefcount(x) <= count for x, count in zip(held, before, strict=True))
+    assert [sys.getrefcount(x) for x in held] == before
     assert sys.getallocatedblocks() - blocks < 200
