@@ -1,24 +1,28 @@
-# Each target works alone on a fresh clone, with Python >= 3.11, a C compiler and make. Stamps in .venv make a second run quick.
+# Each target works alone on a fresh clone, with Python >= 3.11, a C compiler and make. Stamps in .venv make a second
+# run quick.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 INSTALLED := $(VENV)/installed
 # What the installed package is made from; Python files are read in place.
-BUILT_FROM := setup.py pyproject.toml csrc/build_runtime.py $(wildcard csrc/runtime/*.c csrc/runtime/*.h csrc/core/*.c csrc/core/*.h)
+BUILT_FROM := setup.py pyproject.toml csrc/build_runtime.py \
+  $(wildcard csrc/runtime/*.c csrc/runtime/*.h csrc/core/*.c csrc/core/*.h)
 
-.PHONY: all demo test test-long test-oldest test-sanitized differential warm-calls torch-graphs lint bench docs conformance clean
+.PHONY: all demo test test-long test-oldest test-sanitized differential warm-calls torch-graphs \
+  lint bench docs conformance clean
 
 all: $(INSTALLED)
 
 demo: $(INSTALLED) $(VENV)/with-demo
 	$(BIN)/python docs/examples/digits.py
 
-# First what the kernels compute, then whether the GPU text of all of them compiles: tests/targets. What is compiled is kept in
-# .venv/test-cache, by hashes of all that decides it.
+# First what the kernels compute, then whether the GPU text of all of them compiles: tests/targets. What is compiled is
+# kept in .venv/test-cache, by hashes of all that decides it.
 test: $(INSTALLED) $(VENV)/with-test $(VENV)/with-dev
 	PYARRAY_TEST_RECORD=$(VENV)/kernels $(BIN)/python -m pytest --numprocesses auto --dist worksteal $(ARGS)
-	PYARRAY_TEST_COMPILE=$(VENV)/kernels PYARRAY_TEST_DEVICES=cpu $(BIN)/python -m pytest --numprocesses auto --dist worksteal tests/targets/test_emitted.py
+	PYARRAY_TEST_COMPILE=$(VENV)/kernels PYARRAY_TEST_DEVICES=cpu $(BIN)/python -m pytest \
+	  --numprocesses auto --dist worksteal tests/targets/test_emitted.py
 
 # The same with so many times as many drawn cases, and every combination where `make test` takes some by turns.
 TIMES ?= 10
@@ -27,18 +31,25 @@ test-long:
 
 # With the lowest versions of Python (PYTHON=python3.11) and of the dependencies that pyproject.toml allows, on the CPU.
 OLDEST = $(VENV)/oldest/bin/python
-OLDEST_TESTS ?= tests/unit tests/api --ignore tests/unit/test_installation.py --deselect tests/unit/test_stubs.py::test_a_typed_script
+OLDEST_TESTS ?= tests/unit tests/api --ignore tests/unit/test_installation.py \
+  --deselect tests/unit/test_stubs.py::test_a_typed_script
 test-oldest: $(INSTALLED) $(VENV)/oldest/installed
-	PYTHONPATH=. PYARRAY_TEST_DEVICES=cpu $(OLDEST) -m pytest --numprocesses auto --dist worksteal -q $(OLDEST_TESTS) $(ARGS)
+	PYTHONPATH=. PYARRAY_TEST_DEVICES=cpu $(OLDEST) -m pytest \
+	  --numprocesses auto --dist worksteal -q $(OLDEST_TESTS) $(ARGS)
+
+# The lowest versions of the dependencies, one in a line.
+LOWEST = import tomllib; wanted = tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]; \
+  print(*(d.replace(">=", "==") for d in wanted), sep="\n")
 
 $(VENV)/oldest/installed: pyproject.toml | $(INSTALLED)
 	$(PYTHON) -m venv $(VENV)/oldest
-	$(BIN)/python -c 'import tomllib; print(*(d.replace(">=", "==") for d in tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]), sep="\n")' > $(VENV)/oldest.txt
-	$(OLDEST) -m pip --disable-pip-version-check install --quiet --requirement $(VENV)/oldest.txt pytest pytest-xdist hypothesis
+	$(BIN)/python -c '$(LOWEST)' > $(VENV)/oldest.txt
+	$(OLDEST) -m pip --disable-pip-version-check install --quiet --requirement $(VENV)/oldest.txt \
+	  pytest pytest-xdist hypothesis
 	touch $@
 
-# The C runtime and some kernels under the sanitizers for threads, addresses and undefined behaviour: tests/sanitized. Other tests:
-# make test-sanitized ARGS='tests/api tests/device'
+# The C runtime and some kernels under the sanitizers for threads, addresses and undefined behaviour: tests/sanitized.
+# Other tests: make test-sanitized ARGS='tests/api tests/device'
 test-sanitized: $(INSTALLED) $(VENV)/with-test
 	$(BIN)/python -m tests.sanitized $(ARGS)
 
@@ -67,19 +78,26 @@ lint: $(INSTALLED) $(VENV)/with-test $(VENV)/with-dev
 bench: $(INSTALLED) $(VENV)/with-bench
 	$(BIN)/python -m bench $(ARGS)
 
-# The site into build/site, by mkdocs.yml. Warnings are errors: pages that the navigation lacks, links and anchors to nothing.
+# The site into build/site, by mkdocs.yml. Warnings are errors: pages that the navigation lacks,
+# links and anchors to nothing.
 docs: $(INSTALLED) $(VENV)/with-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build $(ARGS)
 
-# The array API's own suite, from a checkout with its submodule (docs/conformance.md): make conformance SUITE=../array-api-tests
-# Against the installed package, so in an environment of its own. Fails unless all that fails is what that page explains.
+# The array API's own suite, from a checkout with its submodule (docs/conformance.md):
+# make conformance SUITE=../array-api-tests
+# Against the installed package, so in an environment of its own. Fails unless all that fails is what that page
+# explains.
 EXAMPLES ?= 200
 conformance: | $(BIN)/python
-	@test -d "$(SUITE)/array-api/src" || { echo "SUITE=$(SUITE) is no checkout of data-apis/array-api-tests with its submodule array-api"; exit 1; }
+	@test -d "$(SUITE)/array-api/src" || { \
+	  echo "SUITE=$(SUITE) is no checkout of data-apis/array-api-tests with its submodule array-api"; exit 1; }
 	$(PYTHON) -m venv $(VENV)/conformance
 	rm -rf build/lib*
-	$(VENV)/conformance/bin/pip --disable-pip-version-check install --quiet . pytest-xdist --requirement "$(SUITE)/requirements.txt"
-	cd "$(SUITE)" && ARRAY_API_TESTS_MODULE=pyarray ARRAY_API_TESTS_VERSION=2025.12 $(abspath $(VENV))/conformance/bin/python -m pytest array_api_tests --quiet -rf --max-examples=$(EXAMPLES) --disable-deadline --numprocesses auto --dist worksteal $(ARGS) | tee $(abspath $(VENV))/conformance.txt
+	$(VENV)/conformance/bin/pip --disable-pip-version-check install --quiet . pytest-xdist \
+	  --requirement "$(SUITE)/requirements.txt"
+	cd "$(SUITE)" && ARRAY_API_TESTS_MODULE=pyarray ARRAY_API_TESTS_VERSION=2025.12 \
+	  $(abspath $(VENV))/conformance/bin/python -m pytest array_api_tests --quiet -rf --max-examples=$(EXAMPLES) \
+	  --disable-deadline --numprocesses auto --dist worksteal $(ARGS) | tee $(abspath $(VENV))/conformance.txt
 	@grep -q ' passed' $(VENV)/conformance.txt
 	@! grep -E '^(FAILED|ERROR)' $(VENV)/conformance.txt | grep -vE 'test_special_cases.*floor_?div'
 
@@ -98,10 +116,13 @@ $(INSTALLED): $(BUILT_FROM) | $(BIN)/python
 # One after another even under `make -j`: two pips in one environment disturb each other.
 .NOTPARALLEL:
 
-# An extra's requirements from pyproject.toml, one in a line: `pip install '.[extra]'` would build the package anew for each.
-EXTRA = import sys, tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"][sys.argv[1]], sep="\n")
+# An extra's requirements from pyproject.toml, one in a line: `pip install '.[extra]'` would build the package
+# anew for each.
+EXTRA = import sys, tomllib; \
+  print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"][sys.argv[1]], sep="\n")
 
-$(VENV)/demo.txt $(VENV)/test.txt $(VENV)/dev.txt $(VENV)/docs.txt $(VENV)/bench.txt: $(VENV)/%.txt: pyproject.toml | $(INSTALLED)
+$(VENV)/demo.txt $(VENV)/test.txt $(VENV)/dev.txt $(VENV)/docs.txt $(VENV)/bench.txt: \
+  $(VENV)/%.txt: pyproject.toml | $(INSTALLED)
 	$(BIN)/python -c '$(EXTRA)' $* > $@
 
 $(VENV)/with-demo $(VENV)/with-dev $(VENV)/with-docs: $(VENV)/with-%: $(VENV)/%.txt
@@ -111,7 +132,8 @@ $(VENV)/with-demo $(VENV)/with-dev $(VENV)/with-docs: $(VENV)/with-%: $(VENV)/%.
 # These only widen the tests, which skip what is absent.
 $(VENV)/with-test: $(VENV)/test.txt
 	$(PIP) --requirement $<
-	$(PIP) torch==2.13.0 'dask[array]' scipy scikit-learn array-api-compat || echo 'not all of torch, dask, scipy and scikit-learn here: their tests will be skipped'
+	$(PIP) torch==2.13.0 'dask[array]' scipy scikit-learn array-api-compat || \
+	  echo 'not all of torch, dask, scipy and scikit-learn here: their tests will be skipped'
 	$(PIP) distributed xarray || echo 'no distributed or no xarray here: their tests will be skipped'
 	$(PIP) mpi4py mpich || echo 'no mpi4py or no MPI here: its tests will be skipped'
 	touch $@

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 from setuptools import Command, Extension, setup
 from setuptools.command.build import build
 from setuptools.command.build_py import build_py
@@ -79,6 +80,7 @@ CORE = Extension(
     "pyarray._core",
     sources=[str(path) for path in sorted(Path("csrc/core").glob("*.c"))],
     depends=[str(path) for path in sorted(Path("csrc/core").glob("*.h"))],
+    include_dirs=[np.get_include()],
     extra_compile_args=["-std=gnu11", "-O2", "-fvisibility=hidden"],
 )
 setup(

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import pyarray as pa
-from pyarray.jit.launch import make_launcher
+from pyarray.jit.launch import packer
 
 from . import first_call, kernels, peers
 from .timing import Figure, Row, Times, aligned, race, table, text_of
@@ -88,9 +88,8 @@ def parts(budget: float = 1.0) -> list[Row]:
     u, v, w = a[2:18], b[1:17], c[:16]
     scaled_sum(u, v, w, 2.0)
     variant = scaled_sum.variant((u, v, w, 2.0))
-    names = tuple(p.name for p in scaled_sum.parameters)
-    pack_only = make_launcher(variant.program.params, names, len, False)
-    slots = make_launcher(variant.program.params, names, bytes, False)(u, v, w, 2.0)
+    pack_only = packer(variant.program.params)
+    slots = pack_only(u, v, w, 2.0)
     run = variant.device.driver.launcher(variant.artifact.function)
     times = race(
         {

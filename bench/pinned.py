@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import pyarray as pa
-from pyarray.jit.launch import make_launcher
+from pyarray.jit.launch import packer
 
 from .timing import Figure, Row, race, table
 
@@ -57,8 +57,7 @@ def weigh(out, v, factor: pa.float32):
 def artifact(kernel: Any, *args: Any) -> Callable[[], Any]:
     """The kernel's compiled code on these arguments, and nothing else."""
     variant = kernel.variant(args)
-    names = tuple(p.name for p in kernel.parameters)
-    slots = make_launcher(variant.program.params, names, bytes, False)(*args)
+    slots = packer(variant.program.params)(*args)
     run = variant.device.driver.launcher(variant.artifact.function)
     return lambda held=args: run(slots)  # the slots hold addresses only
 

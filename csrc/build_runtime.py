@@ -6,7 +6,7 @@ from cffi import FFI
 
 HERE = Path(__file__).resolve().parent if "__file__" in globals() else Path("csrc").resolve()
 RUNTIME = HERE / "runtime"
-HEADERS = ("pyarray.h", "pyarray_dlpack.h", "pyarray_gpu.h", "pyarray_grid.h")
+HEADERS = ("pyarray.h", "pyarray_gpu.h", "pyarray_grid.h")
 
 
 def declarations(header: str) -> str:

@@ -20,6 +20,7 @@ from pyarray.annotations import ArrayAnnotation, array_annotation
 from pyarray.array_hooks import numpy_functions, operation, operations
 from pyarray.driver.base import get_device
 from pyarray.dtypes import ALL, DType, asdtype, float64
+from pyarray.keywords import quick
 from pyarray.memory.buffer import Buffer
 from pyarray.typing import ArrayLike, DeviceLike, DTypeLike, ShapeLike
 
@@ -59,6 +60,7 @@ def array_at(
     return unchecked_array(buffer, shape, strides, shapes.size(shape), dtype, key, ptr)
 
 
+@quick("new")
 def empty(shape: ShapeLike, dtype: DTypeLike = None, device: DeviceLike = None) -> ndarray:
     """A new array of `shape` (an int or a sequence) with arbitrary contents; `dtype` is float64 and `device`
     the default unless given.
@@ -175,6 +177,7 @@ class ndarray(Array, Operators):
         """
         return operation("buffer_view")(self, offset, size)
 
+    @quick("iter")
     def __iter__(self) -> Iterator[Any]:
         if not self._shape:
             raise TypeError("iteration over a 0-d array; its one element is a.item()")
@@ -202,6 +205,7 @@ class ndarray(Array, Operators):
 
     # copies
 
+    @quick("copy", 1)
     def copy(self, order: str = "C") -> ndarray:
         """A fresh, writeable array without gaps with the same elements on the same device, in the memory
         order "C", "F", "A" (as `a` where that is "F", else "C") or "K" (as `a`)."""
@@ -210,6 +214,7 @@ class ndarray(Array, Operators):
             operation("assign")(result, self)
         return result
 
+    @quick("astype", 1)
     def astype(self, dtype: DTypeLike, *, copy: bool = True) -> ndarray:
         """The elements cast to `dtype`, fresh; with `copy=False` the array itself where it has that dtype
         already."""
@@ -263,14 +268,6 @@ class ndarray(Array, Operators):
         if api_version is not None and api_version not in _VERSIONS:
             raise ValueError(f"array API version {api_version!r} is unknown; there are {', '.join(_VERSIONS)}")
         return sys.modules[__name__.partition(".")[0]]
-
-    def __dlpack__(
-        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
-    ) -> Any:
-        return operation("dlpack")(self, stream, max_version, dl_device, copy)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return operation("dlpack_device")(self)
 
 
 def _general_index(a: ndarray, key: Any) -> Any:

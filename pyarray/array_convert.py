@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from pyarray import array_host, shapes
+from pyarray import shapes
+from pyarray._core import foreign_array
 from pyarray.array import MAX_NDIM, STRIDED, array_at, empty, ndarray, operations, type_key, unchecked_array
 from pyarray.array_hooks import Tracer, is_foreign, operation
 from pyarray.driver.base import get_device
 from pyarray.dtypes import DType, asdtype
 from pyarray.memory.buffer import Buffer
-from pyarray.memory.host_access import host_access
+from pyarray.memory.host_access import address, copy_between, download, numpy_view, on_host, upload
 from pyarray.typing import ArrayLike, DeviceLike, DTypeLike
 
 
@@ -41,7 +42,7 @@ def asarray(obj: ArrayLike, dtype: DTypeLike = None, copy: bool | None = None, d
     dtype('float64')
     """
     if type(obj) is np.ndarray and dtype is None and not copy and get_device(device).code == 0:
-        found: ndarray | None = operations["shared_numpy"](obj)
+        found: ndarray | None = foreign_array(obj)
         if found is not None:
             return found
     kind = None if dtype is None else asdtype(dtype)
@@ -85,7 +86,7 @@ def asnumpy(a: ArrayLike) -> np.ndarray[Any, Any]:
     """
     if not isinstance(a, ndarray):
         return np.asarray(a)
-    return array_host.numpy_view(a) if array_host.on_host(a) else _download(a)
+    return numpy_view(a) if on_host(a) else _download(a)
 
 
 def to_device(a: ndarray, device: DeviceLike, stream: Any = None) -> ndarray:
@@ -96,10 +97,9 @@ def to_device(a: ndarray, device: DeviceLike, stream: Any = None) -> ndarray:
     target = get_device(device)
     if target == a.device:
         return a
-    host_access.occurred = True
     result = empty(a.shape, a._dtype, target)
     packed = operation("contiguous")(a) if a._key & STRIDED else a
-    if not a.size or target.driver.copy_peer(result._ptr, a.device.driver, packed._ptr, a.nbytes):
+    if not a.size or copy_between(result, packed):
         return result
     return _upload(asnumpy(packed), a._dtype, target)
 
@@ -216,8 +216,7 @@ def _without_arrays(obj: Any) -> Any:
 
 def array_on_numpy(values: np.ndarray[Any, Any], kind: DType, device: DeviceLike) -> ndarray:
     """An array on the memory of an aligned NumPy array whose dtype is `kind`. Checks nothing."""
-    ptr, readonly = values.__array_interface__["data"]
-    return array_on_memory(device, ptr, values.shape, values.strides, kind, not readonly, values)
+    return array_on_memory(device, address(values), values.shape, values.strides, kind, values.flags.writeable, values)
 
 
 def array_on_memory(
@@ -244,22 +243,19 @@ def _upload(values: np.ndarray[Any, Any], kind: DType, device: Any) -> ndarray:
     result = empty(values.shape, kind, device)
     if not result.size:
         return result
-    if array_host.on_host(result):
+    if on_host(result):
         with np.errstate(all="ignore"):
-            np.copyto(array_host.numpy_view(result), values, casting="unsafe")
+            np.copyto(numpy_view(result), values, casting="unsafe")
     else:
-        host_access.occurred = True
-        packed = np.ascontiguousarray(values, dtype=kind.numpy)
-        device.driver.copy_in(result._ptr, packed.__array_interface__["data"][0], result.nbytes)
+        upload(device, result._ptr, np.ascontiguousarray(values, dtype=kind.numpy))
     return result
 
 
 def _download(a: ndarray) -> np.ndarray[Any, Any]:
     values = np.empty(a.shape, dtype=a._dtype.numpy)
     if a.size:
-        host_access.occurred = True
         packed = operation("contiguous")(a) if a._key & STRIDED else a
-        a.device.driver.copy_out(values.__array_interface__["data"][0], packed._ptr, a.nbytes)
+        download(a.device, packed._ptr, values)
     return values
 
 

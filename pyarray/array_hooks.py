@@ -12,7 +12,7 @@ fill it:
 | `nonzero` | `nonzero(mask)`: a tuple of index arrays |
 | `any` | `any(a)`: 0-d bool array |
 | `asarray`, `assigned`, `asnumpy`, `to_device` | see `array_convert` |
-| `dlpack`, `dlpack_device`, `from_dlpack`, `shared_numpy` | see `dlpack` |
+| `from_dlpack` | see `dlpack` |
 | `cuda_interface`, `from_cuda_interface` | see `cuda_interface` |
 
 `numpy_functions` maps NumPy's name of a function (`"add"`, `"linalg.norm"`) to ours, for `numpy.add(a, b)`

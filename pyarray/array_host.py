@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -10,50 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyarray import shapes
-from pyarray._core import load_element
 from pyarray.array_hooks import operation
 from pyarray.dtypes import bfloat16
 from pyarray.errors import DeviceError
-from pyarray.memory.host_access import host_access
+from pyarray.keywords import quick
+from pyarray.memory.host_access import download_later, element, give_address, interface, numpy_view, on_host
 
 if TYPE_CHECKING:
     from pyarray.array import ndarray
 
 
-class Exposed:
-    """Holds a buffer for NumPy: the base of the NumPy array that was made on its memory."""
-
-    __slots__ = ("__array_interface__", "owner")
-
-    def __init__(self, interface: dict[str, Any], owner: Any):
-        self.__array_interface__, self.owner = interface, owner
-
-
-_DEVICE_MASK = 0xFFF << 20  # of a key: the device, 0 for the CPU
 _SIZE = "the size of the result"
-
-
-def on_host(a: Any) -> bool:
-    """Whether the host can read the array's memory in place."""
-    return a._key & _DEVICE_MASK == 0
-
-
-def interface(a: Any) -> dict[str, Any]:
-    """NumPy's array interface, version 3, of a CPU array; bfloat16 goes as uint16."""
-    host_access.occurred = True
-    return {
-        "version": 3,
-        "shape": a._shape,
-        "strides": a._strides,
-        "typestr": "<u2" if a._dtype is bfloat16 else a._dtype.numpy.str,
-        "data": (a._ptr, not a._writeable),
-    }
-
-
-def numpy_view(a: Any) -> np.ndarray[Any, Any]:
-    """A NumPy array on the memory of the CPU array `a`, whose buffer it keeps alive."""
-    view = np.asarray(Exposed(interface(a), a._buffer))
-    return view.view(bfloat16.numpy) if a._dtype is bfloat16 else view
 
 
 def host(a: Any) -> np.ndarray[Any, Any]:
@@ -82,9 +48,7 @@ def result_size_later(counts: Any) -> Callable[[], int]:
     """`result_size` of int64 `counts` on a GPU, as a function to call later: it waits for the counts, and not for
     work enqueued after them."""
     need_data(counts, _SIZE)
-    host_access.occurred = True
-    last = counts[-1:]
-    read = last._buffer.device.driver.read_async(last._ptr, last._dtype.itemsize)
+    read = download_later(counts[-1:])
     return lambda: int(np.frombuffer(read(), np.int64)[0])
 
 
@@ -101,15 +65,14 @@ def array_interface(a: Any) -> dict[str, Any]:
     `__array__`."""
     if not on_host(a) or a._dtype is bfloat16:
         raise AttributeError("__array_interface__")
-    a._buffer.escaped = True
+    give_address(a)
     return interface(a)
 
 
 def cuda_interface(a: Any) -> dict[str, Any]:
     """`__cuda_array_interface__`, which only arrays on NVIDIA GPUs have."""
-    host_access.occurred = True
     found: dict[str, Any] = operation("cuda_interface")(a)
-    a._buffer.escaped = True
+    give_address(a)
     return found
 
 
@@ -129,26 +92,10 @@ def as_array(a: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray[
     return view.copy() if copy else view
 
 
-# what reads one element in place, a tenth of the time that a NumPy array takes to make; half floats have none
-READERS: dict[str, Any] = {
-    "bool": ctypes.c_bool,
-    "float32": ctypes.c_float,
-    "float64": ctypes.c_double,
-    **{f"{kind}{bits}": getattr(ctypes, f"c_{kind}{bits}") for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
-}
-
-
 def _only(a: Any) -> Any:
     """The element of an array that has one."""
-    host_access.occurred = True
-    if on_host(a):
-        return load_element(a)
-    reader = READERS.get(a._dtype.name)
-    if reader is None:
-        return host(a).item()
-    address = reader()
-    a._buffer.device.driver.copy_out(ctypes.addressof(address), a._ptr, a._dtype.itemsize)
-    return address.value
+    value = element(a)
+    return host(a).item() if value is None else value
 
 
 def scalar(a: Any) -> Any:
@@ -168,21 +115,25 @@ def _number(a: Any, kinds: str, target: str) -> Any:
     return _only(a)
 
 
+@quick("int")
 def to_int(a: Any) -> int:
     """`int(a)` of a 0-d real array. Raises `TypeError` for another rank or complex numbers."""
     return int(_number(a, "biuf", "int"))
 
 
+@quick("float")
 def to_float(a: Any) -> float:
     """`float(a)` of a 0-d real array. Raises `TypeError` for another rank or complex numbers."""
     return float(_number(a, "biuf", "float"))
 
 
+@quick("complex")
 def to_complex(a: Any) -> complex:
     """`complex(a)` of a 0-d array. Raises `TypeError` for another rank."""
     return complex(_number(a, "biufc", "complex"))
 
 
+@quick("index")
 def to_index(a: Any) -> int:
     """The element of a 0-d integer array, as an index. Raises `TypeError` for another rank or dtype kind."""
     return int(_number(a, "iu", "index"))
@@ -214,6 +165,7 @@ def formatted(a: Any, spec: str) -> str:
         raise TypeError(f"{what}; format an element, a[0], or write {instead}") from None
 
 
+@quick("bool")
 def truth(a: Any) -> bool:
     """`bool(a)`. Raises `ValueError` unless `a` has one element."""
     if a._size != 1:
@@ -222,6 +174,7 @@ def truth(a: Any) -> bool:
     return bool(_only(a))
 
 
+@quick("item", 1)
 def item(a: ndarray, *index: Any) -> Any:
     """`a.item(*index)`: the only element, the element at a flat position, or at one integer per axis."""
     if not index and a._size == 1:
@@ -239,6 +192,7 @@ def item(a: ndarray, *index: Any) -> Any:
     return scalar(found)
 
 
+@quick("tolist", 1)
 def tolist(a: ndarray) -> Any:
     """The elements as nested lists of Python scalars, read from the device."""
     return host(a).tolist()

@@ -6,17 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 from pyarray import shapes
 from pyarray.dtypes import asdtype
+from pyarray.keywords import quick
 from pyarray.typing import AxisLike, DTypeLike, ShapeLike
 
 if TYPE_CHECKING:
     from pyarray.array import ndarray
 
 
+@quick("T")
 def reversed_axes(a: ndarray) -> ndarray:
     """View with the axes reversed."""
     return a._view(0, a._shape[::-1], a._strides[::-1])
 
 
+@quick("mT")
 def matrix_transpose(a: ndarray) -> ndarray:
     """View with the last two axes exchanged. Raises `ValueError` for fewer than two."""
     if len(a._shape) < 2:
@@ -24,6 +27,7 @@ def matrix_transpose(a: ndarray) -> ndarray:
     return a.swapaxes(-1, -2)
 
 
+@quick("ndarray.transpose", 1)
 def transpose(a: ndarray, *axes: AxisLike) -> ndarray:
     """View with the axes in the given order, reversed without one. Raises `ValueError` unless each axis
     comes once."""
@@ -32,6 +36,7 @@ def transpose(a: ndarray, *axes: AxisLike) -> ndarray:
     return a._view(0, shape, strides)
 
 
+@quick("swapaxes", 1)
 def swapaxes(a: ndarray, axis1: int, axis2: int) -> ndarray:
     """View with two axes exchanged. Raises `AxisError` for an axis out of range."""
     order = list(range(len(a._shape)))
@@ -40,6 +45,7 @@ def swapaxes(a: ndarray, axis1: int, axis2: int) -> ndarray:
     return a.transpose(order)
 
 
+@quick("squeeze", 1)
 def squeeze(a: ndarray, axis: AxisLike = None) -> ndarray:
     """View without the axes of size 1, or without those given: `ValueError` when one has another size."""
     sizes = a._shape
@@ -52,6 +58,7 @@ def squeeze(a: ndarray, axis: AxisLike = None) -> ndarray:
     return a._view(0, tuple(sizes[k] for k in axes), tuple(a._strides[k] for k in axes))
 
 
+@quick("ndarray.reshape", 1)
 def reshape(a: ndarray, *shape: ShapeLike, order: str = "C", copy: bool | None = None) -> ndarray:
     """The same elements in another shape, one size of which may be -1; a view where strides allow, else a
     copy.
@@ -78,6 +85,7 @@ def reshape(a: ndarray, *shape: ShapeLike, order: str = "C", copy: bool | None =
     return a.copy().reshape(target)
 
 
+@quick("ravel", 1)
 def ravel(a: ndarray, order: str = "C") -> ndarray:
     """All elements as a contiguous 1-D array: a view where they follow each other in memory, else a copy.
 
@@ -92,6 +100,7 @@ def ravel(a: ndarray, order: str = "C") -> ndarray:
     return (a if shapes.is_contiguous(a._shape, a._strides, a._dtype.itemsize) else a.copy()).reshape(a._size)
 
 
+@quick("flatten", 1)
 def flatten(a: ndarray, order: str = "C") -> ndarray:
     """All elements as a fresh contiguous 1-D array, in an `order` as of `ravel`."""
     return ordered(a, order).copy().reshape(a._size)

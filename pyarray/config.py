@@ -220,7 +220,7 @@ SETTINGS = {
     )
 }
 
-_overrides: dict[str, Any] = {}
+overrides: dict[str, Any] = {}  # what `set` said, by the setting's name; csrc/core/foreign.c reads it
 watchers: list[Callable[[str], None]] = []  # called with the name of a setting that `set` has changed
 
 
@@ -233,8 +233,8 @@ def get(name: str) -> Any:
     >>> get("PYARRAY_RUN_ONLY")
     False
     """
-    if name in _overrides:
-        return _overrides[name]
+    if name in overrides:
+        return overrides[name]
     row, text = SETTINGS[name], os.environ.get(name)
     return row.default if text is None else row.parse(text)
 
@@ -253,8 +253,8 @@ def set(name: str, value: Any) -> None:
     if name not in SETTINGS:
         raise KeyError(f"no setting {name!r}; there are {', '.join(SETTINGS)}")
     if value is None:
-        _overrides.pop(name, None)
+        overrides.pop(name, None)
     else:
-        _overrides[name] = SETTINGS[name].parse(value)
+        overrides[name] = SETTINGS[name].parse(value)
     for changed in watchers:
         changed(name)

@@ -9,28 +9,42 @@ array([0., 1., 2.])
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pyarray import array_host, dtypes, shapes
-from pyarray._runtime import lib
-from pyarray.array import MAX_NDIM, STRIDED, WATCHED, ndarray, operations, type_key, unchecked_array
+from pyarray import config, dtypes
+from pyarray._core import (
+    capsule_fields,
+    export_capsule,
+    foreign_array,
+    from_capsule,
+    register_dlpack,
+    register_export,
+    register_foreign,
+)
+from pyarray.array import MAX_NDIM, ndarray, operations
 from pyarray.array_convert import as_base_class
-from pyarray.driver.base import Device, get_device
-from pyarray.memory.buffer import Buffer
-from pyarray.memory.host_access import host_access
-from pyarray.tensors import check_values, counter, gpu_stream, is_recorded, is_tensor, plain_export, refused
+from pyarray.array_host import before_use
+from pyarray.driver.base import Device, get_device, scoped_default
+from pyarray.memory.host_access import numpy_view, on_host
+from pyarray.tensors import (
+    check_values,
+    counter,
+    exchange_facts,
+    gpu_stream,
+    is_recorded,
+    is_tensor,
+    plain_export,
+    refused,
+)
 from pyarray.typing import DeviceLike, SupportsDLPack
 
 VERSION = (1, 1)
-READ_ONLY, IS_COPIED = 1, 2
 
 _KIND_CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 _CODES = {row: (4 if row is dtypes.bfloat16 else _KIND_CODES[row.kind], 8 * row.itemsize) for row in dtypes.ALL}
-_DTYPES = {code: row for row, code in _CODES.items()}
 
 
 class _DeviceRow(NamedTuple):
@@ -50,22 +64,16 @@ _DEVICES = {
 }
 _KIND_OF = {code: kind for kind, row in _DEVICES.items() for code in row.imports}
 
-_export, _read, _claim = (
-    ctypes.cast(lib.pa_dlpack_function(k), ctypes.py_object).value for k in range(3)
-)  # csrc/runtime/dlpack.c
-
-
 # out
 
 
-def dlpack_device(a: ndarray) -> tuple[int, int]:
-    """`a.__dlpack_device__()`: DLPack's device type and the device's index."""
-    return _DEVICES[a.device.kind].code, a.device.index
+def _numbers(device: Device) -> tuple[int, int]:
+    return _DEVICES[device.kind].code, device.index
 
 
 def to_capsule(a: ndarray, stream: Any, max_version: Any, dl_device: Any, copy: bool | None) -> Any:
     """`a.__dlpack__(...)`: a capsule that shares the memory of `a`, whose buffer it keeps alive, unless a
-    copy is asked for or needed.
+    copy is asked for or needed. `csrc/core/export.c` calls it for what it doesn't do itself.
 
     What the current stream got so far comes before what the consumer's `stream` gets from now on; the host
     doesn't wait. -1: the consumer sees to that itself. The capsule has the versioned layout when the
@@ -78,23 +86,25 @@ def to_capsule(a: ndarray, stream: Any, max_version: Any, dl_device: Any, copy: 
     source = _on_asked_device(a, dl_device, copy)
     if copy and source is a:
         source = a.copy()
-    if waiting is not None and source.device is a.device:
-        array_host.before_use(source)
+    if source.device is a.device:
+        _order(source, waiting)
+    return export_capsule(source, versioned, source is not a)
+
+
+def _before_export(a: ndarray, stream: Any) -> None:
+    """Orders what the consumer's `stream` gets from now on behind what the current one got so far."""
+    _order(a, consumer_stream(a.device, stream))
+
+
+def _order(a: ndarray, waiting: int | None) -> None:
+    if waiting is not None:
+        before_use(a)
         if waiting != a.device.driver.stream():
             a.device.driver.stream_wait(waiting, a.device.driver.current_stream())
-    if not source._writeable and not versioned:
-        raise BufferError(
-            "a read-only array is exported only to consumers that pass max_version=(1, 0); pass copy=True"
-        )
-    host_access.occurred = True
-    flags = (0 if source._writeable else READ_ONLY) | (IS_COPIED if source is not a else 0)
-    ptr, steps = source._ptr if source._size else 0, _element_strides(source)
-    device_and_type = *dlpack_device(source), *_CODES[source._dtype]
-    return _export(source._buffer, ptr, versioned, flags, *device_and_type, source._shape, steps)
 
 
 def _on_asked_device(a: ndarray, dl_device: Any, copy: bool | None) -> ndarray:
-    if dl_device is None or tuple(map(int, dl_device)) == dlpack_device(a):
+    if dl_device is None or tuple(map(int, dl_device)) == _numbers(a.device):
         return a
     if tuple(map(int, dl_device)) != (1, 0):
         raise BufferError(f"{a.device} exports to itself and to the CPU, (1, 0), not to DLPack device {dl_device}")
@@ -115,21 +125,6 @@ def consumer_stream(device: Device, stream: Any) -> int | None:
     return None if stream == -1 else int(stream)
 
 
-def _element_strides(a: ndarray) -> tuple[int, ...] | None:
-    """Strides in elements, 0 for axes without a second one; None for those of a fresh array."""
-    if not a._key & STRIDED:
-        return None
-    itemsize = a.itemsize
-    steps = tuple([s if n > 1 else 0 for n, s in zip(a._shape, a._strides, strict=True)])
-    if min(steps) < 0:
-        raise BufferError(
-            f"strides {a._strides} hold a negative one, which not every consumer survives; pass copy=True"
-        )
-    if any(step % itemsize for step in steps):
-        raise BufferError(f"strides {a._strides} are no multiples of {a._dtype}'s {itemsize} bytes; pass copy=True")
-    return tuple([step // itemsize for step in steps])
-
-
 # in
 
 
@@ -146,8 +141,8 @@ def from_dlpack(x: SupportsDLPack, /, *, device: DeviceLike = None, copy: bool |
     dtype('float32')
     """
     target = None if device is None else get_device(device)
-    if type(x) is np.ndarray and target is None and not copy and (shared := shared_numpy(x)) is not None:
-        return shared
+    if target is None and (shared := foreign_array(x)) is not None:
+        return shared.copy() if copy else shared
     if type(x).__name__ == "PyCapsule":
         result, copied = _import(x), False
     elif is_tensor(x):
@@ -249,114 +244,57 @@ def _request(x: Any, source: Device, request: tuple[int, int] | None, copy: bool
         return x.__dlpack__(**stream), False
 
 
-class _Layout(NamedTuple):
-    """What an array on a tensor is, but for its address. From the first element to the lowest it is `low`
-    bytes, which are no more than 0, and from there to the end of the last `nbytes`."""
-
-    device: Device
-    low: int
-    nbytes: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    size: int
-    dtype: dtypes.DType
-    key: int
-    writeable: bool
-    alignment: int
-
-
-_layouts: dict[Any, _Layout] = {}  # by what `_read` gives: a memo, since most tensors look like others before
-
-
 def _import(capsule: Any, before_write: Callable[[], None] | None = None) -> ndarray:
     """The array of a capsule, which is marked as consumed once nothing can fail any more. `before_write` is to be
     called before the memory is written."""
-    read = _read(capsule)
-    if read is None:
+    found: ndarray | None = from_capsule(capsule, before_write)
+    if found is None:
         raise _not_to_be_read(capsule)
-    ptr, fields = read
-    layout = _layouts.get(fields) or _layout(fields)
-    if not ptr and layout.size:
-        what = f"the tensor of shape {layout.shape} has no memory"
-        raise BufferError(f"{what}; only one without elements may have a NULL pointer")
-    owner = _claim(capsule)
-    if owner is None:  # another thread or a signal handler was faster
-        raise _not_to_be_read(capsule)
-    result = _on_memory(ptr, layout, owner)
-    if before_write is not None and layout.writeable:
-        result._buffer.before_write = before_write
-        result._key |= WATCHED
-    return result if ptr % layout.alignment == 0 or not layout.size else _aligned(result)
-
-
-def _on_memory(ptr: int, layout: _Layout, owner: Any) -> ndarray:
-    device, low, nbytes, shape, strides, size, dtype, key, _, _ = layout
-    return unchecked_array(Buffer.wrap(device, ptr + low, nbytes, owner), shape, strides, size, dtype, key, ptr)
-
-
-def shared_numpy(x: np.ndarray[Any, Any]) -> ndarray | None:
-    """An array on the memory of a NumPy array of the exact class, on the CPU. None where that can't be, or
-    where DLPack has no word for its type."""
-    try:
-        ptr, fields = _read(x.__dlpack__(max_version=VERSION))
-        layout = _layouts.get(fields) or _layout(fields)
-    except (BufferError, TypeError):  # TypeError: NumPy before 2.1
-        return None
-    return None if ptr % layout.alignment else _on_memory(ptr, layout, x)
+    return found
 
 
 def _not_to_be_read(capsule: Any) -> BufferError:
-    used = '"used_dltensor' in repr(capsule)
-    what = "was consumed before; ask its producer for another" if used else "is none of DLPack's"
-    return BufferError(f"the capsule {what}")
-
-
-def _layout(fields: Any) -> _Layout:
-    """The layout that `_read` tells. Raises `BufferError` for what no array can be."""
+    """Why `from_capsule` doesn't take it."""
+    read = capsule_fields(capsule)
+    if read is None:
+        used = '"used_dltensor' in repr(capsule)
+        what = "was consumed before; ask its producer for another" if used else "is none of DLPack's"
+        return BufferError(f"the capsule {what}")
+    ptr, fields = read
     if len(fields) == 2:
-        raise BufferError(
+        return BufferError(
             f"the producer speaks DLPack {fields[0]}.{fields[1]}, this reads 1.x and before; ask for "
             f"max_version={VERSION}"
         )
-    _, readonly, kind, index, code, bits, lanes, ndim, shape, steps = fields
-    dtype, device = _dtype(code, bits, lanes), _device(kind, index)
-    if not 0 <= ndim <= MAX_NDIM:
-        raise BufferError(f"an array has 0 to {MAX_NDIM} dimensions, the tensor has {ndim}; reshape it first")
-    if shape is None:
-        raise BufferError(f"the tensor has {ndim} dimensions and no shape; its producer is broken")
-    if min(shape, default=0) < 0:
-        raise BufferError(f"sizes of a shape are 0 or more, the tensor has {shape}")
-    itemsize = dtype.itemsize
-    fresh_strides = shapes.contiguous_strides(shape, itemsize)
-    strides = fresh_strides if steps is None else tuple([n * itemsize for n in steps])
-    contiguous, size = shapes.contiguity_and_size(shape, strides, itemsize)
-    if size >= 1 << 63:
-        raise BufferError(f"an array has at most 2**63 - 1 elements, the tensor's shape is {shape}")
-    low, high = (0, size * itemsize) if contiguous else shapes.byte_bounds(shape, strides, itemsize)
-    writeable = not readonly and (contiguous or not shapes.repeats(shape, strides))
-    key = type_key(dtype, ndim, not contiguous, writeable, device)
-    if len(_layouts) >= 4096:
-        _layouts.clear()
-    layout = _layouts[fields] = _Layout(
-        device, low, high - low, shape, strides, size, dtype, key, writeable, dtype.numpy.alignment
-    )
-    return layout
-
-
-def _dtype(code: int, bits: int, lanes: int) -> dtypes.DType:
+    *_, code, bits, lanes, ndim, shape, _ = fields
     if lanes != 1:
-        raise BufferError(f"dtypes of {lanes} lanes are not supported; a vector's elements are a trailing axis")
-    try:
-        return _DTYPES[code, bits]
-    except KeyError:
+        return BufferError(f"dtypes of {lanes} lanes are not supported; a vector's elements are a trailing axis")
+    if (code, bits) not in _CODES.values():
         names = ", ".join(map(str, _CODES))
-        raise BufferError(f"DLPack dtype code {code} of {bits} bits is not supported; there are {names}") from None
+        return BufferError(f"DLPack dtype code {code} of {bits} bits is not supported; there are {names}")
+    if not 0 <= ndim <= MAX_NDIM:
+        return BufferError(f"an array has 0 to {MAX_NDIM} dimensions, the tensor has {ndim}; reshape it first")
+    if shape is None:
+        return BufferError(f"the tensor has {ndim} dimensions and no shape; its producer is broken")
+    if min(shape, default=0) < 0:
+        return BufferError(f"sizes of a shape are 0 or more, the tensor has {shape}")
+    if ptr:
+        return BufferError(f"an array has at most 2**63 - 1 elements, the tensor's shape is {shape}")
+    what = f"the tensor of shape {shape} has no memory"
+    return BufferError(f"{what}; only one without elements may have a NULL pointer")
 
 
 def _aligned(a: ndarray) -> ndarray:
-    if not array_host.on_host(a):
+    if not on_host(a):
         raise BufferError(f"the tensor's address {a._ptr:#x} is not aligned for {a._dtype}; copy it first")
-    return operations["array"](np.array(array_host.numpy_view(a)), device=a.device)
+    return operations["array"](np.array(numpy_view(a)), device=a.device)
 
 
-operations.update(dlpack=to_capsule, dlpack_device=dlpack_device, from_dlpack=from_dlpack, shared_numpy=shared_numpy)
+def _current_stream(device: Device) -> int:
+    return device.driver.current_stream()
+
+
+operations["from_dlpack"] = from_dlpack
+register_dlpack(get_device("cpu"), _device, _aligned)
+register_export(to_capsule, _before_export, _numbers)
+register_foreign(get_device("cpu"), exchange_facts, _current_stream, scoped_default, config.overrides)

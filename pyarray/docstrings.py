@@ -9,7 +9,10 @@ import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ._core import PlannedFunction, QuickFunction
 from .lazy import import_now
+
+_FUNCTIONS = (types.FunctionType, PlannedFunction, QuickFunction)
 
 # What asks a text for its elements in C, as regular expressions do, sees the prose alone.
 _READ = [name for name in vars(str) if name[0] != "_" and name != "maketrans"]
@@ -74,13 +77,13 @@ def install(namespace: dict[str, Any], names: Iterable[str] | None = None) -> No
         if name[0] == "_":
             continue
         member = namespace[name]
-        if type(member) is types.FunctionType:
+        if isinstance(member, _FUNCTIONS):
             if member.__module__.startswith("pyarray"):
                 _set(member, 0)
         elif isinstance(member, type) and member.__module__.startswith("pyarray"):
             for attribute, method in vars(member).items():
                 inner = getattr(method, "__func__", method)
-                if isinstance(inner, types.FunctionType) and attribute[0] != "_":
+                if isinstance(inner, _FUNCTIONS) and attribute[0] != "_":
                     _set(inner, int(not isinstance(method, staticmethod)))
 
 

@@ -74,7 +74,6 @@ _ROWS = (  # name, kind, suffix, C type, NumPy type
 ALL = tuple(
     DType(name, code, kind, suffix, ctype, numpy) for code, (name, kind, suffix, ctype, numpy) in enumerate(_ROWS)
 )
-register_dtypes(ALL)
 BY_NAME = {row.name: row for row in ALL}
 # A dtype and its class of scalars are equal in NumPy, but their hashes differ: each is a key of its own.
 _KNOWN: dict[Any, DType] = {key: row for row in ALL for key in (row, row.name, row.numpy, row.numpy.type)}
@@ -138,6 +137,9 @@ def asdtype(value: Any) -> DType:
     if dtype is None:
         raise TypeError(f"dtype {value!r} is not supported; there are {', '.join(BY_NAME)}")
     return dtype
+
+
+register_dtypes(ALL, asdtype)
 
 
 def dtype_of(value: Any) -> DType:

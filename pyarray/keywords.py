@@ -11,7 +11,11 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar, cast
+
+from ._core import PlannedFunction, QuickFunction
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 # NumPy's keywords that functions here may lack, and what to write
 INSTEAD = {
@@ -144,7 +148,9 @@ def _declared(function: types.FunctionType) -> types.FunctionType:
 
 def wrapped(function: Callable[..., Any], skip: int = 0) -> Callable[..., Any]:
     """A new function that calls `function` and refuses unknown keywords: the one wrapper, for a method with a name and
-    docstring of its own, too."""
+    docstring of its own, too. One with plans shares them."""
+    if isinstance(function, PlannedFunction):
+        return functools.update_wrapper(PlannedFunction(function.plan_table), function)
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
@@ -158,6 +164,16 @@ def wrapped(function: Callable[..., Any], skip: int = 0) -> Callable[..., Any]:
 
     setattr(call, CHECKED, True)
     return call
+
+
+def quick(name: str, skip: int = 0) -> Callable[[_F], _F]:
+    """Decorator: C does what the function does where it can, by the way of that name in `csrc/core/function.c`. The
+    rest, and what is wrong, is left to the function, whose first `skip` parameters have no names for callers."""
+
+    def decorate(function: _F) -> _F:
+        return cast(_F, QuickFunction(name, checked(function, skip)))
+
+    return decorate
 
 
 def install(public: dict[str, Any] | type, names: Iterable[str] | None = None) -> None:

@@ -68,6 +68,19 @@ def plain_export(x: Any) -> Callable[[Any], Any] | None:
     return getattr(torch._C, "_to_dlpack_versioned", None)
 
 
+def exchange_facts(kind: type) -> tuple[Any, Any, dict[str, Any]] | bool | None:
+    """How `csrc/core/foreign.c` asks what is no tensor's memory, for a class with DLPack's table of C functions: what
+    raises versions, whether gradients are recorded, the module of forward gradients. False of tensors of other classes,
+    which may be anything; None of what is no class of tensors."""
+    torch = sys.modules.get("torch")
+    tensor = getattr(torch, "Tensor", None)
+    if torch is None or tensor is None or not issubclass(kind, tensor):
+        return None
+    if kind is not tensor and kind is not torch.nn.Parameter:
+        return False
+    return torch._C._increment_version, torch.is_grad_enabled, vars(torch.autograd.forward_ad)
+
+
 def counter(x: Any) -> Callable[[], None]:
     """A function that tells autograd that the tensor is written, so that it refuses what it kept of it."""
     return functools.partial(sys.modules["torch"].autograd.graph.increment_version, x)

@@ -1,10 +1,11 @@
 /* Array: the type below ndarray. A typed, strided window on a buffer, with its attributes and views. */
-#include "launch.h"
+#include "core.h"
 #include <string.h>
 #include <structmember.h>
 
 PyTypeObject *pac_base_type, *pac_ndarray_type, *pac_view_type;
 pac_dtype pac_dtypes[PAC_CODES];
+PyObject *pac_asdtype;
 
 /* ---- dims ------------------------------------------------------------------------------------------------------- */
 
@@ -20,8 +21,7 @@ int pac_is_contiguous(int ndim, const int64_t *shape, const int64_t *strides, in
     return contiguous || empty;
 }
 
-/* Reads a tuple of integers. 0 with an exception where it is none of `count` machine integers. */
-static int read_numbers(PyObject *tuple, int64_t *numbers, Py_ssize_t count) {
+int pac_read_numbers(PyObject *tuple, int64_t *numbers, Py_ssize_t count) {
     if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) != count) {
         PyErr_Format(PyExc_TypeError, "expected a tuple of %zd integers, got %R", count, tuple);
         return 0;
@@ -55,12 +55,24 @@ pac_array *pac_array_new(PyTypeObject *kind, uint64_t key) {
     return a;
 }
 
-/* Takes over a reference to the buffer. What has another library's memory may be in a cycle with its owner. */
-static void set_buffer(pac_array *a, pac_buffer *buffer) {
+void pac_set_buffer(pac_array *a, pac_buffer *buffer) {
     a->buffer = buffer;
     ++buffer->arrays;
     a->ptr = buffer->ptr;
     if (PyObject_GC_IsTracked((PyObject *)buffer) && !PyObject_GC_IsTracked((PyObject *)a)) PyObject_GC_Track(a);
+}
+
+pac_array *pac_array_on(pac_buffer *buffer, uint64_t key, const int64_t *dims, int64_t size, uintptr_t ptr) {
+    pac_array *a = pac_array_new(pac_ndarray_type, key);
+    if (!a) {
+        Py_DECREF(buffer);
+        return NULL;
+    }
+    memcpy(a->dims, dims, 2 * (size_t)PAC_NDIM(a) * sizeof *dims);
+    a->size = size;
+    pac_set_buffer(a, buffer);
+    a->ptr = ptr;
+    return a;
 }
 
 pac_array *pac_array_fresh(PyTypeObject *kind, int code, int ndim, const int64_t *shape, PyObject *device,
@@ -80,7 +92,7 @@ pac_array *pac_array_fresh(PyTypeObject *kind, int code, int ndim, const int64_t
         Py_DECREF(a);
         return NULL;
     }
-    set_buffer(a, buffer);
+    pac_set_buffer(a, buffer);
     return a;
 }
 
@@ -102,7 +114,7 @@ pac_array *pac_array_view(pac_array *a, int64_t offset, int ndim, const int64_t 
     memcpy(view->dims + ndim, strides, (size_t)ndim * sizeof *strides);
     view->size = size;
     view->base = Py_NewRef(a->base ? a->base : (PyObject *)a);
-    set_buffer(view, (pac_buffer *)Py_NewRef(a->buffer));
+    pac_set_buffer(view, (pac_buffer *)Py_NewRef(a->buffer));
     view->ptr = a->ptr + (uintptr_t)offset;
     if (PyObject_GC_IsTracked(view->base) && !PyObject_GC_IsTracked((PyObject *)view)) PyObject_GC_Track(view);
     return view;
@@ -134,166 +146,7 @@ static void array_dealloc(PyObject *self) {
     Py_DECREF(type);
 }
 
-/* ---- fields ----------------------------------------------------------------------------------------------------- */
-
-static PyObject *get_shape(PyObject *self, void *Py_UNUSED(none)) {
-    pac_array *a = (pac_array *)self;
-    if (!a->shape) a->shape = pac_tuple_of(PAC_SHAPE(a), PAC_NDIM(a));
-    return Py_XNewRef(a->shape);
-}
-
-static PyObject *get_strides(PyObject *self, void *Py_UNUSED(none)) {
-    pac_array *a = (pac_array *)self;
-    if (!a->strides) a->strides = pac_tuple_of(PAC_STRIDES(a), PAC_NDIM(a));
-    return Py_XNewRef(a->strides);
-}
-
-static PyObject *get_size(PyObject *self, void *Py_UNUSED(none)) {
-    return PyLong_FromLongLong(((pac_array *)self)->size);
-}
-
-static PyObject *get_ndim(PyObject *self, void *Py_UNUSED(none)) {
-    return PyLong_FromLong(PAC_NDIM((pac_array *)self));
-}
-
-static PyObject *get_row(PyObject *self, void *Py_UNUSED(none)) {
-    return Py_NewRef(pac_dtypes[PAC_CODE((pac_array *)self)].row);
-}
-
-static PyObject *get_dtype(PyObject *self, void *Py_UNUSED(none)) {
-    return Py_NewRef(pac_dtypes[PAC_CODE((pac_array *)self)].numpy);
-}
-
-static PyObject *get_itemsize(PyObject *self, void *Py_UNUSED(none)) {
-    return PyLong_FromLong(PAC_ITEMSIZE((pac_array *)self));
-}
-
-static PyObject *get_nbytes(PyObject *self, void *Py_UNUSED(none)) {
-    pac_array *a = (pac_array *)self;
-    return PyLong_FromLongLong(a->size * PAC_ITEMSIZE(a));
-}
-
-static PyObject *get_device(PyObject *self, void *Py_UNUSED(none)) {
-    pac_array *a = (pac_array *)self;
-    return Py_NewRef(a->buffer ? a->buffer->device : Py_None);
-}
-
-static PyObject *get_byte_offset(PyObject *self, void *Py_UNUSED(none)) {
-    pac_array *a = (pac_array *)self;
-    return PyLong_FromLongLong((long long)(a->ptr - a->buffer->ptr));
-}
-
-static PyObject *get_base(PyObject *self, void *Py_UNUSED(none)) {
-    PyObject *base = ((pac_array *)self)->base;
-    return Py_NewRef(base ? base : Py_None);
-}
-
-static int set_base(PyObject *self, PyObject *value, void *Py_UNUSED(none)) {
-    pac_array *a = (pac_array *)self;
-    Py_XSETREF(a->base, !value || value == Py_None ? NULL : Py_NewRef(value));
-    if (a->base && !PyObject_GC_IsTracked(self)) PyObject_GC_Track(self);
-    return 0;
-}
-
-static PyObject *get_writeable(PyObject *self, void *Py_UNUSED(none)) {
-    return PyBool_FromLong(!(((pac_array *)self)->key & PAC_READONLY));
-}
-
-static PyObject *get_key(PyObject *self, void *Py_UNUSED(none)) {
-    pac_array *a = (pac_array *)self;
-    return a->marks ? Py_NewRef(a->marks) : PyLong_FromUnsignedLongLong(a->key);
-}
-
-/* A key of the same rank. What stands above bit 32 are promises about sizes: pyarray/array_marks.py. */
-static int set_key(PyObject *self, PyObject *value, void *Py_UNUSED(none)) {
-    pac_array *a = (pac_array *)self;
-    if (!value) {
-        PyErr_SetString(PyExc_AttributeError, "_key can't be deleted");
-        return -1;
-    }
-    const uint64_t key = PyLong_AsUnsignedLongLongMask(value) & 0xFFFFFFFF;
-    if (PyErr_Occurred()) return -1;
-    if ((int)(key >> 8 & 0xFF) != PAC_NDIM(a) || (key & 0xFF) >= PAC_CODES) {
-        PyErr_Format(PyExc_ValueError, "a key of rank %d can't have the value %R", PAC_NDIM(a), value);
-        return -1;
-    }
-    a->key = key;
-    Py_XSETREF(a->marks, key & PAC_MARKED ? Py_NewRef(value) : NULL);
-    return 0;
-}
-
-static const char *const fixed[] = {
-    "shape of an array can't be assigned; write b = a.reshape(shape), a view where strides allow",
-    "dtype of an array can't be assigned; write a.view(dtype) for the same bytes, a.astype(dtype) for the same values",
-    "strides of an array can't be assigned; an index, a transpose or broadcast_to gives a view with others",
-    "size of an array can't be assigned; a slice is a view of fewer elements",
-};
-
-static int refuse(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(value), void *which) {
-    PyErr_SetString(PyExc_AttributeError, fixed[(intptr_t)which]);
-    return -1;
-}
-
-static PyGetSetDef array_fields[] = {
-    {"shape", get_shape, refuse, "Sizes of the axes.", (void *)0},
-    {"strides", get_strides, refuse, "Bytes from one element to the next along each axis.", (void *)2},
-    {"size", get_size, refuse, "Number of elements.", (void *)3},
-    {"ndim", get_ndim, NULL, "Number of axes.", NULL},
-    {"dtype", get_dtype, refuse, "Type of the elements: NumPy's, or bfloat16 of ml_dtypes.", (void *)1},
-    {"itemsize", get_itemsize, NULL, "Bytes of one element.", NULL},
-    {"nbytes", get_nbytes, NULL, "Bytes of all elements, gaps not counted.", NULL},
-    {"device", get_device, NULL, "Where the memory is.", NULL},
-    {"base", get_base, NULL,
-     "The array whose memory this view shows; never itself a view. None for an array of its own.", NULL},
-    {"byte_offset", get_byte_offset, NULL, "Bytes from the start of the buffer to the first element.", NULL},
-    {"_shape", get_shape, NULL, NULL, NULL},
-    {"_strides", get_strides, NULL, NULL, NULL},
-    {"_dtype", get_row, NULL, NULL, NULL},
-    {"_base", get_base, set_base, NULL, NULL},
-    {"_writeable", get_writeable, NULL, NULL, NULL},
-    {"_key", get_key, set_key, NULL, NULL},
-    {0},
-};
-static PyMemberDef array_members[] = {
-    {"_size", T_LONGLONG, offsetof(pac_array, size), READONLY, NULL},
-    {"_ptr", T_ULONGLONG, offsetof(pac_array, ptr), READONLY, NULL},
-    {"_buffer", T_OBJECT_EX, offsetof(pac_array, buffer), READONLY, NULL},
-    {"__weaklistoffset__", T_PYSSIZET, offsetof(pac_array, weakrefs), READONLY, NULL},
-    {0},
-};
-
 /* ---- methods ---------------------------------------------------------------------------------------------------- */
-
-/* _view(offset, shape, strides, run=None, dtype=None) */
-static PyObject *array_view(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    pac_array *a = (pac_array *)self;
-    PyObject *run = count > 3 ? args[3] : Py_None, *row = count > 4 ? args[4] : Py_None;
-    for (Py_ssize_t k = 0; names && k < PyTuple_GET_SIZE(names); ++k) {
-        const char *name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, k));
-        if (!name) return NULL;
-        if (!strcmp(name, "run")) run = args[count + k];
-        else if (!strcmp(name, "dtype")) row = args[count + k];
-    }
-    if (count < 3 || !PyTuple_Check(args[1])) {
-        PyErr_SetString(PyExc_TypeError, "_view() takes an offset, a shape and strides as tuples");
-        return NULL;
-    }
-    const long long offset = PyLong_AsLongLong(args[0]);
-    if (offset == -1 && PyErr_Occurred()) return NULL;
-    const Py_ssize_t ndim = PyTuple_GET_SIZE(args[1]);
-    int64_t dims[2 * PAC_MAX_NDIM];
-    if (ndim <= PAC_MAX_NDIM && !(read_numbers(args[1], dims, ndim) && read_numbers(args[2], dims + ndim, ndim)))
-        return NULL;
-    int code = PAC_CODE(a);
-    if (row != Py_None) {
-        for (code = 0; code < PAC_CODES && pac_dtypes[code].row != row;) ++code;
-        if (code == PAC_CODES) {
-            PyErr_Format(PyExc_TypeError, "%R is no row of the table of dtypes", row);
-            return NULL;
-        }
-    }
-    return (PyObject *)pac_array_view(a, offset, (int)ndim, dims, dims + ndim, code, run != Py_None);
-}
 
 /* _handle(key): another handle on the same elements, whose type key may hold promises about sizes. */
 static PyObject *array_handle(PyObject *self, PyObject *key) {
@@ -303,10 +156,10 @@ static PyObject *array_handle(PyObject *self, PyObject *key) {
     if (!handle) return NULL;
     memcpy(handle->dims, a->dims, 2 * (size_t)ndim * sizeof *a->dims);
     handle->size = a->size;
-    set_buffer(handle, (pac_buffer *)Py_NewRef(a->buffer));
+    pac_set_buffer(handle, (pac_buffer *)Py_NewRef(a->buffer));
     handle->ptr = a->ptr;
-    if (set_base((PyObject *)handle, a->base ? a->base : self, NULL) < 0 ||
-        set_key((PyObject *)handle, key, NULL) < 0) {
+    if (pac_set_base((PyObject *)handle, a->base ? a->base : self, NULL) < 0 ||
+        pac_set_key((PyObject *)handle, key, NULL) < 0) {
         Py_DECREF(handle);
         return NULL;
     }
@@ -329,7 +182,7 @@ static PyObject *array_relayout(PyObject *self, PyObject *args) {
         PyErr_Format(PyExc_ValueError, "a key of rank %zd can't have the value %R", ndim, key);
         return NULL;
     }
-    if (!read_numbers(shape, numbers, ndim) || !read_numbers(strides, numbers + ndim, ndim)) return NULL;
+    if (!pac_read_numbers(shape, numbers, ndim) || !pac_read_numbers(strides, numbers + ndim, ndim)) return NULL;
     if (ndim > PAC_INLINE_NDIM && !(dims = PyMem_Malloc(2 * (size_t)ndim * sizeof *dims))) return PyErr_NoMemory();
     if (a->dims != a->small) PyMem_Free(a->dims);
     a->dims = dims;
@@ -342,52 +195,33 @@ static PyObject *array_relayout(PyObject *self, PyObject *args) {
     Py_CLEAR(a->strides);
     PyObject *old = (PyObject *)a->buffer;
     --a->buffer->arrays;
-    set_buffer(a, (pac_buffer *)Py_NewRef(buffer));
+    pac_set_buffer(a, (pac_buffer *)Py_NewRef(buffer));
     a->ptr = (uintptr_t)ptr;
     Py_XDECREF(old);
     Py_RETURN_NONE;
 }
 
-/* unchecked_array(buffer, shape, strides, size, dtype, key, ptr=buffer.ptr) */
-PyObject *pac_unchecked_array(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count) {
-    if (count < 6 || Py_TYPE(args[0]) != pac_buffer_type || !PyTuple_Check(args[1])) {
-        PyErr_SetString(PyExc_TypeError, "unchecked_array() takes a buffer, shape, strides, size, dtype and key");
-        return NULL;
-    }
-    const uint64_t key = PyLong_AsUnsignedLongLongMask(args[5]) & 0xFFFFFFFF & ~PAC_MARKED;
-    if (PyErr_Occurred()) return NULL;
-    const Py_ssize_t ndim = PyTuple_GET_SIZE(args[1]);
-    if ((Py_ssize_t)(key >> 8 & 0xFF) != ndim || (key & 0xFF) >= PAC_CODES) {
-        PyErr_Format(PyExc_ValueError, "a key of rank %zd can't have the value %R", ndim, args[5]);
-        return NULL;
-    }
-    pac_array *a = pac_array_new(pac_ndarray_type, key);
-    if (!a) return NULL;
-    a->size = PyLong_AsLongLong(args[3]);
-    if (PyErr_Occurred() || !read_numbers(args[1], PAC_SHAPE(a), ndim) ||
-        !read_numbers(args[2], PAC_STRIDES(a), ndim)) {
-        Py_DECREF(a);
-        return NULL;
-    }
-    set_buffer(a, (pac_buffer *)Py_NewRef(args[0]));
-    if (count > 6) a->ptr = (uintptr_t)PyLong_AsUnsignedLongLong(args[6]);
-    if (PyErr_Occurred()) {
-        Py_DECREF(a);
-        return NULL;
-    }
-    return (PyObject *)a;
-}
+extern PyObject *pac_view_method(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
+
+extern PyObject *pac_array_dlpack(PyObject *, PyObject *const *, Py_ssize_t, PyObject *),
+    *pac_array_dlpack_device(PyObject *, PyObject *);
 
 static PyMethodDef array_methods[] = {
-    {"_view", (PyCFunction)(void (*)(void))array_view, METH_FASTCALL | METH_KEYWORDS,
+    {"_view", (PyCFunction)(void (*)(void))pac_view_method, METH_FASTCALL | METH_KEYWORDS,
      "The same memory, `offset` bytes on, as another `dtype` where one is given. A contiguous 1-D result is a "
      "BufferView where `run` is not None."},
     {"_handle", array_handle, METH_O, "Another handle on the same elements with this type key."},
     {"_relayout", array_relayout, METH_VARARGS, "Another buffer, address, shape, strides and key, in place."},
+    {"__dlpack__", (PyCFunction)(void (*)(void))pac_array_dlpack, METH_FASTCALL | METH_KEYWORDS,
+     "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
+     "A capsule of DLPack that shares the memory, for another library's from_dlpack."},
+    {"__dlpack_device__", pac_array_dlpack_device, METH_NOARGS, "DLPack's device type and the device's index."},
     {0},
 };
 
-extern PyType_Slot pac_operator_slots[];
+extern PyType_Slot pac_operator_slots[], pac_export_slots[];
+extern PyGetSetDef pac_array_fields[];
+extern PyMemberDef pac_array_members[];
 extern PyObject *pac_subscript(PyObject *self, PyObject *key);
 extern int pac_assign_subscript(PyObject *self, PyObject *key, PyObject *value);
 
@@ -399,8 +233,8 @@ static Py_ssize_t array_length(PyObject *self) {
 }
 
 static PyType_Slot array_slots[] = {
-    {Py_tp_dealloc, array_dealloc}, {Py_tp_traverse, array_traverse},    {Py_tp_getset, array_fields},
-    {Py_tp_members, array_members}, {Py_tp_methods, array_methods},      {Py_mp_subscript, pac_subscript},
+    {Py_tp_dealloc, array_dealloc}, {Py_tp_traverse, array_traverse},    {Py_tp_getset, pac_array_fields},
+    {Py_tp_members, pac_array_members}, {Py_tp_methods, array_methods},      {Py_mp_subscript, pac_subscript},
     {Py_mp_length, array_length},   {Py_mp_ass_subscript, pac_assign_subscript},
     {Py_tp_doc, "The type below ndarray: a typed, strided window on a buffer."},
     {0},
@@ -433,22 +267,29 @@ PyObject *pac_register_view(PyObject *Py_UNUSED(module), PyObject *kind) {
     return register_class(kind, &pac_view_type);
 }
 
-/* register_dtypes(rows): the table of pyarray/dtypes.py. */
-PyObject *pac_register_dtypes(PyObject *Py_UNUSED(module), PyObject *rows) {
-    if (!PyTuple_Check(rows) || PyTuple_GET_SIZE(rows) != PAC_CODES) {
+/* register_dtypes(rows, asdtype): the table of pyarray/dtypes.py, and its function of other names. */
+PyObject *pac_register_dtypes(PyObject *Py_UNUSED(module), PyObject *args) {
+    PyObject *rows, *asdtype;
+    if (!PyArg_ParseTuple(args, "O!O", &PyTuple_Type, &rows, &asdtype)) return NULL;
+    if (PyTuple_GET_SIZE(rows) != PAC_CODES) {
         PyErr_Format(PyExc_TypeError, "expected a tuple of %d rows", PAC_CODES);
         return NULL;
     }
+    Py_XSETREF(pac_asdtype, Py_NewRef(asdtype));
     for (int code = 0; code < PAC_CODES; ++code) {
         PyObject *row = PyTuple_GET_ITEM(rows, code), *numpy = PyObject_GetAttrString(row, "numpy");
         PyObject *itemsize = PyObject_GetAttrString(row, "itemsize"), *kind = PyObject_GetAttrString(row, "kind");
-        if (numpy && itemsize && kind) {
+        PyObject *scalar = numpy ? PyObject_GetAttrString(numpy, "type") : NULL;
+        if (scalar && itemsize && kind) {
             Py_XSETREF(pac_dtypes[code].row, Py_NewRef(row));
             Py_XSETREF(pac_dtypes[code].numpy, Py_NewRef(numpy));
+            Py_XSETREF(pac_dtypes[code].scalar, Py_NewRef(scalar));
             pac_dtypes[code].itemsize = (int)PyLong_AsLong(itemsize);
             pac_dtypes[code].kind = (char)PyUnicode_ReadChar(kind, 0);
         }
+        Py_XDECREF(scalar);
         Py_XDECREF(numpy);
+        Py_XDECREF(scalar);
         Py_XDECREF(itemsize);
         Py_XDECREF(kind);
         if (PyErr_Occurred()) return NULL;
@@ -462,6 +303,7 @@ int pac_add_array_type(PyObject *module) {
     int count = 0;
     for (const PyType_Slot *slot = array_slots; slot->slot; ++slot) slots[count++] = *slot;
     for (const PyType_Slot *slot = pac_operator_slots; slot->slot; ++slot) slots[count++] = *slot;
+    for (const PyType_Slot *slot = pac_export_slots; slot->slot; ++slot) slots[count++] = *slot;
     array_spec.slots = slots;
     pac_base_type = (PyTypeObject *)PyType_FromSpec(&array_spec);
     return pac_base_type ? PyModule_AddType(module, pac_base_type) : -1;

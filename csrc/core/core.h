@@ -16,11 +16,13 @@ enum pac_code {
 typedef struct pac_dtype {
     PyObject *row;   /* DType of pyarray/dtypes.py */
     PyObject *numpy; /* the dtype that users see */
+    PyObject *scalar; /* NumPy's class of its numbers */
     int itemsize;
     char kind; /* b i u f c */
 } pac_dtype;
 
 extern pac_dtype pac_dtypes[PAC_CODES];
+extern PyObject *pac_asdtype; /* the row that a value names: a function of pyarray/dtypes.py */
 
 /* ---- memory ----------------------------------------------------------------------------------------------------- */
 
@@ -32,6 +34,7 @@ typedef struct pac_free_list {
     Py_ssize_t count, capacity;
     int64_t size; /* bytes of a block */
     PyObject *pool, *returns, *takes;
+    char zeroed; /* blocks that the device has just allocated hold zeros */
 } pac_free_list;
 
 /* Memory that arrays share: `Buffer` of pyarray/memory/buffer.py. */
@@ -44,6 +47,7 @@ typedef struct pac_buffer {
     PyObject *previous;     /* of an array that grew: its old buffer, else NULL */
     PyObject *before_write; /* called before each write, else NULL */
     pac_free_list *free_list;
+    char zeroed;       /* it held zeros when it was allocated */
     char escaped;      /* its address was given out */
     Py_ssize_t arrays; /* that show it */
     PyObject *weakrefs;
@@ -92,6 +96,16 @@ extern PyTypeObject *pac_ndarray_type, *pac_view_type;                       /* 
    exception. */
 pac_array *pac_array_new(PyTypeObject *kind, uint64_t key);
 
+/* Takes over a reference to the buffer. What has another library's memory may be in a cycle with its owner. */
+void pac_set_buffer(pac_array *a, pac_buffer *buffer);
+
+/* Attributes (fields.c): -1 with an exception. */
+int pac_set_base(PyObject *self, PyObject *value, void *none);
+int pac_set_key(PyObject *self, PyObject *value, void *none);
+
+/* Reads a tuple of integers. 0 with an exception where it is none of `count` machine integers. */
+int pac_read_numbers(PyObject *tuple, int64_t *numbers, Py_ssize_t count);
+
 /* Whether elements follow each other in C order without gaps; always for 0 or 1 elements. `size` gets their number. */
 int pac_is_contiguous(int ndim, const int64_t *shape, const int64_t *strides, int64_t itemsize, int64_t *size);
 
@@ -106,6 +120,15 @@ pac_array *pac_array_fresh(PyTypeObject *kind, int code, int ndim, const int64_t
 
 /* A new buffer of a device, contents indeterminate. NULL with an exception. */
 pac_buffer *pac_buffer_allocate(PyObject *device, int64_t nbytes);
+
+/* Strides of a fresh array in C order. 0, without an exception: it has more bytes than any memory. */
+int pac_fresh_strides(int ndim, const int64_t *shape, int64_t itemsize, int64_t *strides);
+
+/* Memory that belongs to `owner`, kept alive with the buffer. NULL with an exception. */
+pac_buffer *pac_buffer_wrap(PyObject *device, uintptr_t ptr, int64_t nbytes, PyObject *owner);
+
+/* An array with this key and these dims in a buffer, of which it takes over a reference. NULL with an exception. */
+pac_array *pac_array_on(pac_buffer *buffer, uint64_t key, const int64_t *dims, int64_t size, uintptr_t ptr);
 
 /* One element as a Python number, and back. pac_store_element gives 1 if done, 0 if the value needs the general way
    (another type, out of range), -1 with an exception. Halves are not stored. */
@@ -132,6 +155,13 @@ static inline int pac_plain(void) {
     return !(thread->debug < 0 ? pac_process_debug : thread->debug);
 }
 
+/* The first element, for the host to read or write: a capture in progress is told. C accesses the memory of arrays in
+   this way alone, but for launches. */
+static inline char *pac_host_memory(const pac_array *a) {
+    pac_this_thread.host_access = 1;
+    return (char *)a->ptr;
+}
+
 /* ---- selections on the host (select.c) -------------------------------------------------------------------------- */
 
 /* `a[key]` and `a[key] = value` for masks and index arrays, `nonzero(a)`: done by a loop on the host where all memory
@@ -148,3 +178,9 @@ PyObject *pac_select_nonzero(pac_array *a);
    `out`. */
 PyObject *pac_map_call(PyObject *map, PyObject *const *operands, int count, PyObject *out, int broadcasts);
 extern PyTypeObject *pac_map_type;
+extern PyObject *pac_copy_map; /* the Map of assignments */
+
+/* ---- indices (index.c) ------------------------------------------------------------------------------------------ */
+
+/* Whether an object is of Python's or NumPy's own integers, exactly. */
+int pac_is_integer(PyObject *item);

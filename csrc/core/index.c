@@ -1,6 +1,6 @@
 /* Basic indexing: `a[key]` of integers, slices, `...` and None as a view, and `a[key] = value` of one element. All else
    goes to the general functions of pyarray/array.py. */
-#include "core.h"
+#include "map.h"
 #include <string.h>
 
 static PyObject *general_get, *general_set; /* functions of (array, key), (array, key, value) */
@@ -16,7 +16,7 @@ PyObject *pac_register_indexing(PyObject *Py_UNUSED(module), PyObject *args) {
     Py_RETURN_NONE;
 }
 
-static int is_integer(PyObject *item) {
+int pac_is_integer(PyObject *item) {
     if (PyLong_CheckExact(item)) return 1;
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(integer_types); ++k)
         if ((PyObject *)Py_TYPE(item) == PyTuple_GET_ITEM(integer_types, k)) return 1;
@@ -68,7 +68,7 @@ static int count_items(PyObject *const *items, Py_ssize_t count, int *used, int 
     for (Py_ssize_t k = 0; k < count; ++k) {
         if (items[k] == Py_Ellipsis) ++*dots;
         else if (items[k] == Py_None) ++*added;
-        else if (PySlice_Check(items[k]) || is_integer(items[k])) ++*used;
+        else if (PySlice_Check(items[k]) || pac_is_integer(items[k])) ++*used;
         else return 0;
     }
     return *dots <= 1;
@@ -114,10 +114,7 @@ PyObject *pac_subscript(PyObject *self, PyObject *key) {
         return (PyObject *)pac_array_view(a, w.offset, w.ndim, w.shape, w.strides, PAC_CODE(a), 1);
     if (pac_plain()) {
         PyObject *selected = pac_select_get(a, key);
-        if (selected != Py_NotImplemented) {
-            pac_this_thread.host_access = 1;
-            return selected;
-        }
+        if (selected != Py_NotImplemented) return selected;
         Py_DECREF(selected);
     }
     return PyObject_CallFunctionObjArgs(general_get, self, key, NULL);
@@ -128,15 +125,15 @@ static int store(pac_array *a, char *at, PyObject *value) {
     if (!PAC_IS_ARRAY(value)) return pac_store_element(at, PAC_CODE(a), value);
     pac_array *from = (pac_array *)value;
     if (PAC_NDIM(from) || PAC_CODE(from) != PAC_CODE(a) || !PAC_ON_CPU(from)) return 0;
-    memmove(at, (const char *)from->ptr, (size_t)PAC_ITEMSIZE(a));
+    memmove(at, pac_host_memory(from), (size_t)PAC_ITEMSIZE(a));
     return 1;
 }
 
-static PyObject *copy_map; /* the Map of assignments */
+PyObject *pac_copy_map;
 
 /* register_assignment(map) */
 PyObject *pac_register_assignment(PyObject *Py_UNUSED(module), PyObject *map) {
-    Py_XSETREF(copy_map, Py_NewRef(map));
+    Py_XSETREF(pac_copy_map, Py_NewRef(map));
     Py_RETURN_NONE;
 }
 
@@ -154,7 +151,7 @@ static int assign_view(pac_array *a, const window *w, PyObject *value) {
     } else if (!PyFloat_CheckExact(value) && !PyLong_CheckExact(value) && !PyBool_Check(value))
         return GENERAL;
     pac_array *view = pac_array_view(a, w->offset, w->ndim, w->shape, w->strides, PAC_CODE(a), 0);
-    PyObject *done = view ? pac_map_call(copy_map, &value, 1, (PyObject *)view, 1) : NULL;
+    PyObject *done = view ? pac_map_call(pac_copy_map, &value, 1, (PyObject *)view, 1) : NULL;
     Py_XDECREF(view);
     Py_XDECREF(done);
     return !done ? FAILED : done == Py_NotImplemented ? GENERAL : DONE;
@@ -168,13 +165,10 @@ static int store_plainly(pac_array *a, PyObject *key, PyObject *value) {
     if (PAC_ON_CPU(a)) {
         int stored = 0;
         if (done == GENERAL) stored = pac_select_set(a, key, value);
-        else if (!w.ndim) stored = store(a, (char *)a->ptr + w.offset, value);
-        if (stored) {
-            pac_this_thread.host_access = 1;
-            return stored;
-        }
+        else if (!w.ndim) stored = store(a, pac_host_memory(a) + w.offset, value);
+        if (stored) return stored;
     }
-    return done == DONE && copy_map ? assign_view(a, &w, value) : GENERAL;
+    return done == DONE && pac_copy_map ? assign_view(a, &w, value) : GENERAL;
 }
 
 int pac_assign_subscript(PyObject *self, PyObject *key, PyObject *value) {

@@ -2,14 +2,22 @@
 #include "launch.h"
 #include <string.h>
 
-typedef int (*launch_function)(uintptr_t entry, const char *slots, void *pool, void *failure);
-static launch_function run_on_cpu;
+typedef int (*cpu_launch)(uintptr_t entry, const char *slots, void *pool, void *failure);
+typedef int (*gpu_launch)(uintptr_t plan, const char *slots, size_t nbytes);
+static cpu_launch run_on_cpu;
+static gpu_launch run_on_gpu;
 /* Elements from which a launch lets other threads run Python: switching takes as long as the work on fewer. */
 #define LONG_WORK 8192
 
-/* connect(address of pa_launch) */
+/* connect(address of pa_launch), by the CPU's driver */
 PyObject *pac_connect(PyObject *Py_UNUSED(module), PyObject *address) {
-    run_on_cpu = (launch_function)(uintptr_t)PyLong_AsUnsignedLongLong(address);
+    run_on_cpu = (cpu_launch)(uintptr_t)PyLong_AsUnsignedLongLong(address);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
+/* connect_gpu(address of pa_gpu_launch), by drivers of GPUs */
+PyObject *pac_connect_gpu(PyObject *Py_UNUSED(module), PyObject *address) {
+    run_on_gpu = (gpu_launch)(uintptr_t)PyLong_AsUnsignedLongLong(address);
     return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
@@ -32,25 +40,35 @@ void pac_launch_clear(pac_launch *launch) {
     Py_CLEAR(launch->holder);
 }
 
-int pac_launch_run(const pac_launch *launch, const int64_t *slots, Py_ssize_t count, int64_t size) {
-    if (launch->entry) {
-        const uintptr_t entry = launch->entry;
-        void *pool = launch->pool;
-        if (size < LONG_WORK) {
-            run_on_cpu(entry, (const char *)slots, pool, NULL);
-            return 1;
-        }
-        PyObject *holder = Py_NewRef(launch->holder);
-        Py_BEGIN_ALLOW_THREADS
-        run_on_cpu(entry, (const char *)slots, pool, NULL);
-        Py_END_ALLOW_THREADS
-        Py_DECREF(holder);
-        return 1;
+PyObject *pac_launch_result(const pac_launch *launch, const int64_t *slots, Py_ssize_t count, int64_t size) {
+    const uintptr_t entry = launch->entry;
+    const size_t nbytes = (size_t)count * sizeof *slots;
+    if (entry && launch->function == Py_None && size < LONG_WORK) {
+        run_on_cpu(entry, (const char *)slots, launch->pool, NULL);
+        Py_RETURN_NONE;
     }
-    PyObject *bytes = PyBytes_FromStringAndSize((const char *)slots, count * (Py_ssize_t)sizeof *slots);
-    PyObject *function = Py_NewRef(launch->function), *done = bytes ? PyObject_CallOneArg(function, bytes) : NULL;
-    Py_XDECREF(bytes);
+    /* the launch may be dropped while other threads run Python */
+    PyObject *function = Py_NewRef(launch->function), *holder = Py_NewRef(launch->holder), *result = NULL;
+    if (entry) {
+        void *pool = launch->pool;
+        int error = 0;
+        Py_BEGIN_ALLOW_THREADS
+        if (function == Py_None) run_on_cpu(entry, (const char *)slots, pool, NULL);
+        else error = run_on_gpu(entry, (const char *)slots, nbytes);
+        Py_END_ALLOW_THREADS
+        result = error ? PyObject_CallFunction(function, "i", error) : Py_NewRef(Py_None);
+    } else {
+        PyObject *bytes = PyBytes_FromStringAndSize((const char *)slots, (Py_ssize_t)nbytes);
+        result = bytes ? PyObject_CallOneArg(function, bytes) : NULL;
+        Py_XDECREF(bytes);
+    }
     Py_DECREF(function);
+    Py_DECREF(holder);
+    return result;
+}
+
+int pac_launch_run(const pac_launch *launch, const int64_t *slots, Py_ssize_t count, int64_t size) {
+    PyObject *done = pac_launch_result(launch, slots, count, size);
     Py_XDECREF(done);
     return done != NULL;
 }

@@ -2,15 +2,16 @@
 #pragma once
 #include "core.h"
 
-/* Code on the CPU with the pool that runs it, or, where `entry` is 0, a function of the packed arguments (a GPU's
-   driver, which orders work between streams). `holder` keeps the code loaded. */
+/* Code on the CPU at `entry` with the pool that runs it; or, where `function` isn't None, the plan of a GPU's launch at
+   `entry`, and `function` is called with the code of an error; or, where `entry` is 0, a function of the packed
+   arguments. `holder` keeps the code loaded. */
 typedef struct {
     uintptr_t entry;
     void *pool;
     PyObject *function, *holder;
 } pac_launch;
 
-/* Reads (entry, pool, function, holder), as `jit.launch.native_launch` gives it, with references of its own. 0 with an
+/* Reads (entry, pool, function, holder), as `Driver.native_launch` gives it, with references of its own. 0 with an
    exception. */
 int pac_launch_read(PyObject *described, pac_launch *launch);
 
@@ -22,9 +23,15 @@ void pac_launch_clear(pac_launch *launch);
         Py_VISIT((launch).holder); \
     } while (0)
 
+/* Of settings that compiled code depends on: what plans launch was made under one of them. */
+extern uint64_t pac_plan_generation;
+
 /* Launches with `count` slots; `size` elements, by which it decides whether other threads may run Python meanwhile. 0
    with an exception. */
 int pac_launch_run(const pac_launch *launch, const int64_t *slots, Py_ssize_t count, int64_t size);
+
+/* The same, and gives what its function returned: None where `entry` isn't 0. NULL with an exception. */
+PyObject *pac_launch_result(const pac_launch *launch, const int64_t *slots, Py_ssize_t count, int64_t size);
 
 /* Packs a Python number as one of the dtype with that code. The slots used, 1 or 2; 0: it is none in its range, or an
    object of another class than Python's numbers; the general way says what is wrong. */

@@ -1,8 +1,8 @@
 /* Map: an elementwise operation with its plans, by the types of operands. */
+#include "foreign.h"
 #include "launch.h"
 #include "map.h"
 #include <string.h>
-#include <structmember.h>
 
 /* A compiled kernel for one layout. */
 typedef struct {
@@ -26,16 +26,17 @@ typedef struct {
     int plans, capacity;
     map_plan *plan;
     uint64_t generation;
-    unsigned long long hits;
+    unsigned long long hits, misses;
+    const char *why; /* the last call that was declined */
 } map_object;
 
 PyTypeObject *pac_map_type;
-static uint64_t generation; /* of settings that compiled code depends on */
+uint64_t pac_plan_generation;
 enum { MOST_PLANS = 512, MOST_LAUNCHES = 256 };
 
 /* clear_plans(): what they launch was compiled under other settings. */
 PyObject *pac_clear_plans(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
-    ++generation;
+    ++pac_plan_generation;
     Py_RETURN_NONE;
 }
 
@@ -125,8 +126,8 @@ static PyObject *describe(pac_array *const *arrays, int count, const pac_map_lay
             int n = 0;
             for (int axis = 0; axis < layout->ndim; ++axis)
                 if (view->axes >> axis & 1) axes[n++] = axis;
-            Py_SETREF(item, Py_BuildValue("NNN", pac_tuple_of(view->shape, view->ndim), pac_tuple_of(view->strides, view->ndim),
-                                          pac_tuple_of(axes, n)));
+            Py_SETREF(item, Py_BuildValue("NNN", pac_tuple_of(view->shape, view->ndim),
+                                          pac_tuple_of(view->strides, view->ndim), pac_tuple_of(axes, n)));
         }
         if (!item) Py_CLEAR(views);
         else PyTuple_SET_ITEM(views, k, item);
@@ -141,7 +142,7 @@ static map_launch *launch_for(map_object *map, int number, PyObject *const *x, p
     for (int k = 0; k < plan->launches; ++k)
         if (plan->launch[k].layout_key == key) return &plan->launch[k];
     PyObject *operands = operand_list(x, count - 1), *views = describe(arrays, count, layout), *made = NULL;
-    const uint64_t before = generation;
+    const uint64_t before = pac_plan_generation;
     const int plans = map->plans;
     if (operands && views)
         made = PyObject_CallFunction(map->compile, "OOiOii", operands, arrays[0], plan->domain, views, layout->ndim,
@@ -153,7 +154,7 @@ static map_launch *launch_for(map_object *map, int number, PyObject *const *x, p
     Py_XDECREF(made);
     if (!read) return NULL;
     /* compiling runs Python, where settings may change and other calls empty the table: such a call isn't planned */
-    const int changed = before != generation || map->plans < plans;
+    const int changed = before != pac_plan_generation || map->plans < plans;
     plan = &map->plan[number];
     if (!changed && plan->launches >= MOST_LAUNCHES) forget_launches(plan);
     if (changed || !pac_grow((void **)&plan->launch, plan->launches, &plan->capacity, sizeof launch)) {
@@ -179,48 +180,78 @@ static pac_array *new_result(const map_plan *plan, int count, pac_array *const *
     return out;
 }
 
-static int fits_out(const pac_array *out, int count, pac_array *const *arrays, int ndim, const int64_t *shape) {
+static int fits_out(const pac_array *out, int ndim, const int64_t *shape) {
     if (out->key & (PAC_READONLY | PAC_WATCHED | PAC_MARKED) || PAC_NDIM(out) != ndim) return 0;
     for (int axis = 0; axis < ndim; ++axis)
         if (PAC_SHAPE(out)[axis] != shape[axis] || (shape[axis] > 1 && !PAC_STRIDES(out)[axis])) return 0;
-    for (int k = 1; k < count; ++k)
-        if (arrays[k] && pac_map_aliases(arrays[k], out)) return 0;
     return 1;
 }
 
+static PyObject *declined(map_object *map, const char *why) {
+    map->why = why;
+    Py_RETURN_NOTIMPLEMENTED;
+}
+
+static PyObject *call(map_object *map, PyObject *const *x, int operands, PyObject *out, int broadcasts, int dry);
+
+/* A call with copies in the place of operands whose elements would be overwritten before they are read. */
+static PyObject *call_with_copies(map_object *map, PyObject *const *x, int operands, PyObject *out, int broadcasts) {
+    PyObject *copied[PAC_MAP_OPERANDS] = {0}, *result = NULL;
+    int k = 0;
+    for (; k < operands; ++k) {
+        const int aliases = PAC_IS_ARRAY(x[k]) && pac_map_aliases((pac_array *)x[k], (pac_array *)out);
+        copied[k] = aliases ? pac_map_call(pac_copy_map, &x[k], 1, NULL, 0) : Py_NewRef(x[k]);
+        if (!copied[k] || copied[k] == Py_NotImplemented) break;
+    }
+    if (k == operands) result = call(map, copied, operands, out, broadcasts, 0);
+    else if (copied[k]) result = Py_NewRef(Py_NotImplemented);
+    for (k = 0; k < operands; ++k) Py_XDECREF(copied[k]);
+    return result;
+}
+
 /* The call's result, new or `out`; Py_NotImplemented, of nothing done, where the general way is to be taken; NULL with
-   an exception. `broadcasts`: operands broadcast to `out`, which may have more elements than they. */
-static PyObject *call(map_object *map, PyObject *const *x, int operands, PyObject *out, int broadcasts) {
+   an exception. `broadcasts`: operands broadcast to `out`, which may have more elements than they. `dry`: nothing is
+   done, the result is None. */
+static PyObject *call(map_object *map, PyObject *const *x, int operands, PyObject *out, int broadcasts, int dry) {
     uint64_t types[PAC_MAP_OPERANDS + 1] = {0};
     pac_array *arrays[PAC_MAP_OPERANDS + 1] = {0};
     const int count = operands + 1;
     uint64_t device = 0;
     int found = 0;
-    if (!pac_plain()) Py_RETURN_NOTIMPLEMENTED;
-    if (map->generation != generation) {
+    if (!pac_plain()) return declined(map, "launches are observed, or in debug mode");
+    if (map->generation != pac_plan_generation) {
         forget_plans(map);
-        map->generation = generation;
+        map->generation = pac_plan_generation;
     }
     for (int k = 0; k < count; ++k) {
         PyObject *item = k < operands ? x[k] : out;
         if (!item) break;
-        if (!(types[k] = type_word(item)) || (k == operands && !PAC_IS_ARRAY(item))) Py_RETURN_NOTIMPLEMENTED;
+        if (!(types[k] = type_word(item)) || (k == operands && !PAC_IS_ARRAY(item)))
+            return declined(map, "an operand is neither an array without marks nor a number of Python's own classes");
         if (!PAC_IS_ARRAY(item)) continue;
         arrays[k < operands ? k + 1 : 0] = (pac_array *)item;
-        if (found++ && device != (types[k] & PAC_DEVICE)) Py_RETURN_NOTIMPLEMENTED;
+        if (found++ && device != (types[k] & PAC_DEVICE)) return declined(map, "the arrays are on several devices");
         device = types[k] & PAC_DEVICE;
     }
     int64_t shape[PAC_MAP_NDIM];
-    const int ndim = found ? pac_map_broadcast(operands + broadcasts, arrays + !broadcasts, shape) : -1;
-    if (ndim < 0 || (out && !fits_out(arrays[0], count, arrays, ndim, shape))) Py_RETURN_NOTIMPLEMENTED;
+    if (!found) return declined(map, "there is no array");
+    const int ndim = pac_map_broadcast(operands + broadcasts, arrays + !broadcasts, shape);
+    if (ndim < 0) return declined(map, "the shapes don't broadcast, or to too many axes or elements");
+    if (out && !fits_out(arrays[0], ndim, shape))
+        return declined(map, "the output can't be written as it is: its shape or memory, or what is to be told of it");
+    for (int k = 1; out && !dry && k < count; ++k)
+        if (arrays[k] && pac_map_aliases(arrays[k], arrays[0]))
+            return call_with_copies(map, x, operands, out, broadcasts);
     const map_plan *plan = plan_for(map, types, x, operands, out);
     if (!plan) return NULL;
-    if (!plan->usable) Py_RETURN_NOTIMPLEMENTED;
+    if (!plan->usable) return declined(map, "the types have no plan, or a number's value decides what is computed");
     const int number = (int)(plan - map->plan);
     /* numbers are tested before anything is allocated */
     int64_t slots[PAC_MAP_SLOTS];
     for (int k = 1; k < count; ++k)
-        if (!arrays[k] && !pac_pack_number(x[k - 1], plan->domain, slots)) Py_RETURN_NOTIMPLEMENTED;
+        if (!arrays[k] && !pac_pack_number(x[k - 1], plan->domain, slots))
+            return declined(map, "a number is not in the range of the type that it is computed in");
+    if (dry) Py_RETURN_NONE;
     pac_array *result = out ? (pac_array *)Py_NewRef(out) : new_result(plan, count, arrays, ndim, shape);
     if (!result || !result->size) return (PyObject *)result;
     arrays[0] = result;
@@ -230,15 +261,37 @@ static PyObject *call(map_object *map, PyObject *const *x, int operands, PyObjec
     const int used = launch ? pack(arrays, x, count, &map->plan[number], &layout, slots) : 0;
     if (!launch || !pac_launch_run(&launch->launch, slots, used, result->size)) {
         Py_DECREF(result);
-        if (!PyErr_Occurred()) Py_RETURN_NOTIMPLEMENTED;
-        return NULL;
+        return PyErr_Occurred() ? NULL : declined(map, "settings changed while it was compiled");
     }
     ++map->hits;
     return (PyObject *)result;
 }
 
-PyObject *pac_map_call(PyObject *map, PyObject *const *x, int operands, PyObject *out, int broadcasts) {
-    return call((map_object *)map, x, operands, out, broadcasts);
+/* The operands, with arrays on the memory of other libraries' in their place, as the general way puts them on the CPU.
+   How many there are; `shared` has references. 0: none, or others are needed; -1 with an exception. */
+static int share(PyObject *const *x, int operands, const PyObject *out, PyObject **shared) {
+    int found = 0, on_cpu = out && PAC_IS_ARRAY(out) && PAC_ON_CPU((const pac_array *)out);
+    for (int k = 0; k < operands; ++k) on_cpu |= PAC_IS_ARRAY(x[k]) && PAC_ON_CPU((pac_array *)x[k]);
+    for (int k = 0; k < operands && on_cpu; ++k) {
+        shared[k] = type_word(x[k]) ? Py_NewRef(x[k]) : pac_foreign_array(x[k]);
+        found = !shared[k] ? -1 : shared[k] == Py_None ? 0 : found + (shared[k] != x[k]);
+        if (found >= 0 && shared[k] != Py_None) continue;
+        while (k >= 0) Py_CLEAR(shared[k--]);
+        return found;
+    }
+    return found;
+}
+
+PyObject *pac_map_call(PyObject *self, PyObject *const *x, int operands, PyObject *out, int broadcasts) {
+    map_object *map = (map_object *)self;
+    PyObject *result = call(map, x, operands, out, broadcasts, 0), *shared[PAC_MAP_OPERANDS] = {0};
+    if (result == Py_NotImplemented && pac_plain()) {
+        const int found = share(x, operands, broadcasts ? out : NULL, shared);
+        if (found) Py_SETREF(result, found > 0 ? call(map, shared, operands, out, broadcasts, 0) : NULL);
+        for (int k = 0; k < operands; ++k) Py_XDECREF(shared[k]);
+    }
+    map->misses += result == Py_NotImplemented;
+    return result;
 }
 
 /* map.run(out, *operands): `out` is None for a new result. */
@@ -247,7 +300,26 @@ static PyObject *map_run(PyObject *self, PyObject *const *args, Py_ssize_t count
         PyErr_Format(PyExc_TypeError, "run() takes an output and 1 to %d operands", PAC_MAP_OPERANDS);
         return NULL;
     }
-    return call((map_object *)self, args + 1, (int)count - 1, args[0] == Py_None ? NULL : args[0], 0);
+    return pac_map_call(self, args + 1, (int)count - 1, args[0] == Py_None ? NULL : args[0], 0);
+}
+
+/* map.explain(out, *operands): why `run` would decline the call, or None. */
+static PyObject *map_explain(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+    if (count < 2 || count > PAC_MAP_OPERANDS + 1) {
+        PyErr_Format(PyExc_TypeError, "explain() takes an output and 1 to %d operands", PAC_MAP_OPERANDS);
+        return NULL;
+    }
+    map_object *map = (map_object *)self;
+    PyObject *result = call(map, args + 1, (int)count - 1, args[0] == Py_None ? NULL : args[0], 0, 1);
+    if (result == Py_NotImplemented) Py_SETREF(result, PyUnicode_FromString(map->why));
+    return result;
+}
+
+static PyObject *map_info(PyObject *self, PyObject *Py_UNUSED(none)) {
+    const map_object *map = (map_object *)self;
+    int plans = 0;
+    for (int k = 0; k < map->plans && map->generation == pac_plan_generation; ++k) plans += map->plan[k].usable;
+    return Py_BuildValue("{s:i,s:K,s:K}", "plans", plans, "hits", map->hits, "misses", map->misses);
 }
 
 /* map.assign(out, operand): the operand broadcasts to `out`. */
@@ -256,7 +328,7 @@ static PyObject *map_assign(PyObject *self, PyObject *const *args, Py_ssize_t co
         PyErr_SetString(PyExc_TypeError, "assign() takes an output and an operand");
         return NULL;
     }
-    return call((map_object *)self, args + 1, 1, args[0], 1);
+    return pac_map_call(self, args + 1, 1, args[0], 1);
 }
 
 static PyObject *map_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(options)) {
@@ -299,15 +371,14 @@ static void map_dealloc(PyObject *self) {
 static PyMethodDef map_methods[] = {
     {"run", (PyCFunction)(void (*)(void))map_run, METH_FASTCALL, "run(out, *operands)"},
     {"assign", (PyCFunction)(void (*)(void))map_assign, METH_FASTCALL, "assign(out, operand)"},
-    {0},
-};
-static PyMemberDef map_members[] = {
-    {"hits", T_ULONGLONG, offsetof(map_object, hits), READONLY, "Calls that a plan has run."},
+    {"explain", (PyCFunction)(void (*)(void))map_explain, METH_FASTCALL,
+     "explain(out, *operands): why `run` would decline the call, or None."},
+    {"cache_info", map_info, METH_NOARGS, "Counts of plans, hits and misses: calls that were declined."},
     {0},
 };
 static PyType_Slot map_slots[] = {
     {Py_tp_new, map_new},         {Py_tp_dealloc, map_dealloc}, {Py_tp_traverse, map_traverse},
-    {Py_tp_clear, map_clear},     {Py_tp_methods, map_methods}, {Py_tp_members, map_members},
+    {Py_tp_clear, map_clear},     {Py_tp_methods, map_methods},
     {Py_tp_doc, "An elementwise operation with its plans, by the types of operands: Map(resolve, compile)."},
     {0},
 };

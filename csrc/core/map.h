@@ -32,5 +32,12 @@ void pac_map_merge(int count, pac_array *const *arrays, pac_map_layout *layout);
 /* All of a layout but sizes: what kernels are made for. */
 uint64_t pac_map_layout_key(int count, pac_array *const *arrays, const pac_map_layout *layout);
 
+/* The Map of copies and assignments. */
+extern PyObject *pac_copy_map;
+
+/* Whether two arrays of one device have bytes in common. It may say so of arrays whose elements lie between each
+   other's; not of columns of one matrix. */
+int pac_overlap(const pac_array *a, const pac_array *b);
+
 /* Whether writing `out` changes elements of `x` that are read later: it has bytes of it, in another layout. */
 int pac_map_aliases(const pac_array *x, const pac_array *out);

@@ -173,15 +173,54 @@ static void byte_range(const pac_array *a, uintptr_t *low, uintptr_t *high) {
     *high += (uintptr_t)PAC_ITEMSIZE(a);
 }
 
+/* The bytes from an array's lowest address that elements without gaps between them cover; `step` becomes the
+   greatest common divisor of itself and of the distances between such blocks. */
+static int64_t block_of(const pac_array *a, int64_t *step) {
+    int64_t extent = PAC_ITEMSIZE(a), strides[PAC_MAX_NDIM];
+    for (int axis = 0; axis < PAC_NDIM(a); ++axis)
+        strides[axis] = PAC_SHAPE(a)[axis] > 1 ? magnitude(PAC_STRIDES(a)[axis]) : 0;
+    for (int grows = 1; grows;) {
+        grows = 0;
+        for (int axis = 0; axis < PAC_NDIM(a); ++axis) {
+            if (!strides[axis] || strides[axis] > extent) continue;
+            extent += (PAC_SHAPE(a)[axis] - 1) * strides[axis];
+            strides[axis] = 0; /* inside the block */
+            grows = 1;
+        }
+    }
+    for (int axis = 0; axis < PAC_NDIM(a); ++axis) {
+        int64_t stride = strides[axis];
+        while (stride) {
+            const int64_t rest = *step % stride;
+            *step = stride;
+            stride = rest;
+        }
+    }
+    return extent;
+}
+
+/* Whether the blocks of one array lie in the gaps between those of the other, as columns or rows of a matrix do. */
+static int lie_in_gaps(const pac_array *a, uintptr_t low, const pac_array *b, uintptr_t first) {
+    int64_t step = 0;
+    const int64_t size = block_of(a, &step), other = block_of(b, &step);
+    if (!step) return 0;
+    const int64_t difference = (int64_t)(first - low) % step, between = difference + (difference < 0 ? step : 0);
+    return between >= size && step - between >= other;
+}
+
+int pac_overlap(const pac_array *a, const pac_array *b) {
+    uintptr_t low, high, first, last;
+    if (!a->size || !b->size) return 0;
+    byte_range(a, &low, &high);
+    byte_range(b, &first, &last);
+    return low < last && first < high && !lie_in_gaps(a, low, b, first);
+}
+
 int pac_map_aliases(const pac_array *x, const pac_array *out) {
     if (x->buffer != out->buffer && !x->buffer->owner && !out->buffer->owner) return 0;
     const int ndim = PAC_NDIM(x);
     if (x->ptr == out->ptr && ndim == PAC_NDIM(out) && PAC_ITEMSIZE(x) == PAC_ITEMSIZE(out) &&
         !memcmp(x->dims, out->dims, 2 * (size_t)ndim * sizeof *x->dims))
         return 0;
-    uintptr_t low, high, first, last;
-    if (!x->size || !out->size) return 0;
-    byte_range(x, &low, &high);
-    byte_range(out, &first, &last);
-    return low < last && first < high;
+    return pac_overlap(x, out);
 }

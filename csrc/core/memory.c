@@ -121,6 +121,7 @@ static PyMemberDef free_list_members[] = {
     {"pool", T_OBJECT, offsetof(pac_free_list, pool), READONLY, "The pool."},
     {"returns", T_OBJECT, offsetof(pac_free_list, returns), 0, "Called with (list, address), or None."},
     {"takes", T_OBJECT, offsetof(pac_free_list, takes), 0, "Called with (list), or None."},
+    {"zeroed", T_BOOL, offsetof(pac_free_list, zeroed), 0, "Blocks that the device has just allocated hold zeros."},
     {0},
 };
 static PyType_Slot free_list_slots[] = {
@@ -262,7 +263,7 @@ static pac_buffer *new_buffer(PyObject *device, uintptr_t ptr, int64_t nbytes, P
     buffer->previous = buffer->before_write = NULL;
     buffer->free_list = list;
     Py_XINCREF(list);
-    buffer->escaped = 0;
+    buffer->zeroed = buffer->escaped = 0;
     buffer->arrays = 0;
     buffer->weakrefs = NULL;
     /* only what refers to other libraries' objects can be in a cycle */
@@ -274,6 +275,7 @@ pac_buffer *pac_buffer_allocate(PyObject *device, int64_t nbytes) {
     pac_free_list *list = free_list_for(device, nbytes);
     if (!list) return NULL;
     uintptr_t ptr;
+    const int is_new = !list->count;
     if (list->count && list->takes == Py_None)
         ptr = list->blocks[--list->count];
     else if (list->count)
@@ -286,7 +288,12 @@ pac_buffer *pac_buffer_allocate(PyObject *device, int64_t nbytes) {
     if (!ptr && PyErr_Occurred()) return NULL;
     pac_buffer *buffer = new_buffer(device, ptr, nbytes, NULL, list);
     if (!buffer && keep_block(list, ptr) < 0) PyErr_NoMemory();
+    if (buffer) buffer->zeroed = is_new && list->zeroed;
     return buffer;
+}
+
+pac_buffer *pac_buffer_wrap(PyObject *device, uintptr_t ptr, int64_t nbytes, PyObject *owner) {
+    return new_buffer(device, ptr, nbytes, owner, NULL);
 }
 
 static PyObject *buffer_allocate(PyObject *Py_UNUSED(none), PyObject *const *args, Py_ssize_t count) {

@@ -18,7 +18,7 @@ static pac_array *whole_mask(pac_array *a, PyObject *key)
 static PyObject *get_whole(pac_array *a, const uint8_t *mask, int64_t count)
 {
     pac_array *out = pac_array_fresh(pac_ndarray_type, PAC_CODE(a), 1, &count, a->buffer->device, 0);
-    if (out && count) pac_compress((char *)out->ptr, (const char *)a->ptr, mask, count, PAC_ITEMSIZE(a));
+    if (out && count) pac_compress(pac_host_memory(out), pac_host_memory(a), mask, count, PAC_ITEMSIZE(a));
     return (PyObject *)out;
 }
 
@@ -26,8 +26,9 @@ PyObject *pac_select_get(pac_array *a, PyObject *key)
 {
     pac_array *mask = whole_mask(a, key);
     if (mask) {
-        int64_t count = pac_count_true((const uint8_t *)mask->ptr, mask->size);
-        if (count * 8 >= mask->size) return get_whole(a, (const uint8_t *)mask->ptr, count); /* few: by offsets */
+        const uint8_t *truths = (const uint8_t *)pac_host_memory(mask);
+        int64_t count = pac_count_true(truths, mask->size);
+        if (count * 8 >= mask->size) return get_whole(a, truths, count); /* few: by offsets */
     } else {
         PyObject *rows = pac_take_rows(a, key);
         if (rows != Py_NotImplemented) return rows;
@@ -42,7 +43,7 @@ PyObject *pac_select_get(pac_array *a, PyObject *key)
         int itemsize = PAC_ITEMSIZE(a);
         int64_t step = itemsize;
         for (int k = s.before + s.middle; k < s.ndim; k++) step *= s.shape[k];
-        pac_move_selected(&s, itemsize, (char *)out->ptr, PAC_STRIDES(out), step, 0);
+        pac_move_selected(&s, itemsize, pac_host_memory(out), PAC_STRIDES(out), step, 0);
     }
     pac_end_selection(&s);
     return (PyObject *)out;
@@ -84,7 +85,7 @@ static int put(const pac_selection *s, pac_array *a, const pac_array *value, cha
     if (value && !value_strides(value, s, steps)) return 0;
     if (!pac_few_elements(s->ndim, s->shape)) return 1;
     if (!middle_step(s, steps, &step)) return 0;
-    pac_move_selected(s, PAC_ITEMSIZE(a), value ? (char *)value->ptr : number, steps, step, 1);
+    pac_move_selected(s, PAC_ITEMSIZE(a), value ? pac_host_memory(value) : number, steps, step, 1);
     return 1;
 }
 
@@ -174,8 +175,8 @@ PyObject *pac_select_nonzero(pac_array *a)
     int64_t shape[] = {ndim, pac_count_true(bytes, a->size)};
     pac_array *out = pac_array_fresh(pac_ndarray_type, PAC_I64, 2, shape, a->buffer->device, 0);
     if (out && shape[1]) {
-        pac_list_true(bytes, a->size, shape[1], (int64_t *)out->ptr);
-        split_positions((int64_t *)out->ptr, shape[1], ndim, PAC_SHAPE(a));
+        pac_list_true(bytes, a->size, shape[1], (int64_t *)pac_host_memory(out));
+        split_positions((int64_t *)pac_host_memory(out), shape[1], ndim, PAC_SHAPE(a));
     }
     PyMem_Free(made);
     if (!out) return NULL;

@@ -92,7 +92,7 @@ static pac_array *array_from_list(PyObject *list, pac_array *a)
     if (!x) return NULL;
     int itemsize = pac_dtypes[code].itemsize, done = size == PyList_GET_SIZE(list); /* collecting garbage runs code */
     for (int64_t k = 0; done && k < size; k++) {
-        done = read_list_item(PyList_GET_ITEM(list, k), (char *)x->ptr + k * itemsize, code);
+        done = read_list_item(PyList_GET_ITEM(list, k), pac_host_memory(x) + k * itemsize, code);
     }
     if (!done) Py_CLEAR(x);
     return x;
@@ -284,7 +284,7 @@ static int add_indices(key_reader *r, int number)
     int n = pac_merge_axes(axes, s->middle);
     pac_axis last = n ? axes[--n] : (pac_axis){1, 0, 0, 0};
     int64_t size = PAC_SHAPE(r->a)[r->axes[number]], step = PAC_STRIDES(r->a)[r->axes[number]];
-    const char *here = (const char *)x->ptr, *none = NULL;
+    const char *here = pac_host_memory(x), *none = NULL;
     int64_t *offsets = s->offsets;
     index_loop loop = index_loops[PAC_CODE(x)][number > 0];
     do {
@@ -311,7 +311,7 @@ int pac_find_selection(pac_selection *s, pac_array *a, PyObject *key, int writes
 {
     if (!PAC_ON_CPU(a) || a->key & PAC_MARKED || PAC_NDIM(a) > PAC_SELECT_NDIM) return 0;
     key_reader r = {.a = a, .s = s, .writes = writes};
-    s->at = a->ptr;
+    s->at = (uintptr_t)pac_host_memory(a);
     s->before = s->middle = 0;
     s->offsets = s->few;
     int done = read_items(&r, key);

@@ -83,7 +83,7 @@ const uint8_t *pac_truths(const pac_array *a, uint8_t *space, uint8_t **made)
 {
     int single_bytes = PAC_ITEMSIZE(a) == 1;
     *made = NULL;
-    if (single_bytes && !(a->key & PAC_STRIDED)) return (const uint8_t *)a->ptr;
+    if (single_bytes && !(a->key & PAC_STRIDED)) return (const uint8_t *)pac_host_memory(a);
     if (a->size > PAC_SELECT_SPACE) {
         *made = space = PyMem_Malloc((size_t)a->size);
         if (!space) return (const uint8_t *)PyErr_NoMemory();
@@ -93,7 +93,7 @@ const uint8_t *pac_truths(const pac_array *a, uint8_t *space, uint8_t **made)
     for (int k = 0; k < PAC_NDIM(a); k++) axes[k] = (pac_axis){PAC_SHAPE(a)[k], PAC_STRIDES(a)[k], 0, 0};
     int n = pac_merge_axes(axes, PAC_NDIM(a));
     pac_axis last = n ? axes[--n] : (pac_axis){1, 0, 0, 0};
-    const char *here = (const char *)a->ptr, *none = NULL;
+    const char *here = pac_host_memory(a), *none = NULL;
     uint8_t *to = space;
     do {
         truths_loops[PAC_CODE(a)](to, here, last.here, last.size);

@@ -107,7 +107,7 @@ PyObject *pac_take_rows(pac_array *a, PyObject *key)
     pac_array *out = pac_array_fresh(pac_ndarray_type, PAC_CODE(a), ndim, shape, a->buffer->device, 0);
     if (!out) return NULL;
     take_loop take = take_loops[PAC_CODE(index) == PAC_I64][loop_of(row)];
-    if (take((char *)out->ptr, (const char *)a->ptr, (const char *)index->ptr, index->size, PAC_SHAPE(a)[0],
+    if (take(pac_host_memory(out), pac_host_memory(a), pac_host_memory(index), index->size, PAC_SHAPE(a)[0],
              row_stride(a), (size_t)row)) return (PyObject *)out;
     Py_DECREF(out);
     Py_RETURN_NOTIMPLEMENTED;
@@ -127,9 +127,9 @@ int pac_put_rows(pac_array *a, PyObject *key, const pac_array *value, const char
         return 0;
     }
     int wide = PAC_CODE(index) == PAC_I64;
-    const char *indices = (const char *)index->ptr;
+    const char *indices = pac_host_memory(index);
     if (!(wide ? check_i64 : check_i32)(indices, index->size, PAC_SHAPE(a)[0])) return 0;
-    put_loops[wide][loop_of(row)]((char *)a->ptr, value ? (const char *)value->ptr : number, step, indices,
+    put_loops[wide][loop_of(row)](pac_host_memory(a), value ? pac_host_memory(value) : number, step, indices,
                                   index->size, PAC_SHAPE(a)[0], row_stride(a), (size_t)row);
     return 1;
 }

@@ -45,6 +45,8 @@ void *pa_memory_alloc(size_t nbytes)
     return posix_memalign(&block, ALIGNMENT, want) ? NULL : block;
 }
 
+size_t pa_memory_zeroed_from(void) { return HUGE_BLOCK; }
+
 void pa_memory_free(void *block, size_t nbytes)
 {
     if (!block) return;

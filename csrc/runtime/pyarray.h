@@ -13,9 +13,12 @@ extern "C" {
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 /* A block of at least nbytes, 64-byte aligned; blocks of 4 MiB and more are 2 MiB aligned and ask for huge pages. The
-   caller owns it. NULL when there is no memory. A size of 0 gives a valid block. The contents are indeterminate. */
+   caller owns it. NULL when there is no memory. A size of 0 gives a valid block. The contents are indeterminate below
+   pa_memory_zeroed_from bytes. */
 void *pa_memory_alloc(size_t nbytes);
 
+/* Bytes from which the blocks of pa_memory_alloc hold zeros: they are new pages. */
+size_t pa_memory_zeroed_from(void);
 /* Frees a block of pa_memory_alloc. `nbytes` must be the number that it was allocated with. NULL is ignored. */
 void pa_memory_free(void *block, size_t nbytes);
 

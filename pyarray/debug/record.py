@@ -11,7 +11,6 @@ import numpy as np
 
 from .. import shapes
 from ..array import STRIDED, ndarray
-from ..array_host import Exposed, on_host
 from ..driver.kernel_step import format_steps
 from ..dtypes import DType
 from ..jit.launch import offset_of, slot_format
@@ -20,6 +19,7 @@ from ..jit.serialization import site_to_json, type_to_json
 from ..jit.signature import array_type
 from ..jit.text_kernel import Address
 from ..lang.ir import ArrayType, ScalarType
+from ..memory.host_access import by_observer, download, on_host, window
 from .tags import memory_range
 
 PAGE = 4096  # a replay gives each block its old offset in a page: code may depend on alignment
@@ -93,14 +93,14 @@ def read(a: ndarray) -> np.ndarray[Any, Any]:
     shape, native = shapes.stored_shape(a._shape, a._strides), words.newbyteorder("=")
     if not a._size:
         return np.empty(shape, words)
-    if on_host(a):
-        interface = {"version": 3, "shape": shape, "strides": a._strides, "typestr": native.str}
-        host = np.asarray(Exposed({**interface, "data": (a._ptr, True)}, a._buffer))
-    else:
-        low, high = shapes.byte_bounds(shape, a._strides, kind.itemsize)
-        block = np.empty(high - low, np.uint8)
-        a.device.driver.copy_out(block.__array_interface__["data"][0], a._ptr + low, high - low)
-        host = np.ndarray(shape, native, block, -low, a._strides)
+    with by_observer():
+        if on_host(a):
+            host = window(a, shape, native)
+        else:
+            low, high = shapes.byte_bounds(shape, a._strides, kind.itemsize)
+            block = np.empty(high - low, np.uint8)
+            download(a.device, a._ptr + low, block)
+            host = np.ndarray(shape, native, block, -low, a._strides)
     return np.asarray(host, words, order="C")
 
 

@@ -13,10 +13,11 @@ from ..array import array_at
 from ..driver.base import Device
 from ..driver.kernel_step import parse_steps
 from ..jit import compile as compiler
-from ..jit.launch import make_launcher
+from ..jit.launch import make_launcher, start_of
 from ..jit.report import raise_bounds
 from ..jit.serialization import site_from_json, type_from_json
 from ..memory.buffer import Buffer
+from ..memory.host_access import download, upload
 from .argument import DumpedArgument, Elements
 from .record import PAGE, storage_dtype
 from .signature import elements_digest
@@ -48,11 +49,10 @@ def replay(
         log.warning("launch %d of kernel %r is replayed with %s", number, program["kernel"], what)
     memory = _Memory(device, [a for a in live if a.kind == "array"], trusted)
     params = tuple((name, type_from_json(type_row)) for name, type_row in program["params"])
-    driver = device.driver
-    run = (driver.checked_launcher if checked else driver.launcher)(artifact.function)
-    launch = make_launcher(params, tuple(named), run, checked, program["kernel"])
+    start = start_of(device, artifact.function, checked)
+    launch = make_launcher(params, tuple(named), start, checked, program["kernel"])
     failure = launch(*(memory.value(a) for a in live))
-    driver.synchronize()
+    device.driver.synchronize()
     if failure:
         raise_bounds(program["kernel"], [site_from_json(row) for row in program["sites"]], failure)
     return {a.name: memory.read(a) for a in live if a.direction in ("OUT", "INOUT")}
@@ -88,7 +88,7 @@ class _Memory:
                 window = self._window(a, elements.shape)
                 window[...] = elements.view(window.dtype)
         for number, block in self._blocks.items():
-            device.driver.copy_in(self._addresses[number][1], _address(block), block.nbytes)
+            upload(device, self._addresses[number][1], block)
 
     def _window(self, a: DumpedArgument, shape: tuple[int, ...]) -> Elements:
         block = self._blocks[a.facts["block"]]
@@ -115,10 +115,6 @@ class _Memory:
     def read(self, a: DumpedArgument) -> Elements:
         """What is in an array now."""
         block = self._blocks[a.facts["block"]]
-        self.device.driver.copy_out(_address(block), self._addresses[a.facts["block"]][1], block.nbytes)
+        download(self.device, self._addresses[a.facts["block"]][1], block)
         window = self._window(a, a.shape)
         return np.array(window, order="C").view(a.element.numpy)
-
-
-def _address(block: Elements) -> int:
-    return block.__array_interface__["data"][0]

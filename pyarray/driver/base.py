@@ -79,6 +79,9 @@ class Compiler(Protocol):
 
 
 Launcher = Callable[[bytes], None]
+# What csrc/core/launch.h says: the addresses of code and of the pool that runs it, and None; or the address of a GPU's
+# plan, 0, and what is called with an error's code; or 0, 0, and a `Launcher`. Then what keeps the code loaded.
+NativeLaunch = tuple[int, int, Any, Any]
 CheckedLauncher = Callable[[bytes], "Failure | None"]
 # blocks and threads of a block by axis, bytes of dynamic shared memory, packed arguments
 GridLauncher = Callable[[tuple[int, int, int], tuple[int, int, int], int, bytes], None]
@@ -106,6 +109,7 @@ class Driver(ABC):
     kind: ClassVar[str]
     grid: ClassVar[bool] = False  # iterations are threads of a grid: many more run at once
     computes: ClassVar[bool] = True  # whether memory holds what was computed
+    zeroed_from: ClassVar[int] = 1 << 63  # bytes from which what `allocate` gives holds zeros
 
     def __init__(self, index: int):
         self.index = index
@@ -122,8 +126,7 @@ class Driver(ABC):
 
     @abstractmethod
     def properties(self) -> Mapping[str, Any]:
-        """Properties of the device, for `show_config` and heuristics. `threads`, how many run at once, is always
-        there."""
+        """Properties of the device, for `show_config` and heuristics; always `threads`, how many run at once."""
 
     @abstractmethod
     def target(self) -> str:
@@ -158,8 +161,7 @@ class Driver(ABC):
         """Device to host, after all launches so far; the data is there at the return."""
 
     def copy_peer(self, ptr: int, other: Driver, source: int, nbytes: int) -> bool:
-        """Copies from another device, in order with both current streams. False, and nothing is done, where
-        the two have no direct path."""
+        """Copies from another device, in order with both streams. False, and nothing is done, without a direct path."""
         return False
 
     def device_of_pointer(self, ptr: int) -> int | None:
@@ -193,10 +195,9 @@ class Driver(ABC):
         """A callable that runs the kernel on packed slots. It is the hot path and checks nothing. `operands`
         are what the kernel reads and writes."""
 
-    def native_entry(self, function: int) -> tuple[int, int]:
-        """Addresses of a kernel's code and of the pool that runs it, for calls from C; 0 and 0 where a launch is the
-        driver's."""
-        return 0, 0
+    def native_launch(self, function: int, operands: Sequence[Operand] = ()) -> NativeLaunch:
+        """The same for calls from C."""
+        return 0, 0, self.launcher(function, operands), function
 
     @abstractmethod
     def checked_launcher(self, function: int, operands: Sequence[Operand] = ()) -> CheckedLauncher:

@@ -13,7 +13,7 @@ from .. import config, driver
 from .._core import connect
 from .._runtime import ffi, lib
 from ..errors import DeviceError
-from .base import CheckedLauncher, Driver, Failure, GridLauncher, Launcher, Operand, read_failure
+from .base import CheckedLauncher, Driver, Failure, GridLauncher, Launcher, NativeLaunch, Operand, read_failure
 from .kernel_step import KernelStep
 
 # What a kernel with a grid of its own may ask for: csrc/device/pa_grid_cpu.h, and else what GPUs allow.
@@ -30,6 +30,7 @@ class CpuDriver(Driver):
     """All cores of the machine are one device. Everything is done when a call returns."""
 
     kind = "cpu"
+    zeroed_from = int(lib.pa_memory_zeroed_from())
 
     def __init__(self, index: int):
         super().__init__(index)
@@ -128,8 +129,8 @@ class CpuDriver(Driver):
 
         return launch
 
-    def native_entry(self, function: int) -> tuple[int, int]:
-        return function, int(ffi.cast("uintptr_t", self._pool))
+    def native_launch(self, function: int, operands: Sequence[Operand] = ()) -> NativeLaunch:
+        return function, int(ffi.cast("uintptr_t", self._pool)), None, function
 
     def checked_launcher(self, function: int, operands: Sequence[Operand] = ()) -> CheckedLauncher:
         run, new, pool = lib.pa_launch, ffi.new, self._pool

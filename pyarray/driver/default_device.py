@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from .. import config
+from .._core import register_devices
 from .base import Device, get_device, scoped_default
 
 __all__ = ["default_device", "get_default_device", "set_default_device"]
@@ -50,3 +52,7 @@ def default_device(device: str | Device) -> Iterator[Device]:
         yield get_device(None)
     finally:
         scoped_default.reset(token)
+
+
+# C finds the default device as `get_device` does, and asks it only where a setting may say another one.
+register_devices(Device, get_device, scoped_default, config.overrides, getattr(os.environ, "_data", None))

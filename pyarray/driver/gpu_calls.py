@@ -6,12 +6,14 @@ import contextlib
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, NoReturn
 
+from .._core import connect_gpu
 from .._runtime import ffi, lib
 from ..errors import DeviceError
-from .base import Driver, Operand
+from .base import Driver, NativeLaunch, Operand
 
 RECENT = 256  # PA_GPU_RECENT
 # Our names of calls, and the vendors' without "cu" and "hip", where these are the same.
@@ -139,6 +141,12 @@ class GpuCalls(Driver):
         arrays = ffi.new("pa_gpu_operand[]", list(map(tuple, operands)))
         return ffi.new("pa_gpu_plan *", (self._gpu, steps, count, function, arrays, len(operands))), (steps, arrays)
 
+    def native_launch(self, function: int, operands: Sequence[Operand] = ()) -> NativeLaunch:
+        if self.is_serialized(function):
+            return super().native_launch(function, operands)
+        plan, memory = self.plan(function, operands)
+        return int(ffi.cast("uintptr_t", plan)), 0, partial(self.fail, "a launch"), (function, plan, memory)
+
     def fail(self, what: str, code: int) -> NoReturn:
         """Raises `DeviceError` for an error code of the vendor, with the launches that may have caused it."""
         if code == FORKED or not self._gpu.alive:
@@ -164,3 +172,6 @@ class GpuCalls(Driver):
             f"{last - first} launches: {listed}. PYARRAY_LAUNCH_BLOCKING=1 names the one, PYARRAY_DEBUG=1 "
             "its access out of bounds"
         )
+
+
+connect_gpu(int(ffi.cast("uintptr_t", ffi.addressof(lib, "pa_gpu_launch"))))

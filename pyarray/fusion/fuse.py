@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import inspect
+import struct
 import types
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 import numpy as np
 
+from .._core import CallPlan, PlannedFunction, PlanTable
 from ..api.core.ufunc import compute_out
 from ..array import ndarray
 from ..array_convert import asarray
 from ..array_hooks import Tracer, is_foreign
-from ..array_marks import MARKED, unmarked
+from ..array_marks import unmarked
 from ..buffer_view import BufferView
 from ..errors import CompileError
 from ..jit.captures import Contents, captures, memory, same_constant
 from ..jit.kernel import Func
 from ..jit.launch_state import fast_path_table, launch_state
+from ..jit.replay import captured
 from ..lang.ir import static_key
 from ..lang.parse import Capture
 from ..locks import new_lock
@@ -38,7 +41,7 @@ _TYPE = 0xFFFFF | 0xFFF << 20  # of a key: dtype, rank, layout and device
 _ARRAYS = frozenset((ndarray, BufferView))
 _LAYOUTS = 4096
 # raised by a launch for numbers, sizes and shapes that don't fit: the unfused function's errors say it better
-_REFUSED = (NotFusable, ValueError, TypeError, IndexError, OverflowError, ZeroDivisionError)
+_REFUSED = (NotFusable, struct.error, ValueError, TypeError, IndexError, OverflowError, ZeroDivisionError)
 
 
 class Fused(Generic[R]):
@@ -57,13 +60,15 @@ class Fused(Generic[R]):
         self._names = names
         self._has_out = "out" in names or any(p.kind is p.VAR_KEYWORD for p in self._signature.parameters.values())
         self._static = frozenset([*static, *(names.index(name) for name in static)])
-        # By types: a plan has no sizes. The other two by mode, type keys, shapes, strides, types of numbers,
-        # and other values by `static_key`: addresses and numbers are passed at each launch, whose results are
-        # new arrays or are tested against the operands. Captured values are compared at each call.
+        # By types: a plan has no sizes. The other by mode, type keys, shapes, strides, types of numbers, and other
+        # values by `static_key`: addresses and numbers are passed at each launch, whose results are new arrays or are
+        # tested against the operands. Captured values are compared at each call.
         self._plans: dict[Any, Any] = {}
         self._layouts: dict[Any, Any] = fast_path_table()
-        # of arrays and numbers only, as one kernel
-        self._fast_calls: dict[Any, Any] = fast_path_table()
+        # numbers are operands, but for those that are compiled in
+        operands = sum(1 << k for k in range(64) if k not in self._static)
+        self._call_plans = PlanTable(self._call, self._learn, operands)
+        self._planned = PlannedFunction(self._call_plans)
         self._captures: tuple[Capture | Contents, ...] | None = None
         self._counts = {"traces": 0, "unfused": 0}
         self._lock = new_lock()
@@ -81,16 +86,9 @@ class Fused(Generic[R]):
                 if c.current_value() is not c.value:
                     self._forget()
                     break
-        if not options:
-            layout = [(x._key, x._shape, x._strides) if type(x) in _ARRAYS else type(x) for x in args]
-            if fast_call := self._fast_calls.get((launch_state.key, *layout)):
-                try:
-                    return cast(R, fast_call(args))
-                except _REFUSED:
-                    pass  # a number that packing refuses
-        return cast(R, self._call(args, options))
+        return cast(R, self._planned(*args, **options))
 
-    def _call(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    def _call(self, *args: Any, **options: Any) -> Any:
         out = None if self._has_out else options.pop("out", None)
         arguments = [*enumerate(args), *options.items()]
         tracer: Any = next((x for _, x in arguments if isinstance(x, Tracer)), None)
@@ -99,6 +97,26 @@ class Fused(Generic[R]):
             return self.__wrapped__(*args, **options)
         results = self._results(_Call(self, args, arguments, tuple(options)), out)
         return results if out is None or results is out else _stored(self.__name__, out, results)
+
+    def _learn(
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        options: dict[str, Any],
+        operands: tuple[ndarray, ...],
+    ) -> tuple[Any, CallPlan | str]:
+        """The results of a call, and its plan or why it has none: what is launched, with numbers where the call has
+        them; or all launches of a call without numbers."""
+        call = _Call(self, args, [*enumerate(args), *options.items()], tuple(options))
+        if not call.numbers:
+            return captured(function, args, options, operands)
+        results = function(*args, **options)
+        if options or len(call.arrays) != len(operands) or call.layout not in self._layouts:
+            return results, "of a call with numbers only one launch without keywords is planned"
+        plan, _, run = self._layouts[call.layout]
+        kind = None if isinstance(results, ndarray) else type(results)
+        found = plan.call_plan(run, len(operands), kind)
+        return results, found or "a call with numbers is more than one launch that takes them as they are"
 
     def _results(self, call: _Call, out: Any) -> Any:
         """The results, in `out` where the last launch can write there."""
@@ -131,11 +149,7 @@ class Fused(Generic[R]):
         if call.layout[0] is False and not plan.shaped_by_numbers:
             if len(self._layouts) >= _LAYOUTS:
                 self._layouts.clear()
-                self._fast_calls.clear()
             self._layouts[call.layout] = plan, results, run
-            fast_call = None if call.options else plan.fast_call(run, call.args)
-            if fast_call is not None and not any(x._key & MARKED for x in call.arrays):
-                self._fast_calls[call.layout[0], *call.layout[2:]] = lambda args: results(fast_call(args))
         return run
 
     def _traced(self, call: _Call) -> tuple[Plan, Callable[[list[ndarray]], Any]]:
@@ -168,7 +182,7 @@ class Fused(Generic[R]):
             if not all(same_constant(c.current_value(), c.value) for c in self._captures or ()):
                 self._plans.clear()
                 self._layouts.clear()
-                self._fast_calls.clear()
+                self._call_plans.clear()
             self._captures = tuple(captures(self.__wrapped__, (Fused, Func)))
 
     def explain(self, *args: Any, **options: Any) -> str:
@@ -197,8 +211,9 @@ class Fused(Generic[R]):
 
     def cache_info(self) -> dict[str, int]:
         """`traces` (runs of the function on tracers), `unfused` (calls that the plain function answered),
-        `layouts` (combinations of shapes and strides whose launch is remembered)."""
-        return {**self._counts, "layouts": len(self._layouts)}
+        `layouts` (combinations of shapes and strides whose launch is remembered), and those of a library function:
+        `plans`, `hits`, `misses`, `captures`."""
+        return {**self._counts, "layouts": len(self._layouts), **self._call_plans.cache_info()}
 
 
 class _Call:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from .. import shapes
+from .._core import BoundLaunch, CallPlan
 from ..array import WATCHED, ndarray, type_key, unchecked_array
 from ..dtypes import DType
+from ..jit.bound_launch import bind_launch, first_slots
 from ..jit.kernel import Kernel
-from ..jit.launch import make_bound_launch
 from ..jit.launch_state import launch_state
 from ..kernels.elementwise.elementwise import map_layout
 from ..kernels.reduce.reduce import COLUMNS, ReduceOp, piece_count, reduce_into
@@ -30,17 +31,20 @@ class Result(NamedTuple):
     strides: tuple[int, ...]
     dtype: DType
 
-    def allocate(self, device: Any) -> ndarray:
-        """A new one."""
+    def described(self, device: Any) -> tuple[Any, ...]:
+        """Its bytes, and what `unchecked_array` takes behind a buffer."""
         size = shapes.size(self.shape)
         strided = not shapes.is_contiguous(self.shape, self.strides, self.dtype.itemsize)
         key = type_key(self.dtype, len(self.shape), strided, True, device)
-        buffer = Buffer.allocate(device, size * self.dtype.itemsize)
-        return unchecked_array(buffer, self.shape, self.strides, size, self.dtype, key)
+        return size * self.dtype.itemsize, self.shape, self.strides, size, self.dtype, key
+
+    def allocate(self, device: Any) -> ndarray:
+        """A new one."""
+        nbytes, *fields = self.described(device)
+        return unchecked_array(Buffer.allocate(device, nbytes), *fields)
 
 
 MIN_ROW = 32  # elements of a row from which a division for each row is cheaper than a copy
-_RUN = "def run(operands, numbers, into=None):\n"
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,31 +75,58 @@ class Launch:
 
     def prepared(self, operands: Sequence[ndarray], numbers: Sequence[Any]) -> Callable[..., list[ndarray]]:
         """`run` without looking anything up, where nothing observes it."""
-        outputs = [result.allocate(self.device) for result in self.results]
-        windows = self._windows(outputs, operands)
+        windows = self._windows([result.allocate(self.device) for result in self.results], operands)
         if launch_state.key is not False:
             self.kernel.variant((*windows, *self.sizes, *numbers))
             return self.run
+        variant = self.kernel.variant((*windows, *self.sizes, *numbers), checked=False)
         layouts = [*self.windows, *(None for _ in (*self.sizes, *numbers))]
-        bound_launch = make_bound_launch(self.kernel.variant((*windows, *self.sizes, *numbers), checked=False), layouts)
-        scope: dict[str, Any] = {"bound_launch": bound_launch, "device": self.device}
-        scope["allocate"] = Buffer.allocate
-        text, scope["unchecked_array"] = _RUN, unchecked_array
-        addresses = []
-        for k, x in enumerate(outputs):
-            scope[f"args{k}"] = x._shape, x._strides, x._size, x._dtype, x._key
-            text += f"    out{k} = unchecked_array(allocate(device, {x.nbytes}), *args{k}) if into is None else into\n"
-            addresses.append(f"out{k}._ptr")
-        addresses += [f"operands[{k}]._ptr + {offset}" for k, offset in enumerate(self.offsets)]
-        addresses += [*map(str, self.sizes), "*numbers"]
-        text += f"    if into is not None and into._key & {WATCHED}:\n        into._buffer.before_write()\n"
-        text += f"    bound_launch({', '.join(addresses)})\n"
-        outs = f"[{', '.join(f'out{k}' for k in range(len(outputs)))}]"
-        text += f"    return finish({outs})\n" if self.finish else f"    return {outs}\n"
-        scope["finish"] = self.finish
-        exec(compile(text, f"<pyarray {self.kernel.__name__}>", "exec"), scope)
-        run: Callable[..., list[ndarray]] = scope["run"]
-        return run
+        offsets = [*(0 for _ in self.results), *self.offsets]
+        return BoundRun(self, bind_launch(variant, layouts, self.sizes, offsets), variant.program.params)
+
+
+class BoundRun:
+    """`Launch.run` with the launch bound to the operands' layouts."""
+
+    def __init__(self, launch: Launch, bound_launch: BoundLaunch, params: Sequence[tuple[str, Any]]):
+        self._launch, self._bound_launch, self._params = launch, bound_launch, params
+        self._results = [result.described(launch.device) for result in launch.results]
+
+    def __call__(
+        self, operands: Sequence[ndarray], numbers: Sequence[Any], into: ndarray | None = None
+    ) -> list[ndarray]:
+        if into is None:
+            allocate, device = Buffer.allocate, self._launch.device
+            outputs = [unchecked_array(allocate(device, nbytes), *fields) for nbytes, *fields in self._results]
+        else:
+            outputs = [into]
+            if into._key & WATCHED:
+                into._buffer.before_write()
+        self._bound_launch(*outputs, *operands, *numbers)
+        return outputs if self._launch.finish is None else self._launch.finish(outputs)
+
+    def plan(
+        self, operands: int, positions: Sequence[int], numbers: Sequence[int], kind: type | None
+    ) -> CallPlan | None:
+        """The plan of a call with so many operands that does this alone: `positions` are those of the launch's
+        operands among them, `numbers` those of its numbers among the call's. It returns the outputs as `kind`, None:
+        the only one. None where results are computed from partial ones."""
+        if self._launch.finish is not None:
+            return None
+        params, results = self._params, self._results
+        arrays, passed = len(results) + len(positions), len(self._launch.sizes) + len(results) + len(positions)
+        sources: list[Any] = [("buffer", k, 0) for k in range(len(results))]
+        sources += [("operand", k, at) for k, at in zip(positions, self._launch.offsets, strict=True)]
+        slots = list(first_slots(params))
+        fills = list(zip(slots[:arrays], sources, strict=True))
+        for (_, parameter), slot, k in zip(params[passed:], slots[passed:], numbers, strict=True):
+            fills.append((slot, ("number", k, parameter.dtype.code)))
+        made = tuple(
+            ("array", k, key, shape, strides, None) for k, (_, shape, strides, _, _, key) in enumerate(results)
+        )
+        result = made[0] if kind is None else ("list" if kind is list else "tuple", made)
+        buffers = tuple((nbytes,) for nbytes, *_ in results)
+        return CallPlan(operands, buffers, ((self._bound_launch, tuple(fills), ()),), result, (), None)
 
 
 class Reduction(NamedTuple):

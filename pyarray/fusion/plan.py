@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import shapes
+from .._core import CallPlan
 from ..api.core.ufunc import result_layout
 from ..api.numpy.array_queries import may_share_memory
 from ..api.standard.manipulation import broadcast_to
@@ -268,26 +269,20 @@ class Plan:
 
         return Run(tuple(steps), views, tuple(order.get(k, -1) for k in range(len(self._outputs))))
 
-    def fast_call(self, run: Run, args: Sequence[Any]) -> Callable[[Sequence[Any]], list[ndarray]] | None:
-        """A function of plain arguments: the launch itself, where there is one only, which takes them as they
-        are; else None."""
+    def call_plan(self, run: Run, operands: int, kind: type | None) -> CallPlan | None:
+        """The plan of calls whose arguments are these operands and numbers: one launch that takes them as they are.
+        None where there is more to do. The outputs are returned as `kind`, None: the only one."""
         step = run.steps[0]
         views = run.views_of_reductions
         is_direct = not views or [chain for _, chain in views.values()] == [()]
         if len(run.steps) > 1 or self._trace.limits or self._trace.captured or not is_direct:
             return None
-        if not all(isinstance(x, ndarray) or type(x) in (int, float, complex) for x in args):
+        positions = [k for k in step.positions if k is not None]
+        numbers = [x.argument for x in step.lowering.numbers if x.argument is not None]
+        everything = len(positions) == len(step.positions) and len(numbers) == len(step.lowering.numbers)
+        if not everything or self.shaped_by_numbers or not isinstance(step.run, fused_launch.BoundRun):
             return None
-        arrays = [k for k, x in enumerate(args) if isinstance(x, ndarray)]
-        numbers = [k for k, x in enumerate(args) if not isinstance(x, ndarray)]
-        names = [x.argument for x in step.lowering.numbers]
-        if None in step.positions or None in names:
-            return None
-        picked = ", ".join(f"args[{arrays[position]}]" for position in step.positions if position is not None)
-        passed = ", ".join(f"args[{numbers[k]}]" for k in names if k is not None)
-        text = f"lambda args: run(({picked},), ({passed}{',' if passed else ''}))"
-        function: Callable[[Sequence[Any]], list[ndarray]] = eval(text, {"run": step.run})
-        return function
+        return step.run.plan(operands, positions, numbers, kind)
 
     def _groups(self, environment: Environment, views: Container[int]) -> list[list[int]]:
         """Numbers of the outputs that are computed together: those of one shape."""

@@ -27,7 +27,7 @@ from ..kernels.elementwise.elementwise import COPY, MapOp
 from ..kernels.reduce.reduce import ReduceOp
 
 _FULL = slice(None)
-_WRAPPERS = ("keywords.py", "replay.py")  # files of what is around functions of the library
+_WRAPPERS = ("keywords.py", "replay.py", "torch_compile.py")  # files of what is around functions of the library
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,12 @@ doesn't trace, in a module that is loaded with the first compile.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from .._core import PlannedFunction, QuickFunction
 from ..api.methods.operators import in_place_operators
 from ..array import ndarray
 
@@ -23,3 +26,15 @@ def skip_tracing(rules: Any) -> None:
     # Dynamo calls the slots of in-place operators without end: functions of the package it doesn't trace
     for name, function in in_place_operators.items():
         setattr(ndarray, name, function)
+    # and it takes other methods than functions for functions of no array
+    for name, method in list(vars(ndarray).items()):
+        if isinstance(method, (PlannedFunction, QuickFunction)):
+            setattr(ndarray, name, _as_function(method))
+
+
+def _as_function(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def call(*args: Any, **options: Any) -> Any:
+        return method(*args, **options)
+
+    return call

@@ -1,8 +1,4 @@
-"""Errors of calls that don't match a kernel's signature.
-
-Python would raise its own error before a generated function runs. So these functions accept any call, with
-`MISSING` for arguments that aren't given, and `Binder` raises the error where no variant is found.
-"""
+"""Errors of calls that don't match a kernel's signature. C binds the arguments of calls that do."""
 
 from __future__ import annotations
 
@@ -13,16 +9,6 @@ from typing import Any, NoReturn
 
 from ..keywords import refuse
 from .signature import Parameter
-
-
-class Missing:
-    """What a required parameter is set to that the call doesn't give."""
-
-    def __repr__(self) -> str:
-        return "missing"
-
-
-MISSING = Missing()
 
 
 class Binder:
@@ -46,41 +32,32 @@ class Binder:
         except TypeError:
             refuse(self.function, options)
             raise
-        if any(value is MISSING for value in bound.values()):
-            self.wrong(tuple(bound.values()))
         return bound
 
-    def wrong(
-        self, args: Sequence[Any], extra: Sequence[Any] = (), unknown: Mapping[str, Any] | None = None
-    ) -> NoReturn:
-        """Raises the `TypeError` of a call that has given `args`, one for each parameter, and beside them
-        `extra` by position and `unknown` by keyword."""
-        pairs = list(zip(self.params, args, strict=True))
-        first = [a for q, a in pairs if not q.keyword_only] if extra else []  # then all of them were given
-        named = {q.name: a for q, a in pairs[len(first) :] if a is not MISSING and a is not q.default}
-        refuse(self.function, unknown or {})
-        self.function(*first, *extra, **named, **(unknown or {}))
+    def for_c(self) -> tuple[tuple[str, ...], int, tuple[Any, ...]]:
+        """Names, number of those by position, and defaults (NotImplemented: required), as `Dispatcher` takes them."""
+        required = inspect.Parameter.empty
+        defaults = tuple(NotImplemented if q.default is required else q.default for q in self.params)
+        return tuple(q.name for q in self.params), sum(not q.keyword_only for q in self.params), defaults
+
+    def wrong(self, args: Sequence[Any], options: Mapping[str, Any]) -> NoReturn:
+        """Raises the `TypeError` of a call that doesn't fit."""
+        self(args, options)
         raise AssertionError(f"{self.name}: this call fits")
 
 
-def signature(
-    params: Sequence[Parameter], p: str, scope: dict[str, Any], extra: str = "", missing: bool = False
-) -> str:
-    """The parameters of a generated function; their defaults go into `scope`. `missing`: none of them is
-    required. More arguments by position than there are go into `extra`, where it is given."""
+def signature(params: Sequence[Parameter], p: str, scope: dict[str, Any]) -> str:
+    """The parameters of a generated function; their defaults go into `scope`."""
     parts: list[str] = []
-    star = f"*{extra}"
-    if missing:
-        scope["missing"] = MISSING
     for q in params:
-        if q.keyword_only and star not in parts:
-            parts.append(star)
+        if q.keyword_only and "*" not in parts:
+            parts.append("*")
         if q.default is not inspect.Parameter.empty:
             scope[f"default_{q.name}"] = q.default
             parts.append(f"{q.name}={p}default_{q.name}")
         else:
-            parts.append(f"{q.name}={p}missing" if missing else q.name)
-    return ", ".join([*parts, *([star] if extra and star not in parts else [])])
+            parts.append(q.name)
+    return ", ".join(parts)
 
 
 def unused_prefix(names: Sequence[str]) -> str:

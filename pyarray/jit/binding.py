@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..array import WATCHED, ndarray
+from ..array import ndarray
 from ..array_hooks import on_several_devices
 from ..array_views import repetition
 from ..driver.base import Device, get_device
@@ -27,7 +27,6 @@ class BoundArguments:
     pytree: Pytree
     values: tuple[Any, ...]
     copied: tuple[DeviceCopy, ...] = ()
-    key: Any = None  # function of `checked` and the values
 
     @property
     def pairs(self) -> Iterator[tuple[Parameter, Any]]:
@@ -69,17 +68,16 @@ class BoundArguments:
                 why = repetition(a)
                 raise ValueError(f"{self.kernel}(): {what}{why and ': '}{why}; pass a copy")
 
-    def watched(self, names: Sequence[str]) -> list[str]:
-        """Those of the written arrays whose owners want to know of writes."""
-        named = self.named
-        return [name for name in names if getattr(named[name], "_key", 0) & WATCHED]
+    def key(self, checked: bool) -> Any:
+        """What a variant is looked up by. Raises `TypeError` for what is no argument of a kernel."""
+        return self.pytree.treedef.key(checked, self.values)
 
     def check_scalars(self) -> None:
         """Raises `TypeError` or `OverflowError` for a number that its parameter can't hold."""
         check_scalars(self.kernel, self.pairs)
 
     def slots(self) -> Iterator[Any]:
-        """The leaves as launchers take them: Python's numbers, since `struct` doesn't take all of NumPy's."""
+        """The leaves as launchers take them: arrays of one element, where they are numbers, as Python's."""
         return (a.item() if p.scalar and hasattr(a, "item") else a for p, a in self.pairs)
 
 

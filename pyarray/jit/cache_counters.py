@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-import itertools
 import weakref
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from ..locks import new_lock
 
 COUNTED = ("compiles", "disk_hits", "misses")
-_READS = "reads"  # of the ticks, each of which takes one
 _retired: Counter[str] = Counter()
 _lock = new_lock()
 
 
-def counts_of(counts: Counter[str], ticks: itertools.count[int]) -> dict[str, int]:
-    """`compiles`, `disk_hits`, `misses`, and `hits`: how often `ticks` was taken. The caller holds a lock."""
-    hits = next(ticks) - counts[_READS]
-    counts[_READS] += 1
+def counts_of(counts: Counter[str], hits: int) -> dict[str, int]:
+    """`compiles`, `disk_hits`, `misses`, and `hits`."""
     return {name: counts[name] for name in COUNTED} | {"hits": hits}
 
 
-def retire_counts(kernel: Any, counts: Counter[str], ticks: itertools.count[int]) -> None:
+def retire_counts(kernel: Any, counts: Counter[str], hits: Callable[[], int]) -> None:
     """When `kernel` is collected, what it counted goes to `retired`, so that sums over kernels don't fall."""
-    weakref.finalize(kernel, _retire, counts, ticks).atexit = False
+    weakref.finalize(kernel, _retire, counts, hits).atexit = False
 
 
-def _retire(counts: Counter[str], ticks: itertools.count[int]) -> None:
+def _retire(counts: Counter[str], hits: Callable[[], int]) -> None:
     with _lock:
-        _retired.update(counts_of(counts, ticks))
+        _retired.update(counts_of(counts, hits()))
 
 
 def retired() -> dict[str, int]:

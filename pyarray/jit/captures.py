@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core import PlannedFunction
 from ..array import ndarray
 from ..lang.ir import static_key
 from ..lang.parse import Capture
@@ -83,7 +84,7 @@ def _is_constant(capture: Capture | Contents, function: Any) -> bool:
     home = capture.owner if isinstance(capture.owner, types.ModuleType) else None
     if home is not None and _package(home.__name__) in ("pyarray", "numpy", "math"):
         return True
-    functions = isinstance(value, (types.FunctionType, type))
+    functions = isinstance(value, (types.FunctionType, PlannedFunction, type))
     return functions and _package(value.__module__) != _package(function.__module__)
 
 

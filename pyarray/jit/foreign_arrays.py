@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 
 from .. import shapes
+from .._core import foreign_uses
 from ..array import WATCHED, empty, ndarray
 from ..array_convert import array_on_numpy, as_base_class, asnumpy, from_foreign
 from ..array_hooks import is_foreign
-from ..array_host import on_host
 from ..driver.base import Device, get_device
 from ..dtypes import asdtype
 from ..locks import new_lock
-from ..memory.host_access import host_access
+from ..memory.host_access import address, on_host
+from ..memory.host_access import download as download_from
+from ..memory.host_access import upload as upload_to
 from ..tensors import is_recorded, is_tensor
 from .signature import Parameter, Unread
 
@@ -33,13 +35,14 @@ _READS, _WRITES = ("IN", "INOUT"), ("OUT", "INOUT")
 def transfer_info() -> dict[str, int]:
     """What was copied, in this process so far, for NumPy arrays and tensors that were passed to kernels:
     `uploads` and `downloads` with their `uploaded_bytes` and `downloaded_bytes`. Memory that is shared, as
-    it is on the CPU mostly, counts nothing.
+    it is on the CPU mostly, counts nothing there: `read_in_place` is how many arguments of warm calls were used as they
+    are, without an array of pyarray's for each.
 
     >>> transfer_info()["uploads"] >= 0
     True
     """
     with _lock:
-        return {name: _counts[name] for name in _NAMES}
+        return {name: _counts[name] for name in _NAMES} | {"read_in_place": foreign_uses()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,45 +56,18 @@ class DeviceCopy:
 
     def upload(self) -> None:
         if self.array.size:
-            host_access.occurred = True
             packed = np.ascontiguousarray(self.host, dtype=self.array._dtype.numpy)
-            self.array.device.driver.copy_in(self.array._ptr, _address(packed), packed.nbytes)
+            upload_to(self.array.device, self.array._ptr, packed)
             _count("upload", packed.nbytes)
 
     def download(self) -> None:
         if self.array.size:
-            host_access.occurred = True
             packed = np.empty(self.host.shape, self.array._dtype.numpy)
-            self.array.device.driver.copy_out(_address(packed), self.array._ptr, packed.nbytes)
+            download_from(self.array.device, self.array._ptr, packed)
             if self.before_write is not None:
                 self.before_write()
             self.host[...] = packed
             _count("download", packed.nbytes)
-
-
-def import_cpu_tensors(parameters: Sequence[Parameter], args: Sequence[Any]) -> list[Any] | None:
-    """The arguments with arrays in the place of CPU tensors, for the dispatcher. None without tensors, with
-    other arguments than tensors, arrays and numbers on the CPU, and where there are only tensors and the default
-    device is a GPU."""
-    imported, tensors, on_cpu = list(args), 0, False
-    for k, value in enumerate(args):
-        if type(value) in _NUMBERS:
-            continue
-        if isinstance(value, ndarray) and value.device.code == 0:
-            on_cpu = True
-            continue
-        p = parameters[k]
-        is_plain = is_tensor(value) and value.is_cpu and not (value.requires_grad and is_recorded(value))
-        if not is_plain or p.constant or p.structure or isinstance(p.annotation, Unread):
-            return None
-        try:
-            imported[k] = from_foreign(value)
-        except (BufferError, RuntimeError, TypeError, ValueError):  # `import_arguments` names the parameter
-            return None
-        tensors += 1
-    if not tensors or any(p.keyword_only for p in parameters):
-        return None
-    return imported if on_cpu or get_device(None).code == 0 else None
 
 
 def import_arguments(
@@ -161,7 +137,7 @@ def _to_device(kernel: str, name: str, value: Any, device: Device, copied: dict[
         raise TypeError(f"{kernel}(): {what}; convert it with .astype(...)") from None
     if device.code == 0 and host.dtype.isnative and host.flags.aligned:
         return array_on_numpy(host, kind, device)
-    key = (_address(host), host.shape, host.strides, host.dtype.str)
+    key = (address(host), host.shape, host.strides, host.dtype.str)
     if key not in copied:
         array = empty(host.shape, kind, device)
         frozen = not host.flags.writeable or shapes.repeats(host.shape, host.strides)
@@ -199,12 +175,8 @@ def _directions_of(c: DeviceCopy, named: Mapping[str, Any], directions: Mapping[
 def _overlap(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
     bounds = (shapes.byte_bounds(x.shape, x.strides, x.itemsize) for x in (a, b))
     (low, high), (first, last) = bounds
-    address_a, address_b = _address(a), _address(b)
+    address_a, address_b = address(a), address(b)
     return shapes.may_overlap((address_a + low, address_a + high), (address_b + first, address_b + last))
-
-
-def _address(values: np.ndarray[Any, Any]) -> int:
-    return int(values.__array_interface__["data"][0])
 
 
 def _count(what: str, nbytes: int) -> None:

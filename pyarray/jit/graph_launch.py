@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import struct
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,15 +11,14 @@ from typing import Any
 
 from .. import shapes
 from ..array import WATCHED, ndarray
-from ..driver.base import Operand
 from ..driver.graph import GraphLaunch
 from ..lang.ir import ArrayType
 from ..lang.parse import is_internal
+from .launch import operands, packer, slot_count
 from .launch_state import Launch, observe
 from .text_kernel import Address
 
 _HERE = str(Path(__file__).parent)
-_INTEGERS = {1: "b7x", 2: "h6x", 4: "i4x", 8: "q"}
 Range = tuple[int, int]
 
 
@@ -57,6 +55,7 @@ class RecordedLaunch:
     marked: frozenset[str]
     direct: bool
     keys: Mapping[str, int]
+    pack: Callable[..., bytes]  # of all values in the order of parameters
 
     @classmethod
     def of(cls, launch: Launch) -> RecordedLaunch:
@@ -76,7 +75,8 @@ class RecordedLaunch:
             if isinstance(value, ndarray):
                 keys[name], value = value._key, handle(value)
             values[name] = value
-        return cls(launch.kernel, variant, values, launch.marked, called_by_user(), keys)
+        pack = packer(program.params)
+        return cls(launch.kernel, variant, values, launch.marked, called_by_user(), keys, pack)
 
     @property
     def arrays(self) -> Iterator[tuple[str, ndarray, bool]]:
@@ -107,20 +107,12 @@ class RecordedLaunch:
             a._buffer.before_write()
 
     def packed(self) -> bytes:
-        """The arguments in slots of 8 bytes: an array's address, sizes and, if it has any, strides."""
-        text, slots = "@", list[Any]()
+        """The arguments in slots of 8 bytes."""
+        values = []
         for name, kind in self.variant.program.params:
-            value = self.values[name]
-            if isinstance(kind, ArrayType):
-                numbers = [*value._shape, *(value._strides if kind.strided else ())]
-                text += "Q" + "q" * len(numbers)
-                slots += [value._ptr, *numbers]
-                continue
-            value = value.item() if hasattr(value, "item") else value
-            form = _scalar(kind.dtype)
-            text += form
-            slots += [complex(value).real, complex(value).imag] if form == "dd" else [value]
-        return struct.pack(text, *slots)
+            x = self.values[name]
+            values.append(x.item() if hasattr(x, "item") and not isinstance(kind, ArrayType) else x)
+        return self.pack(*values)
 
     @property
     def slots(self) -> dict[str, int]:
@@ -129,31 +121,19 @@ class RecordedLaunch:
         for name, kind in self.variant.program.params:
             if isinstance(kind, ArrayType):
                 found[name] = slot
-                slot += 1 + kind.ndim * (2 if kind.strided else 1)
-            else:
-                slot += struct.calcsize("@" + _scalar(kind.dtype)) // 8
+            slot += slot_count(kind, False)
         return found
 
     def for_driver(self) -> GraphLaunch:
-        found, slots, kinds = list[Operand](), self.slots, dict(self.variant.program.params)
-        for name, _, writes in self.arrays:
-            kind, slot = kinds[name], slots[name]
-            found.append(Operand(slot, slot + 1, kind.ndim, kind.strided, kind.dtype.itemsize, writes))
-        return GraphLaunch(self.variant.artifact.function, tuple(found), self.packed())
+        program = self.variant.program
+        arrays = operands(program.params, program.directions, False)
+        return GraphLaunch(self.variant.artifact.function, arrays, self.packed())
 
     def run_observed(self) -> None:
         """Launches by itself, seen by observers."""
         made = self.for_driver()
         run = self.variant.device.driver.launcher(made.function, made.operands)
         observe(Launch(self.kernel, self.variant, self.values, partial(run, made.slots), self.marked))
-
-
-def _scalar(dtype: Any) -> str:
-    """`struct` format of a number's slots."""
-    if dtype.kind in "cfb":
-        return {"c": "dd", "f": "d", "b": "?7x"}[dtype.kind]
-    text = _INTEGERS[dtype.itemsize]
-    return text.upper().replace("X", "x") if dtype.kind == "u" else text
 
 
 def _refused(launch: Launch, why: str) -> RuntimeError:

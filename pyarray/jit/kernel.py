@@ -5,14 +5,15 @@ Variants are keyed by types alone: a temporary view finds the same one as a last
 
 from __future__ import annotations
 
-import itertools
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, overload
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 
+from .._core import Dispatcher
 from ..buffer_view import BufferView
 from ..dtypes import shown
 from ..errors import CompileError
@@ -24,17 +25,17 @@ from ..lang.pipeline import Program, lower
 from ..locks import new_lock
 from . import compile as compiler
 from . import explain, foreign_arrays, saved
-from .argument_errors import MISSING, Binder
+from .argument_errors import Binder
 from .binding import BoundArguments
 from .cache_counters import counts_of, retire_counts
 from .functions import Func, Importable, P, func
 from .kernel_registry import register
-from .launch import launcher_of, make_dispatcher, make_key, written_by
+from .launch import launcher_of
 from .launch_cost import Cost, cost_of_call
-from .launch_state import OBSERVED, Launch, launch_state, observe, observed
+from .launch_state import Launch, launch_state, observe, observed
 from .pytree import Pytree, flatten
 from .report import raise_bounds, warn_of_changes
-from .signature import Parameter, Signature, parameters_of, signature_of, type_key
+from .signature import Parameter, Signature, parameters_of, signature_of
 from .variants import Variant, Variants
 
 if TYPE_CHECKING:
@@ -46,15 +47,11 @@ WARNED_AT = 3  # of changes of one captured number
 _MAX_PYTREES = 64  # each keeps the classes of its structures alive
 
 
-class Kernel(Importable):
+class Kernel(Importable, Dispatcher):
     """A compiled-on-demand kernel; made by `kernel`. Call it with arrays and numbers; it returns nothing."""
 
     __pyarray_kernel__ = True
     _what = "kernel"
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Kernel:
-        # Each has a class of its own, so that a call is its dispatcher's, without another in between.
-        return object.__new__(type(cls.__name__, (cls,), {"__doc__": cls.__doc__}))
 
     def __init__(
         self,
@@ -75,26 +72,13 @@ class Kernel(Importable):
         self._variants = Variants()
         self._captures: tuple[Capture, ...] = ()
         self._lock = new_lock()
-        self._ticks = itertools.count()
         self._changes: Counter[str] = Counter()  # of captured values, by name
         if on_global_change is None:
-            retire_counts(self, self.counts, self._ticks)
+            retire_counts(self, self.counts, partial(getattr, self._variants.table, "hits"))
         self._parameters: tuple[Parameter, ...] | None = None
-        self._pytrees: dict[Any, tuple[Pytree, Callable[..., Any]]] = {}  # by structure, with key functions
-        self._dispatch = self._first_call
+        self._prepared = False
+        self._pytrees: dict[Any, Pytree] = {}  # by structure
         register(self)
-
-    @property
-    def _dispatch(self) -> Callable[..., None]:
-        return vars(type(self))["__call__"].__func__
-
-    @_dispatch.setter
-    def _dispatch(self, made: Callable[..., None]) -> None:
-        type(self).__call__ = staticmethod(made)  # type: ignore[method-assign]
-
-    def __call__(self, /, *args: Any, **kwargs: Any) -> None:
-        """Launch; the parameters are the function's."""
-        self._dispatch(*args, **kwargs)
 
     def __getitem__(self, grid: Any) -> Any:
         what = f"kernel {self.__name__!r} takes no grid, got [{grid!r}]"
@@ -115,53 +99,43 @@ class Kernel(Importable):
             self._parameters = parameters_of(self.source_text)
         return self._parameters
 
-    def _make_dispatcher(self) -> None:
-        scope: dict[str, Any] = {
-            "variants": self._variants.table, "launch_state": launch_state, "observed": OBSERVED,
-            "tick": self._ticks.__next__, "miss": self._miss, "refused": self._packing_failed,
-            "wrong": Binder(self.__name__, self.parameters).wrong, "report": self._report,
-            "type_key": type_key, "static_key": static_key,
-        }  # fmt: skip
-        pytrees = [pytree for pytree, _ in self._pytrees.values() if not pytree.plain]
-        made: Callable[..., Any] | None = None
-        # the newest is looked at first
-        for pytree in (Pytree(self.parameters), *pytrees[-_DISPATCHED:]):
-            made = make_dispatcher(self.__name__, self.parameters, pytree, self.debug, self._captures, scope, made)
-        assert made is not None
-        self._dispatch = made
-
-    def _first_call(self, /, *args: Any, **kwargs: Any) -> None:
+    def _prepare(self) -> None:
+        """At the first call: what C binds arguments by, and looks variants up in."""
         with self._lock:
-            if self._dispatch == self._first_call:
-                self._make_dispatcher()
-        self._dispatch(*args, **kwargs)
+            if not self._prepared:
+                self._set_parameters(*Binder(self.__name__, self.parameters).for_c(), self.debug)
+                self._prepared = True
+                self._publish()
+
+    def _publish(self) -> None:
+        """Makes C look variants up as they are now: by the structures that were met last, the newest first."""
+        structures = [pytree for pytree in self._pytrees.values() if not pytree.plain][-_DISPATCHED:]
+        treedefs = (*(pytree.treedef for pytree in reversed(structures)), Pytree(self.parameters).treedef)
+        captures = tuple((c.owner, c.name, c.value) for c in self._captures)
+        self._set_variants(self._variants.table, treedefs, captures)
+
+    def _wrong(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NoReturn:
+        """Raises the `TypeError` of a call that doesn't fit the signature."""
+        Binder(self.__name__, self.parameters).wrong(args, kwargs)
 
     def bind(self, args: tuple[Any, ...]) -> BoundArguments:
         """The call's arguments, flattened to leaves. Raises `TypeError`."""
-        if any(a is MISSING for a in args):
-            Binder(self.__name__, self.parameters).wrong(args)
         name, source = self.__name__, self.source_text
         pytree, values = flatten(name, self.parameters, args, lambda: attributes_read(source))
         with self._lock:
-            cached = self._pytrees.get(pytree.structure)
-            if cached is None:
-                if len(self._pytrees) >= _MAX_PYTREES:
-                    del self._pytrees[next(iter(self._pytrees))]
-                scope = {"type_key": type_key, "static_key": static_key}
-                cached = self._pytrees[pytree.structure] = pytree, make_key(pytree, scope)
-        imported = foreign_arrays.import_arguments(name, cached[0].leaves, values)
-        return BoundArguments(self.__name__, cached[0], *imported, cached[1])
+            known = self._pytrees.setdefault(pytree.structure, pytree)
+            if len(self._pytrees) > _MAX_PYTREES:
+                del self._pytrees[next(iter(self._pytrees))]
+        return BoundArguments(name, known, *foreign_arrays.import_arguments(name, known.leaves, values))
 
     def _miss(self, args: tuple[Any, ...]) -> None:
         """A call that the dispatcher has no variant for: new types, a changed captured value, arrays of other
         libraries, or observed launches."""
-        if (shared := foreign_arrays.import_cpu_tensors(self.parameters, args)) is not None:
-            return self._dispatch(*shared)
         bound = self.bind(args)
         misses = self.counts["misses"]
         variant = self._variant(bound, self._checked())
         if self.counts["misses"] == misses:
-            next(self._ticks)
+            self._variants.table.hit()
         bound.check_scalars()
         self._launch(variant, bound)
 
@@ -189,12 +163,12 @@ class Kernel(Importable):
     def _variant(self, bound: BoundArguments, checked: bool) -> Variant:
         # The mode is read once per call: another thread may change it at any time.
         with self._lock:
-            if self._dispatch == self._first_call:
-                self._make_dispatcher()
+            if not self._prepared:
+                self._prepare()
             self._refresh()
             try:
-                variant = self._variants.find(bound.key(checked, *bound.values))
-            except (AttributeError, TypeError):
+                variant = self._variants.find(bound.key(checked))
+            except TypeError:
                 bound.types()  # says which argument is wrong
                 raise
             return variant or self._new_variant(bound, checked)
@@ -204,16 +178,16 @@ class Kernel(Importable):
 
     def _new_variant(self, bound: BoundArguments, checked: bool) -> Variant:
         made = self._compile(bound, checked)
-        self._variants.add(bound.key(checked, *bound.values), made)
-        self.counts["misses"] += 1
         new = tuple(c for c in made.program.captures if not self._captured(c))
         if self.on_global_change is not None:
             self._captures += new
         if not bound.pytree.plain:  # the last compiled is the first looked for
             self._pytrees.pop(bound.pytree.structure, None)
-            self._pytrees[bound.pytree.structure] = bound.pytree, bound.key
+            self._pytrees[bound.pytree.structure] = bound.pytree
         if new or not bound.pytree.plain:
-            self._make_dispatcher()
+            self._publish()
+        self._variants.add(bound.key(checked), made)  # last: whoever finds it looks at what it captured
+        self.counts["misses"] += 1
         return made
 
     def _captured(self, capture: Capture) -> bool:
@@ -224,9 +198,9 @@ class Kernel(Importable):
         bound.check_writeable(program)
         artifact = compiler.load(self.__name__, program.text, program.steps, device, self.flags, self.counts)
         names = tuple(p.name for p in bound.pytree.leaves)
-        options = {"kernel": self.__name__, "watched": bound.watched(written_by(program))}
-        launch = launcher_of(program, artifact.function, device, names, checked, extents=program.extents, **options)
-        vars(launch)["sites"] = program.sites  # for reports: the variant may be dropped while it runs
+        options = {"kernel": self.__name__, "extents": program.extents}
+        launch = launcher_of(program, artifact.function, device, names, checked, **options)
+        launch.sites = program.sites  # for reports: the variant may be dropped while it runs
         key = explain.key_of(self, bound, program, device, checked)
         pytree, types = bound.pytree, bound.leaf_types()
         return Variant(program, artifact, launch, device, self.flags, checked, key, pytree, types)
@@ -259,7 +233,7 @@ class Kernel(Importable):
         if changed:
             self._variants.clear()
         self._captures = () if changed else tuple(Capture(c.owner, c.name, value) for c, value in now)
-        self._make_dispatcher()
+        self._publish()
         for capture, value in changed:
             name = capture.name_in(self.__module__)
             self._changes[name] += 1
@@ -276,18 +250,18 @@ class Kernel(Importable):
         with self._lock:
             same = all(static_key(c.current_value()) == static_key(c.value) for c in self._captures)
             bound = self.bind(args)
-            return same and self._variants.has(bound.key(self._checked(), *bound.values))
+            return same and self._variants.has(bound.key(self._checked()))
 
     # ---- failures
 
-    def _packing_failed(self, args: tuple[Any, ...]) -> None:
+    def _refused(self, args: tuple[Any, ...]) -> None:
         """Packing refused a value: say which parameter, what was expected, what came."""
         bound = self.bind(args)
         bound.check_scalars()
         self._launch(self._variant(bound, self._checked()), bound)
 
-    def _report(self, failure: Any, launch: Callable[..., Any]) -> None:
-        raise_bounds(self.__name__, vars(launch)["sites"], failure)
+    def _report(self, failure: Any, launch: Any) -> None:
+        raise_bounds(self.__name__, launch.sites, failure)
 
     # ---- introspection
 
@@ -318,9 +292,7 @@ class Kernel(Importable):
     def cache_info(self) -> dict[str, int]:
         """`compiles` (runs of the compiler), `disk_hits`, `hits` and `misses` of the variant table,
         `variants`."""
-        with self._lock:
-            counts = counts_of(self.counts, self._ticks)
-        return counts | {"variants": len(self._variants)}
+        return counts_of(self.counts, self._variants.table.hits) | {"variants": len(self._variants)}
 
     def cache_key(self, /, *args: Any, **kwargs: Any) -> explain.CacheKey:
         """What a variant for these arguments is compiled for: a mapping from axis to value, hashable, equal

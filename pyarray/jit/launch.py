@@ -1,38 +1,30 @@
-"""Dispatchers and launchers: generated code that finds a variant, packs the arguments and calls the driver.
+"""Launchers: they pack the live arguments of a variant into slots and launch, in C (csrc/core/launcher.c).
 
-Per kernel a *dispatcher* looks up the variant by the types of its arguments; per variant a *launcher* packs
-pointers, sizes, strides and scalars, read from the arguments of this very call. Nothing that depends on a
-value is kept between calls.
+Nothing that depends on a value is kept between calls: pointers, sizes, strides and numbers are read from the arguments
+of this very call.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import struct
-import types
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
 
-from ..annotations import ArrayAnnotation
-from ..array import WATCHED
-from ..driver.base import Device, Operand
+from .._core import Launcher
+from ..driver.base import Device, NativeLaunch, Operand
 from ..lang import loop_extents
 from ..lang.ir import ArrayType
 from ..lang.loop_extents import LoopExtents
-from ..lang.parse import Capture
 from ..lang.pipeline import Program
 from ..lang.write_mask import LOW, MASK
-from .argument_errors import MISSING, compile_function, signature, unused_prefix
-from .pytree import Pytree, Struct, constant_class
-from .signature import Constant, Parameter, Unread
 from .variants import Variant
 from .write_masks import Mask
 
 _INTEGER = {1: "b7x", 2: "h6x", 4: "i4x", 8: "q"}  # the format itself refuses what is out of range
+_ARRAY = -1  # in the place of a number's dtype code
 
 
 def slot_format(kind: Any, debug: bool) -> str:
@@ -50,6 +42,13 @@ def slot_format(kind: Any, debug: bool) -> str:
     return text.upper().replace("X", "x") if letter == "u" else text
 
 
+def slot_count(kind: Any, debug: bool) -> int:
+    """How many slots a parameter has."""
+    if isinstance(kind, ArrayType):
+        return 1 + debug + kind.ndim * (2 if kind.strided else 1)
+    return 2 if kind.dtype.kind == "c" else 1
+
+
 def operands(params: Sequence[tuple[str, Any]], directions: Mapping[str, str], debug: bool) -> tuple[Operand, ...]:
     """The slots of the arrays that a launch uses."""
     found, slot = list[Operand](), 0
@@ -57,7 +56,7 @@ def operands(params: Sequence[tuple[str, Any]], directions: Mapping[str, str], d
         if isinstance(kind, ArrayType) and directions.get(name) != "UNUSED":
             first, writes = slot + 1 + debug, directions.get(name) != "IN"
             found.append(Operand(slot, first, kind.ndim, kind.strided, kind.dtype.itemsize, writes))
-        slot += struct.calcsize("@" + slot_format(kind, debug)) // 8
+        slot += slot_count(kind, debug)
     return tuple(found)
 
 
@@ -110,65 +109,80 @@ def written_by(program: Program) -> list[str]:
 def make_launcher(
     params: tuple[tuple[str, Any], ...],
     names: tuple[str, ...],
-    run: Callable[[bytes], Any],
+    launch: NativeLaunch,
     debug: bool,
     kernel: str = "kernel",
-    watched: Sequence[str] = (),
-    maybe_watched: Sequence[str] = (),
+    written: Sequence[str] = (),
     extents: Sequence[LoopExtents] = (),
-) -> Callable[..., Any]:
-    """Function of all the kernel's arguments that packs the live ones and runs; a checked run's failure
+) -> Launcher | MaskingLauncher:
+    """Function of all the kernel's arguments that packs the live ones and launches; a checked launch's failure
     record is its value. Masks of what was declared Out (`lang.write_mask`) are made, and checked behind. Of
-    `watched` arguments the owners' `before_write` is called; of `maybe_watched` ones, where
-    they have such an owner. Loops of `extents` with more than 2**63 - 1 iterations are a `ValueError`."""
-    p = unused_prefix(names)  # the path of a field is no name
-    variables = {name: name if name.isidentifier() else f"{p}{k}" for k, name in enumerate(names)}
-    parameters = ", ".join(variables.values())
-    outs = [name.removesuffix(MASK) for name, _ in params if name.endswith(MASK) and name not in variables]
-    masks = {name: f"{p}mask{k}" for k, name in enumerate(outs)}
-    for name, mask in masks.items():
-        variables |= {name + LOW: f"{mask}.low", name + MASK: f"{mask}.mask"}
-    pack = struct.Struct("@" + "".join(slot_format(kind, debug) for _, kind in params)).pack
-    values = ", ".join(slot_values(variables[name], kind, debug, p) for name, kind in params)
-    scope: dict[str, Any] = {"run": run, "pack": pack, "offset": offset_of, "flag": _flag}
-    scope |= {"complex": _complex, "bool": bool}
-    text = f"def {p}f({parameters}):\n"
-    text += "".join(f"    {mask} = {p}Mask({variables[name]})\n" for name, mask in masks.items())
-    text += "".join(f"    {variables[name]}._buffer.before_write()\n" for name in watched)
-    live = {name for name, _ in params}
-    for name in (n for n in names if n not in live):  # nothing else looks at it
-        scope["missing"] = MISSING
-        text += f"    if {variables[name]} is {p}missing: raise TypeError({name!r})\n"
-    for v in map(variables.get, maybe_watched):
-        text += f"    if {v}._key & {WATCHED}: {v}._buffer.before_write()\n"
-    call = f"{p}run({p}pack({values}))"
-    if extents:
-        scope.update(int=int, refuse_extents=partial(_refuse_extents, kernel, extents))
-        text += f"    {p}slots = {p}pack({values})\n"  # which refuses numbers that are no integers
-        for number, found in enumerate(extents):
-            condition, sizes = loop_extents.overflow_test(found, variables)
-            text += f"    if {condition}: {p}refuse_extents({number}, {sizes})\n"
-        call = f"{p}run({p}slots)"
-    if masks:
-        scope.update(Mask=Mask, kernel=kernel)
-        checks = " or ".join(f"{mask}.check({p}kernel, {name!r})" for name, mask in masks.items())
-        call = f"{call} or {checks}"
-    text += f"    return {call}\n"
-    return compile_function(text, p, scope, "launch")
+    `written` arguments the owners' `before_write` is called, where they have such an owner. Loops of `extents` with
+    more than 2**63 - 1 iterations are a `ValueError`."""
+    outs = [name.removesuffix(MASK) for name, _ in params if name.endswith(MASK) and name not in names]
+    every = (*names, *(name + end for name in outs for end in (LOW, MASK)))
+    numbers = {name: k for k, name in enumerate(every)}
+    fields, slots, slot = list[tuple[int, int, int, bool, bool]](), dict[str, tuple[int, int]](), 0
+    for name, kind in params:
+        if isinstance(kind, ArrayType):
+            fields.append((numbers[name], _ARRAY, kind.ndim, kind.strided, name in written))
+            slots[name] = slot + 1 + debug, _ARRAY
+        else:
+            fields.append((numbers[name], kind.dtype.code, 0, False, False))
+            slots[name] = slot, kind.dtype.code
+        slot += slot_count(kind, debug)
+
+    def check_extents(*arguments: Any) -> None:
+        named = dict(zip(every, arguments, strict=True))
+        for found in extents:
+            sizes = loop_extents.sizes_of(found, named)
+            if loop_extents.are_too_many(sizes):
+                _refuse_extents(kernel, found, sizes)
+
+    program = loop_extents.encoded(extents, slots)
+    launcher = Launcher(launch, len(every), tuple(fields), debug, program, check_extents if extents else None)
+    return MaskingLauncher(kernel, launcher, {name: numbers[name] for name in outs}) if outs else launcher
+
+
+class MaskingLauncher:
+    """A launcher that makes the masks of `outs`, names with the numbers of their arguments, and checks them behind."""
+
+    def __init__(self, kernel: str, launcher: Launcher, outs: Mapping[str, int]):
+        self.sites: Any = ()
+        self._kernel, self._launcher, self._outs = kernel, launcher, outs
+
+    def __call__(self, *arguments: Any) -> Any:
+        masks = {name: Mask(arguments[k]) for name, k in self._outs.items()}
+        failure = self._launcher(*arguments, *(part for mask in masks.values() for part in (mask.low, mask.mask)))
+        if failure is None:
+            for name, mask in masks.items():
+                mask.check(self._kernel, name)
+        return failure
 
 
 def launcher_of(
     program: Program, function: int, device: Device, names: tuple[str, ...], checked: bool, **further: Any
-) -> Callable[..., Any]:
+) -> Any:
     """`make_launcher` for the driver's handle of a program's kernel."""
-    start = device.driver.checked_launcher if checked else device.driver.launcher
-    run = start(function, operands(program.params, program.directions, checked))
-    return make_launcher(program.params, names, run, checked, **further)
+    launch = start_of(device, function, checked, operands(program.params, program.directions, checked))
+    return make_launcher(program.params, names, launch, checked, written=written_by(program), **further)
 
 
-def _refuse_extents(kernel: str, extents: Sequence[LoopExtents], number: int, sizes: tuple[int, ...]) -> NoReturn:
-    """Refuses loop `number` of `extents`, of these sizes."""
-    loc, product = extents[number].loc, " * ".join(map(str, sizes))
+def start_of(device: Device, function: int, checked: bool, arrays: Sequence[Operand] = ()) -> NativeLaunch:
+    """How C starts the driver's `function` on packed arguments, with a failure record where it is checked."""
+    if checked:
+        return 0, 0, device.driver.checked_launcher(function, arrays), function
+    return device.driver.native_launch(function, arrays)
+
+
+def packer(params: tuple[tuple[str, Any], ...], debug: bool = False) -> Callable[..., bytes]:
+    """Function of the arguments of these parameters that gives their slots."""
+    return make_launcher(params, tuple(name for name, _ in params), (0, 0, bytes, None), debug)
+
+
+def _refuse_extents(kernel: str, found: LoopExtents, sizes: tuple[int, ...]) -> NoReturn:
+    """Refuses a loop of these sizes."""
+    loc, product = found.loc, " * ".join(map(str, sizes))
     where = f"{os.path.basename(loc.path)}:{loc.line}"
     raise ValueError(
         f"kernel {kernel!r}: the parallel loop at {where} would have {product} = {math.prod(sizes)} "
@@ -176,167 +190,9 @@ def _refuse_extents(kernel: str, extents: Sequence[LoopExtents], number: int, si
     )
 
 
-def native_launch(variant: Variant) -> tuple[int, int, Any, Any]:
-    """How a Map launches a variant, which checks no bounds: the address of its code and of the pool that runs it on the
-    CPU, or 0, 0 and a function of the packed arguments; and what keeps the code loaded."""
-    program, driver = variant.program, variant.device.driver
+def native_launch(variant: Variant) -> NativeLaunch:
+    """How C launches a variant, which checks no bounds, on packed arguments; the variant keeps the code loaded."""
+    program = variant.program
     arrays = operands(program.params, program.directions, False)
-    entry, pool = driver.native_entry(variant.artifact.function)
-    return entry, pool, None if entry else driver.launcher(variant.artifact.function, arrays), variant
-
-
-def make_bound_launch(
-    variant: Variant, layouts: Sequence[tuple[tuple[int, ...], tuple[int, ...]] | None]
-) -> Callable[..., Any]:
-    """A launcher of `variant`, which checks no bounds, for arrays whose shapes and strides are known: it
-    takes addresses in their place."""
-    assert not variant.checked, "checked code has other slots"
-    params = variant.program.params
-    arrays = operands(params, variant.program.directions, False)
-    run = variant.device.driver.launcher(variant.artifact.function, arrays)
-    p = unused_prefix(names := tuple(f"a{k}" for k in range(len(params))))
-    pack = struct.Struct("@" + "".join(slot_format(kind, False) for _, kind in params)).pack
-    values = []
-    for name, (_, kind), layout in zip(names, params, layouts, strict=True):
-        if layout is None:
-            values.append(slot_values(name, kind, False, p))
-            continue
-        shape, strides = layout
-        values += [name, *map(str, shape), *(map(str, strides) if kind.strided else ())]
-    scope = {"run": run, "pack": pack, "flag": _flag, "complex": _complex, "bool": bool}
-    text = f"def {p}f({', '.join(names)}):\n    return {p}run({p}pack({', '.join(values)}))\n"
-    return compile_function(text, p, scope, "walk")
-
-
-def make_dispatcher(
-    name: str,
-    params: tuple[Parameter, ...],
-    pytree: Pytree,
-    debug: bool | None,
-    captures: tuple[Capture, ...],
-    scope: dict[str, Any],
-    otherwise: Callable[..., Any] | None = None,
-) -> Callable[..., Any]:
-    """The kernel's call for arguments of one pytree: `scope` provides variants, launch_state, observed, tick, miss,
-    refused, wrong, report, type_key, static_key. What it doesn't find goes to `otherwise`, the dispatcher of
-    another pytree, and in the end to `miss`.
-
-    Each field of a structure is read once, so that what is looked up is what is launched. Arguments of
-    annotated scalars aren't part of the key: they are only values. Captured values are compared by identity,
-    which is quick; that something equal came is for `miss` to see.
-    """
-    names = tuple(p.name for p in params)
-    p = unused_prefix(names)
-    scope = scope | {"struct_error": struct.error, "pytree": pytree, "otherwise": otherwise}
-    checked = f"{p}launch_state.key"  # under which nothing is found while launches are observed
-    if debug is not None:
-        checked = f"({debug} if {checked} is not {p}observed else {checked})"
-    args = "(" + "".join(f"{n}, " for n in names) + ")"
-    if otherwise is None:
-        slow = f"{p}miss({args})"
-    else:
-        arguments = (f"{q.name}={q.name}" if q.keyword_only else q.name for q in params)
-        slow = f"{p}otherwise({', '.join(arguments)})"
-    reader = _LeafReader(pytree, p, scope)
-    tests = list(reader.tests)
-    if captures:
-        guards = [capture_guard(capture, k, p, scope) for k, capture in enumerate(captures)]
-        tests.insert(0, f"not ({' or '.join(guards)})")
-    lines = [*reader.loads, f"{p}launch = {p}variants[{key_expression(pytree, reader.names, checked, p)}]"]
-    if tests:
-        lines = [f"if {' and '.join(tests)}:", *(f"    {line}" for line in lines)]
-    text = (
-        f"def {p}f({signature(params, p, scope, f'{p}extra', missing=True)}, **{p}unknown):\n"
-        f"    if {p}extra or {p}unknown:\n"
-        f"        {p}wrong({args}, {p}extra, {p}unknown)\n"
-        f"    {p}launch = None\n"
-        "    try:\n"
-        + "".join(f"        {line}\n" for line in lines)
-        + "    except (LookupError, AttributeError, TypeError, ValueError):\n"
-        "        pass\n"  # and not the call of miss: its errors would drag this one along
-        f"    if {p}launch is None:\n"
-        f"        return {slow}\n"
-        f"    {p}tick()\n"
-        "    try:\n"
-        f"        {p}failure = {p}launch({', '.join(reader.names)})\n"
-        f"    except ({p}struct_error, TypeError, OverflowError):\n"
-        f"        return {p}refused({args})\n"
-        f"    if {p}failure:\n"
-        f"        {p}report({p}failure, {p}launch)\n"
-    )
-    return compile_function(text, p, scope, name)
-
-
-class _LeafReader:
-    """How a dispatcher reads arguments of a pytree: `tests` that they have it, `loads` of leaves into variables
-    of their own, `names` of all leaves' variables. Each field is read once."""
-
-    def __init__(self, pytree: Pytree, p: str, scope: dict[str, Any]):
-        self.tests: list[str] = []
-        self.loads: list[str] = []
-        self.names: list[str] = []
-        self._p, self._scope, self._count = p, scope, 0
-        for item in pytree.items:
-            if isinstance(item, Struct):
-                self._struct(item, item.name)
-                continue
-            if (kind := constant_class(item)) is not None:
-                self._new_variable()
-                self.tests.append(self._class_test(item.name, kind))
-            self.names.append(item.name)
-
-    def _new_variable(self) -> str:
-        self._count += 1
-        return f"{self._p}{self._count}"
-
-    def _class_test(self, expression: str, kind: type) -> str:
-        self._scope[f"kind{self._count}"] = kind
-        return f"{expression}.__class__ is {self._p}kind{self._count}"
-
-    def _struct(self, item: Struct, expression: str) -> None:
-        variable = self._new_variable()
-        self.tests.append(self._class_test(f"({variable} := {expression})", item.kind))
-        if item.kind is tuple:
-            self.tests.append(f"len({variable}) == {len(item.items)}")
-        for k, part in enumerate(item.items):
-            inner = f"{variable}[{k}]" if item.kind is tuple else f"{variable}.{item.names[k]}"
-            if isinstance(part, Struct):
-                self._struct(part, inner)
-                continue
-            self.names.append(name := self._new_variable())
-            if isinstance(part.annotation, (Constant, Unread)):
-                self.tests.append(self._class_test(f"({name} := {inner})", part.annotation.kind))
-            else:
-                self.loads.append(f"{name} = {inner}")
-
-
-def make_key(pytree: Pytree, scope: dict[str, Any]) -> Callable[..., Any]:
-    """Function of `checked` and the leaves that gives their key, as the dispatcher looks it up."""
-    p = unused_prefix(names := tuple(f"a{k}" for k in range(len(pytree.leaves))))
-    text = f"def {p}f({p}checked, {', '.join(names)}):\n"
-    text += f"    return {key_expression(pytree, names, f'{p}checked', p)}\n"
-    return compile_function(text, p, scope | {"pytree": pytree}, "key")
-
-
-def key_expression(pytree: Pytree, names: Sequence[str], checked: str, p: str) -> str:
-    """Of the leaves in the variables `names`. A pytree stands for the classes of the structures."""
-    keys = [checked] if pytree.plain else [checked, f"{p}pytree"]
-    for leaf, name in zip(pytree.leaves, names, strict=True):
-        annotation = leaf.annotation
-        if isinstance(annotation, ArrayAnnotation):
-            keys.append(f"{name}._key")
-        elif leaf.constant:
-            keys.append(f"{p}static_key({name})")
-        elif annotation is None or leaf.structure:  # a structure is never a leaf, so none is found
-            keys.append(f"{p}type_key({name})")
-    return "".join(f"{key}, " for key in keys)
-
-
-def capture_guard(capture: Capture, number: int, p: str, scope: dict[str, Any]) -> str:
-    """A condition: the captured value is no longer the one compiled in."""
-    scope[f"owner{number}"], scope[f"value{number}"] = capture.owner, capture.value
-    if isinstance(capture.owner, (dict, list)):
-        now = f"[{capture.name!r}]"
-    else:
-        now = ".cell_contents" if isinstance(capture.owner, types.CellType) else f".{capture.name}"
-    return f"{p}owner{number}{now} is not {p}value{number}"
+    entry, pool, function, held = variant.device.driver.native_launch(variant.artifact.function, arrays)
+    return entry, pool, function, (variant, held)

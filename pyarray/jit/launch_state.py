@@ -18,7 +18,7 @@ from typing import Any
 from .. import config
 from .._core import clear_plans, set_process_state, set_thread_debug, set_thread_observed
 from ..locks import new_lock
-from ..memory.host_access import host_access
+from ..memory.host_access import not_repeatable
 
 OBSERVED = "observed"  # the key under which no fast path is kept
 
@@ -97,7 +97,7 @@ def unobserved() -> Iterator[None]:
 def observe(launch: Launch) -> None:
     """Run a launch through all observers."""
     if _unobserved.on:
-        host_access.occurred = True  # what no observer sees can't be captured
+        not_repeatable()
         launch.run()
         return
     for observer in _observers if launch_state.observer is None else (launch_state.observer, *_observers):

@@ -1,8 +1,8 @@
 """Pytrees of kernel arguments: which are structures, of what classes, and their leaves.
 
 Tuples, dataclasses and objects are flattened at each launch; the device gets their leaves, named by path:
-`p.inner.v`, `t[0]`. A pytree is made once, from live arguments; a dispatcher then reads the leaves of each launch
-by straight-line code. No value in a structure is kept.
+`p.inner.v`, `t[0]`. A pytree is made once, from live arguments; C then reads the leaves of each launch as its `treedef`
+says. No value in a structure is kept.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from typing import Any, get_args, get_origin
 
 import numpy as np
 
-from ..annotations import field_annotations, field_names, is_structure
+from .._core import TreeDef
+from ..annotations import ArrayAnnotation, field_annotations, field_names, is_structure
 from ..array import ndarray
 from ..array_hooks import is_foreign
-from ..dtypes import PYTHON_KIND, named_dtype
+from ..dtypes import DEFAULT, PYTHON_KIND, DType, named_dtype
 from ..lang.aggregates import Aggregate
+from ..lang.ir import static_key
 from ..lang.parse import attributes_read
 from .signature import Constant, Parameter, Unread, bind_type, field_annotation
 
@@ -35,6 +37,8 @@ _CONSTANT_CLASSES = (  # compiled in
 # A class's annotations are what they were when it was made.
 _field_annotations: weakref.WeakKeyDictionary[type, dict[str, Any]] = weakref.WeakKeyDictionary()
 _DEFAULT_SCALARS: tuple[type[np.generic], ...] = (np.bool_, np.int64, np.float64, np.complex128)
+# enum pac_leaf_kind of csrc/core/launcher.h: how a leaf is part of the key
+ARRAY, NUMBER, TYPED, CONSTANT, UNREAD, LAYOUT, SHAPE = range(7)
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: not one of the interpreter's own classes
 
 
@@ -73,6 +77,33 @@ class Pytree:
     def structure(self) -> tuple[Struct | type | None, ...]:
         """The structure by which two pytrees of one kernel are compared."""
         return tuple(item if isinstance(item, Struct) else constant_class(item) for item in self.items)
+
+    @functools.cached_property
+    def treedef(self) -> TreeDef:
+        """How C flattens arguments of this pytree, and makes the key of their leaves. It tests the classes of
+        structures and of what is compiled in because of what it is, and reads each field once."""
+        return TreeDef(tuple(_node(item) for item in self.items), static_key, self.plain)
+
+
+def _node(item: Struct | Parameter) -> tuple[Any, ...]:
+    """(class or None, names or None, items) of a structure, (class or None, how it is part of the key, dtype code) of
+    a leaf. Annotated numbers aren't part of the key: they are only values."""
+    if isinstance(item, Struct):
+        return item.kind, None if item.kind is tuple else item.names, tuple(_node(part) for part in item.items)
+    annotation = item.annotation
+    if isinstance(annotation, (Constant, Unread)):
+        return annotation.kind, CONSTANT if item.constant else UNREAD, 0
+    if isinstance(annotation, ArrayAnnotation):
+        return None, ARRAY, 0
+    if item.scalar:
+        return None, NUMBER, number_code(item)
+    return None, CONSTANT if item.constant else TYPED, 0
+
+
+def number_code(p: Parameter) -> int:
+    """The dtype code of a parameter that is annotated as a number."""
+    annotation = p.annotation
+    return (annotation if isinstance(annotation, DType) else DEFAULT[PYTHON_KIND[annotation]]).code
 
 
 def constant_class(item: Struct | Parameter) -> type | None:

@@ -1,45 +1,41 @@
 """Capture and replay of library calls: launches are recorded once and run again with other addresses.
 
 Most functions launch the same kernels on the same windows for operands of equal types, shapes and strides; only
-addresses differ. An observer (`jit.launch_state`) captures the launches of such a call, and they become
-straight-line code: allocate, launch, make the result. The function must depend on its arguments only. A call with
-host access to array memory, or with memory that outlives it, is never replayed. A replay that writes to an operand
-is not used where an operand's memory is another library's: whether it overlaps depends on addresses.
+addresses differ. An observer (`jit.launch_state`) captures the launches of such a call, and they become a
+`CallPlan`, which C runs (`csrc/core/call_plan.c`): allocate, launch, make the result. The function must depend on its
+arguments only. A call with host access to array memory, or with memory that outlives it, is never replayed. A plan
+that writes to an operand is not run where an operand's memory is another library's: whether it overlaps depends on
+addresses.
 """
 
 from __future__ import annotations
 
 import functools
+import operator
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from .. import jit
-from ..array import ndarray, unchecked_array
-from ..array_host import READERS, host, on_host
+from .._core import CallPlan, PlannedFunction, PlanTable
+from ..array import ndarray
+from ..array_host import host
 from ..array_marks import MARKED
 from ..buffer_view import BufferView
-from ..dtypes import ALL, DType
 from ..keywords import checked
 from ..memory.buffer import Buffer
-from ..memory.host_access import host_access
-from .launch_state import Launch, fast_path_table, launch_state, observing
+from ..memory.host_access import host_access, on_host
+from .launch_state import Launch, observing
 from .text_kernel import Address
 
-CAPTURED_AT = 4  # of equal calls, the one that is captured: capture takes longer than the call
-MAX_REPLAYS = 1024  # of one function; then its table starts anew
-OPERANDS = 8  # of a call; one with more isn't replayed
-_ARRAYS = frozenset((ndarray, BufferView))
-# equal ones of a type are the same; NumPy has a class per dtype
-_EXACT = frozenset((bool, int, str, type(None), type, DType, *(type(row.numpy) for row in ALL)))
+BUFFERS = 32  # that a plan allocates
+_ARRAYS = (ndarray, BufferView)
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-_NOT_REPLAYED = object()  # what a replay returns that has launched nothing
+Source = tuple[str, int, int]  # an address: of an operand or buffer, with bytes from there
 
 
 class _NotReplayable(Exception):
-    """Raised during a capture: the call can't be replayed."""
+    """Raised during a capture: the call can't be replayed, and why."""
 
 
 def replayable(function: _Function) -> _Function:
@@ -48,263 +44,182 @@ def replayable(function: _Function) -> _Function:
     They are captured at one of the first calls with operands of equal types, shapes and strides and equal other
     arguments. A call with an argument that can't be compared runs the function.
 
-    The key is complete: it has an operand's type key (dtype, rank, device, read-only, marks), shape and
-    strides, how operands alias (`_aliases`), and other arguments with their types, floats by their bits. Debug
-    mode and observers bypass the table. A call could depend on elements, too, but reads them by host access;
-    and on where other libraries' memory lies, for which a replay that writes tests.
+    The key is complete (`csrc/core/call_key.c`): it has an operand's type key (dtype, rank, device, read-only), shape
+    and strides, how operands alias, and other arguments with their types, floats by their bits. Debug mode and
+    observers bypass the table. A call could depend on elements, too, but reads them by host access; and on where
+    other libraries' memory lies, for which a plan that writes tests.
     """
-    # Complete as the docstring says; both are of this one function.
-    replays: dict[Any, Any] = fast_path_table()
-    counts: dict[Any, int] = fast_path_table()
-
-    function = checked(function)  # type: ignore[assignment]  # says what is wrong with keywords
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if launch_state.key is False:
-            if len(args) == 1 and not kwargs and type(x := args[0]) in _ARRAYS:  # as below, but faster
-                replay = replays.get(((x._key, x._shape, x._strides),))
-                if replay and (result := replay(x)) is not _NOT_REPLAYED:
-                    return result
-            operands: list[ndarray] = []
-            key_parts: list[Any] = []
-            try:
-                for x in args:
-                    if type(x) is ndarray or type(x) is BufferView:
-                        key_parts.append((x._key, x._shape, x._strides))
-                        operands.append(x)
-                    else:
-                        key_parts.append(_key_part(x, operands))
-                for name, x in kwargs.items():
-                    key_parts.append(name)
-                    key_parts.append(_key_part(x, operands))
-                if len(operands) > 1:
-                    _aliases(operands, key_parts)
-                replay = replays.get(key := tuple(key_parts))
-            except (_NotReplayable, TypeError):  # TypeError: not hashable
-                return function(*args, **kwargs)
-            if replay:
-                result = replay(*operands)
-                if result is not _NOT_REPLAYED:
-                    return result
-            elif replay is None and operands:
-                counts[key] = count = counts.get(key, 0) + 1
-                if count == CAPTURED_AT:
-                    counts.pop(key, None)
-                    return _captured(function, args, kwargs, operands, replays, key)
-                if len(counts) > MAX_REPLAYS:
-                    counts.clear()
-        return function(*args, **kwargs)
-
-    return call  # type: ignore[return-value]
+    return _planned(function, captured)
 
 
-def _key_part(x: Any, operands: list[ndarray]) -> Any:
-    """The part of the key for an argument. Raises `_NotReplayable` where arguments can't be compared."""
-    kind = type(x)
-    if kind in _EXACT:
-        return kind, x
-    if kind in _ARRAYS:
-        operands.append(x)
-        return x._key, x._shape, x._strides
-    if kind is float:
-        return kind, x.hex()  # 0.0 and -0.0 are equal, and NaN isn't
-    if kind is tuple or kind is list:
-        return (kind, *[_key_part(item, operands) for item in x])
-    raise _NotReplayable
+def replayable_by_types(function: _Function) -> _Function:
+    """As `replayable`, of a function that itself offers plans for all operands of some types (`Capture.offer`): what
+    it does for these depends on nothing but the conditions of the plan."""
+    return _planned(function, functools.partial(captured, by_types=True))
 
 
-def _aliases(operands: list[ndarray], key_parts: list[Any]) -> None:
-    """Adds to the key which operands share a buffer, with their distances in it, and which are one array. A
-    replay addresses a buffer from its first operand and returns an operand where the call did, so equal keys
-    must mean equal aliasing."""
-    if len(operands) > OPERANDS:
-        raise _NotReplayable
-    first: dict[Buffer, tuple[int, int]] = {}
-    for k, x in enumerate(operands):
-        j, start = first.setdefault(x._buffer, (k, x._ptr))
-        if j != k:
-            key_parts.append((k, j, x._ptr - start, next(i for i, y in enumerate(operands) if y is x)))
+def _planned(function: Any, learn: Callable[..., Any]) -> Any:
+    plain = checked(function)  # says what is wrong with keywords
+    return functools.update_wrapper(PlannedFunction(PlanTable(plain, learn, 0)), plain)
 
 
-def _captured(
+def captured(
     function: Callable[..., Any],
     args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    operands: list[ndarray],
-    replays: dict[Any, Any],
-    key: Any,
-) -> Any:
-    """Runs the call and puts its replay into the table, False where it can't be replayed."""
-    if len(replays) >= MAX_REPLAYS:
-        replays.clear()
-    if any(x._key & MARKED for x in operands):
-        replays[key] = False
-        return function(*args, **kwargs)
-    capture = _Capture(operands)
-    before, host_access.occurred, host_access.guards = host_access.occurred, False, []
+    options: dict[str, Any],
+    operands: tuple[ndarray, ...],
+    by_types: bool = False,
+) -> tuple[Any, CallPlan | str]:
+    """The call's result, and its plan or why it has none."""
+    capture = Capture(operands, by_types)
+    before, host_access.occurred, host_access.capture = host_access.occurred, False, capture
     try:
         with observing(capture.observe):
-            result = function(*args, **kwargs)
+            result = function(*args, **options)
         try:
-            if host_access.occurred:
-                raise _NotReplayable
-            replays[key] = capture.make_replay(function.__name__, result, host_access.guards)
-        except _NotReplayable:
-            replays[key] = False
+            return result, capture.make_plan(result, host_access.occurred)
+        except _NotReplayable as refusal:
+            return result, str(refusal)
     finally:
-        host_access.occurred, host_access.guards = before, None
-    return result
+        host_access.occurred, host_access.capture = before, None
 
 
 def guard(flag: ndarray, check: Callable[..., None]) -> None:
-    """Calls `check` with the elements of `flag`, a 1-D array of integers. A replay makes the test again."""
-    before, guards = host_access.occurred, host_access.guards
+    """Calls `check` with the elements of `flag`, a 1-D array of integers. A plan makes the test again."""
+    before, capture = host_access.occurred, host_access.capture
     check(*host(flag).tolist())
-    if guards is not None and on_host(flag):
+    if capture is not None and on_host(flag):
         host_access.occurred = before
-        guards.append((flag, check))
+        capture.add_check(flag, check)
 
 
-class _Capture:
-    """The launches of a call as they are captured, with the buffers of operands and of temporaries."""
+class Capture:
+    """The launches of a call as they are captured, with the buffers of operands and of temporaries. `by_types`: it
+    takes plans for all operands of some types, which the function offers."""
 
-    def __init__(self, operands: Sequence[ndarray]):
-        self.operands = operands
+    def __init__(self, operands: Sequence[ndarray], by_types: bool):
+        self.operands, self.by_types = operands, by_types
         self.device = operands[0]._buffer.device
         self.buffers: list[tuple[weakref.ref[Buffer], int]] = []  # of temporaries, with their bytes
-        self.lines: list[str] = []
-        self.scope: dict[str, Any] = {
-            "allocate": Buffer.allocate,
-            "unchecked_array": unchecked_array,
-            "device": self.device,
-        }
-        self.replayable = True
-        self.writes_operand = False
+        self.steps: list[tuple[Any, ...]] = []
+        self.written: set[int] = set()  # operands
+        self.refusal: str | None = None
+        self.plan_of_types: CallPlan | None = None
 
     def observe(self, launch: Launch) -> None:
         """Runs a launch of this thread and captures it."""
         launch.run()
-        try:
-            self._add(launch)
-        except _NotReplayable:
-            self.replayable = False
+        if self.refusal is None:
+            try:
+                self.steps.append(self._step(launch))
+            except _NotReplayable as refusal:
+                self.refusal = str(refusal)
 
-    def _add(self, launch: Launch) -> None:
+    def _step(self, launch: Launch) -> tuple[Any, ...]:
         variant = launch.variant
         program = getattr(variant, "program", None)
-        if program is None or variant.checked or variant.device is not self.device:
-            raise _NotReplayable
-        addresses: list[str] = []
+        if program is None or variant.checked:
+            raise _NotReplayable(f"{launch.kernel} is no kernel without bounds checks")
+        if variant.device is not self.device:
+            raise _NotReplayable(f"{launch.kernel} runs on another device, {variant.device}")
         layouts: list[tuple[tuple[int, ...], tuple[int, ...]] | None] = []
-        for k, (name, _) in enumerate(program.params):
+        numbers: list[Any] = []
+        fills: list[tuple[int, Source]] = []
+        for slot, (name, _) in zip(jit.bound_launch.first_slots(program.params), program.params, strict=True):
             value = launch.args.get(name)
             if isinstance(value, ndarray):
-                writes = program.directions.get(name) in ("OUT", "INOUT")
-                addresses.append(self._address(value, writes))
+                fills.append((slot, self._address(value, program.directions.get(name) in ("OUT", "INOUT"))))
                 layouts.append((value._shape, value._strides))
-            elif value is None or isinstance(value, Address):  # of this call's memory
-                raise _NotReplayable
+            elif value is None or isinstance(value, Address):
+                raise _NotReplayable(f"{launch.kernel} takes an address of this call's memory")
             else:
-                self.scope[f"value{len(self.lines)}_{k}"] = value
-                addresses.append(f"value{len(self.lines)}_{k}")
+                numbers.append(value)
                 layouts.append(None)
-        launch_again = jit.launch.make_bound_launch(variant, layouts)
-        vars(launch_again)["variant"] = variant  # which keeps the loaded module alive
-        self.scope[f"launch{len(self.lines)}"] = launch_again
-        self.lines.append(f"launch{len(self.lines)}({', '.join(addresses)})")
+        return jit.bound_launch.bind_launch(variant, layouts, numbers), tuple(fills), ()
 
-    def _address(self, x: ndarray, writes: bool) -> str:
-        """An expression for the array's address in a replay."""
+    def add_check(self, flag: ndarray, check: Callable[..., None]) -> None:
+        """A test of the elements of `flag`, after the launches so far."""
+        if self.refusal is None:
+            try:
+                self.steps.append((check, self._address(flag, False), flag._dtype.code, flag._size))
+            except _NotReplayable as refusal:
+                self.refusal = str(refusal)
+
+    def _address(self, x: ndarray, writes: bool) -> Source:
+        """The array's address in a plan."""
         for k, operand in enumerate(self.operands):
             if operand._buffer is x._buffer:
-                self.writes_operand |= writes
-                return _plus(f"x{k}._ptr", x._ptr - operand._ptr)
-        return _plus(f"b{self._number(x._buffer)}.ptr", x._ptr - x._buffer.ptr)
+                if writes:
+                    self.written.add(k)
+                return "operand", k, x._ptr - operand._ptr
+        return "buffer", self._number(x._buffer), x._ptr - x._buffer.ptr
 
     def _number(self, buffer: Buffer) -> int:
         """The number of a temporary's buffer."""
         for n, (buffer_ref, _) in enumerate(self.buffers):
             if buffer_ref() is buffer:
                 return n
-        if buffer.owner is not None or buffer.device is not self.device:
-            raise _NotReplayable
+        if buffer.owner is not None:
+            raise _NotReplayable("it uses another library's memory that is no argument")
+        if buffer.device is not self.device:
+            raise _NotReplayable(f"it uses memory of another device, {buffer.device}")
+        if len(self.buffers) == BUFFERS:
+            raise _NotReplayable(f"it allocates more than {BUFFERS} arrays")
         self.buffers.append((weakref.ref(buffer), buffer.nbytes))
         return len(self.buffers) - 1
 
-    def make_replay(
-        self, name: str, result: Any, guards: Sequence[tuple[ndarray, Callable[..., None]]]
-    ) -> Callable[..., Any]:
-        """A function of the operands that runs the launches again. Raises `_NotReplayable`."""
-        if not self.replayable or not self.lines:
-            raise _NotReplayable
-        lines = [f"b{n} = allocate(device, {nbytes})" for n, (_, nbytes) in enumerate(self.buffers)]
-        lines += self.lines
-        if self.writes_operand:
-            foreign = " or ".join(f"x{k}._buffer.owner is not None" for k in range(len(self.operands)))
-            lines.insert(0, f"if {foreign}: return in_full")
-            self.scope["in_full"] = _NOT_REPLAYED
-        for k, (flag, check) in enumerate(guards):
-            if not on_host(flag):
-                raise _NotReplayable
-            self.scope |= {f"check{k}": check, f"kind{k}": READERS[flag._dtype.name] * flag._size}
-            lines.append(f"check{k}(*kind{k}.from_address({self._address(flag, False)}))")
-        returned: set[int] = set()
-        lines.append(f"return {self._result(result, returned)}")
-        alive = {n for n, (buffer, _) in enumerate(self.buffers) if buffer() is not None}
-        guarded = {self._number(flag._buffer) for flag, _ in guards if self._is_temporary(flag)}
-        if alive - returned - guarded:
-            raise _NotReplayable  # memory that somebody keeps from call to call
-        names = ", ".join(f"x{k}" for k in range(len(self.operands)))
-        text = f"def repeat({names}):\n" + "".join(f"    {line}\n" for line in lines)
-        exec(compile(text, f"<pyarray {name}>", "exec"), self.scope)
-        replay: Callable[..., Any] = self.scope["repeat"]
-        return replay
+    def offer(self, operands: Sequence[ndarray], make: Callable[[], CallPlan | None]) -> None:
+        """A plan for calls with operands of these types, where the call's operands are these. What it does must be all
+        that the captured function does wherever the plan's conditions hold."""
+        same = len(operands) == len(self.operands) and all(map(operator.is_, operands, self.operands))
+        if self.by_types and same and not any(x._key & MARKED for x in operands):
+            self.plan_of_types = make()
 
-    def _is_temporary(self, x: ndarray) -> bool:
-        return all(x._buffer is not operand._buffer for operand in self.operands)
+    def make_plan(self, result: Any, host_accessed: bool) -> CallPlan:
+        """The plan of the call. Raises `_NotReplayable`."""
+        if self.plan_of_types is not None:
+            return self.plan_of_types
+        if host_accessed:
+            raise _NotReplayable("the host reads or writes elements")
+        if self.refusal is not None:
+            raise _NotReplayable(self.refusal)
+        if not self.steps:
+            raise _NotReplayable("nothing is launched")
+        returned: dict[int, Any] = {}  # buffers by number; and arrays, each of which is returned once
+        described = self._result(result, returned)
+        if {n for n, (buffer, _) in enumerate(self.buffers) if buffer() is not None} - returned.keys():
+            raise _NotReplayable("memory is kept from call to call")
+        buffers = tuple((nbytes,) for _, nbytes in self.buffers)
+        return CallPlan(len(self.operands), buffers, tuple(self.steps), described, tuple(self.written), None)
 
-    def _result(self, result: Any, returned: set[int]) -> str:
-        """An expression for the call's result; its buffers go into `returned`."""
+    def _result(self, result: Any, returned: dict[int, Any]) -> Any:
+        """The description of the call's result; its buffers go into `returned`."""
         kind = type(result)
         if kind in _ARRAYS:
             same = next((k for k, operand in enumerate(self.operands) if operand is result), None)
-            return self._array(result, returned) if same is None else f"x{same}"
+            return self._array(result, returned) if same is None else ("operand", same)
         if result is None:
-            return "None"
+            return None
         if kind is list:
-            return f"[{', '.join(self._result(item, returned) for item in result)}]"
+            return "list", tuple(self._result(item, returned) for item in result)
         if isinstance(result, tuple):
-            items = "".join(f"{self._result(item, returned)}, " for item in result)
+            items = tuple(self._result(item, returned) for item in result)
             if kind is tuple:
-                return f"({items})"
-            self.scope[variable := f"kind_of_{kind.__name__}"] = kind  # a named tuple
-            return f"{variable}({items})"
-        raise _NotReplayable
+                return "tuple", items
+            return "named", kind, items
+        raise _NotReplayable(f"a result is {kind.__name__}")
 
-    def _array(self, x: ndarray, returned: set[int]) -> str:
+    def _array(self, x: ndarray, returned: dict[int, Any]) -> Any:
         n = next((n for n, (buffer_ref, _) in enumerate(self.buffers) if buffer_ref() is x._buffer), None)
         if n is None:
-            raise _NotReplayable
-        returned.add(n)
+            raise _NotReplayable("a result shows memory that no launch writes")
+        if any(x is y for arrays in returned.values() for y in arrays):
+            raise _NotReplayable("an array is returned twice")
+        returned.setdefault(n, []).append(x)
         base = x if x._base is None else x._base
         if base._ptr != base._buffer.ptr or not (x._writeable and base._writeable):
-            raise _NotReplayable
-        self.scope[fields := f"fields{len(self.scope)}"] = (
-            base._shape,
-            base._strides,
-            base._size,
-            base._dtype,
-            base._key,
-        )
-        text = f"unchecked_array(b{n}, *{fields})"
-        if x is base:
-            return text
-        self.scope[view := f"view{len(self.scope)}"] = (
-            x._ptr - base._ptr, x._shape, x._strides, type(x), x._dtype
-        )  # fmt: skip
-        return f"{text}._view(*{view})"
-
-
-def _plus(base: str, offset: int) -> str:
-    return f"{base} + {offset}" if offset else base
+            raise _NotReplayable("a result is read-only, or a view of a part")
+        view = None
+        if x is not base:
+            view = x._ptr - base._ptr, x._shape, x._strides, x._dtype.code, type(x) is BufferView
+        return "array", n, base._key, base._shape, base._strides, view

@@ -34,7 +34,7 @@ from . import foreign_arrays
 from .argument_errors import Binder
 from .atomic_file import replace_file
 from .binding import BoundArguments
-from .launch import launcher_of, written_by
+from .launch import launcher_of
 from .launch_state import Launch, launch_state, observe, observed
 from .pytree import Pytree, Struct
 from .report import launch_checked
@@ -341,7 +341,7 @@ class _SavedVariant:
         else:
             artifact = self._compiled(device, flags)
         names = tuple(p.name for p in self.pytree.leaves)
-        options = {"kernel": self.kernel, "maybe_watched": written_by(self.program), "extents": self.program.extents}
+        options = {"kernel": self.kernel, "extents": self.program.extents}
         launch = launcher_of(self.program, artifact.function, device, names, self.checked, **options)
         return Variant(self.program, artifact, launch, device, flags, self.checked, None, self.pytree, self.types)
 

@@ -148,17 +148,7 @@ def field_annotation(annotation: Any) -> Any:
         return None
 
 
-# ---- type keys: what a variant is looked up by
-
-_SCALAR_KEYS: dict[type, Any] = {t: t for t in PYTHON_KIND} | {d.numpy.type: d.numpy.type for d in ALL}
-
-
-def type_key(argument: Any) -> Any:
-    """Key of an argument without an annotation: an array's own key, or the type of a number.
-
-    Raises `AttributeError` for what is neither, which the dispatcher takes as a miss.
-    """
-    return _SCALAR_KEYS.get(type(argument)) or argument._key
+# ---- types that arguments give parameters
 
 
 def array_type(key: int) -> ArrayType:

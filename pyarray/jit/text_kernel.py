@@ -3,7 +3,6 @@ of other kernels."""
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -60,7 +59,7 @@ class TextKernel:
         # fast paths of its callers; small beside the variants, and dropped with them
         self.plans: BoundedCache[Any, Any] = BoundedCache(4 * MAX_VARIANTS)
         self._lock = new_lock()
-        retire_counts(self, self.counts, itertools.count())
+        retire_counts(self, self.counts, int)
         register(self)
 
     def forget(self) -> None:
@@ -92,8 +91,8 @@ class TextKernel:
         program = self.program(key, device.kind, checked)
         flags = self.flags if lang.dialect.DIALECTS[device.kind].blocks else self.grid_flags
         artifact = jit.compile.load(self.__name__, program.text, program.steps, device, flags, self.counts)
-        names, writes = tuple(name for name, _ in program.params), jit.launch.written_by(program)
-        launch = jit.launch.launcher_of(program, artifact.function, device, names, checked, maybe_watched=writes)
+        names = tuple(name for name, _ in program.params)
+        launch = jit.launch.launcher_of(program, artifact.function, device, names, checked)
         return Variant(program, artifact, launch, device, flags, checked)
 
     def launch(self, key: Any, device: Device, *args: Any, checked: bool | None = None) -> None:

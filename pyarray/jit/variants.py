@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .._core import VariantTable
 from ..driver.base import Device
 
 if TYPE_CHECKING:
@@ -47,8 +48,8 @@ class Variants:
 
     def __init__(self, most: int = MAX_VARIANTS):
         self.most = most
-        # By the kernel's key function: mode, and types of the leaves with all that is compiled in.
-        self.table: dict[Any, Callable[..., Any]] = {}
+        self.table = VariantTable()
+        # By `TreeDef.key`, as `table`: mode, structure, and types of the leaves with all that is compiled in.
         self._older: dict[Any, Callable[..., Any]] = {}
         self._by_launch: dict[Callable[..., Any], Variant] = {}
 
@@ -82,9 +83,9 @@ class Variants:
         if len(self.table) >= self.most:
             for dropped in self._older.values():
                 del self._by_launch[dropped]
-            self._older = dict(self.table)
-            self.table.clear()  # the very dictionary that the dispatcher reads
-        self.table[key] = launch
+            self._older = dict(self.table.items())
+            self.table.clear()  # the very table that the dispatcher reads
+        self.table.put(key, launch)
 
     def clear(self) -> None:
         """Drop all."""

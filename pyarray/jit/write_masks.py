@@ -11,7 +11,7 @@ from ..array import empty
 from ..array_convert import asnumpy
 from ..dtypes import bool_
 from ..lang.write_mask import mask_itemsize
-from ..memory.host_access import host_access
+from ..memory.host_access import clear
 
 
 class Mask:
@@ -24,8 +24,7 @@ class Mask:
         self.low = array._ptr + low
         self.mask = empty((high - low) // self._step, bool_, array.device)
         if self.mask.size:
-            host_access.occurred = True
-            array.device.driver.fill(self.mask._ptr, 0, self.mask.nbytes)
+            clear(array.device, self.mask._ptr, self.mask.nbytes)
 
     def check(self, kernel: str, name: str) -> None:
         """Raises `ValueError` where an element wasn't written."""

@@ -1,19 +1,23 @@
 """Iteration counts of parallel loops over several ranges: those that a launch can test before it runs.
 
 The count is a product, which may overflow 64 bits. A launch tests sizes that follow from arguments
-(`jit/launch.py`). For sizes from memory the emitted text computes the product, and runs no iteration where
+(`csrc/core/extents.c`). For sizes from memory the emitted text computes the product, and runs no iteration where
 it overflows; debug mode reports that."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import operator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from . import ir
 
 _INT64_MAX = (1 << 63) - 1
-_OPERATORS = {"add": "+", "sub": "-", "mul": "*"}
+_OPERATORS = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
+# of the programs that csrc/core/extents.c runs
+_CONSTANT, _SIZE, _NUMBER, _OPERATIONS, _FACTOR, _END, _UNKNOWN = 0, 1, 2, {"add": 3, "sub": 4, "mul": 5}, 6, 7, 8
 
 
 @dataclass(frozen=True)
@@ -71,19 +75,45 @@ def are_sizes_of_output(loop_extents: LoopExtents, directions: Mapping[str, str]
     return len(axes) == len(loop_extents.sizes) and len(names) == 1 and directions.get(min(names)) in ("OUT", "INOUT")
 
 
-def overflow_test(loop_extents: LoopExtents, variables: Mapping[str, str]) -> tuple[str, str]:
-    """(condition that there are too many iterations, tuple of the sizes), as Python text; `variables` hold
-    the arguments."""
-    sizes = [_text(size, variables) for size in loop_extents.sizes]
-    natural = " and ".join(f"{size} > 0" for size in sizes)
-    return f"{' * '.join(sizes)} > {_INT64_MAX} and {natural}", f"({', '.join(sizes)},)"
+def encoded(extents: Iterable[LoopExtents], slots: Mapping[str, tuple[int, int]]) -> tuple[int, ...]:
+    """A program that tests the products in 64 bits before a launch. `slots` has, by parameter, the slot of an array's
+    first size and -1, or a number's slot and its dtype's code."""
+    program: list[int] = []
+    for found in extents:
+        for size in found.sizes:
+            program += (*_encoded_size(size, slots), _FACTOR)
+        program.append(_END)
+    return tuple(program)
 
 
-def _text(size: Any, variables: Mapping[str, str]) -> str:
+def _encoded_size(size: Any, slots: Mapping[str, tuple[int, int]]) -> Iterator[int]:
     if isinstance(size, int):
-        return f"{size:d}" if size >= 0 else f"({size:d})"
+        yield from (_CONSTANT, size) if abs(size) <= _INT64_MAX else (_UNKNOWN,)
+    elif isinstance(size, str):
+        yield from (_NUMBER, *slots[size]) if size in slots else (_UNKNOWN,)
+    elif len(size) == 2:
+        yield from (_SIZE, slots[size[0]][0] + size[1]) if size[0] in slots else (_UNKNOWN,)
+    else:
+        yield from _encoded_size(size[1], slots)
+        yield from _encoded_size(size[2], slots)
+        yield _OPERATIONS[size[0]]
+
+
+def sizes_of(found: LoopExtents, arguments: Mapping[str, Any]) -> tuple[int, ...]:
+    """The sizes of the ranges for arguments of a launch."""
+    return tuple(_value(size, arguments) for size in found.sizes)
+
+
+def are_too_many(sizes: tuple[int, ...]) -> bool:
+    """Whether ranges of these sizes have more iterations than an int64 counts."""
+    return min(sizes) > 0 and math.prod(sizes) > _INT64_MAX
+
+
+def _value(size: Any, arguments: Mapping[str, Any]) -> int:
+    if isinstance(size, int):
+        return size
     if isinstance(size, str):
-        return f"int({variables[size]})"
+        return int(arguments[size])
     if len(size) == 2:
-        return f"{variables[size[0]]}._shape[{int(size[1])}]"
-    return f"({_text(size[1], variables)} {_OPERATORS[size[0]]} {_text(size[2], variables)})"
+        return int(arguments[size[0]]._shape[size[1]])
+    return int(_OPERATORS[size[0]](_value(size[1], arguments), _value(size[2], arguments)))

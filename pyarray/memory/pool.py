@@ -73,6 +73,7 @@ class Pool:
         with self._lock:
             if size not in self.lists:
                 free_list = self.lists[size] = FreeList(self, size)
+                free_list.zeroed = size >= self.device.driver.zeroed_from
                 if self.stream_ordered:
                     self._order(free_list)
                 elif size > UNCOUNTED or self.limit < UNCOUNTED:

@@ -10,7 +10,7 @@ import numpy as np
 from ..fusion.trace_restrictions import refuse_while_tracing
 from ..kernels.random import rng
 from ..locks import new_lock
-from ..memory.host_access import host_access
+from ..memory.host_access import not_repeatable
 
 _WORD = 1 << 32
 
@@ -40,7 +40,7 @@ class Philox4x3210:
             "random numbers would be drawn once, while the function is traced, and be the same in each call",
             "draw them outside and pass the array as an argument",
         )
-        host_access.occurred = True  # the same launches again would draw the same numbers
+        not_repeatable()  # the same launches again would draw the same numbers
         with self._lock:
             state = self._state
             self._state = rng.PhiloxState(state.key, (state.start + blocks) % (1 << 64), state.stream)

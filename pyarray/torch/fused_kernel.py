@@ -11,13 +11,14 @@ import sympy
 import torch
 
 from .. import shapes
+from .._core import BoundLaunch
 from ..array import ndarray, type_key, unchecked_array
 from ..driver.base import Device, get_device
 from ..driver.cpu import cores
 from ..dtypes import BY_NAME
+from ..jit.bound_launch import bind_launch
 from ..jit.bounded_cache import BoundedCache
 from ..jit.kernel import Kernel, from_text
-from ..jit.launch import make_bound_launch
 from ..jit.launch_state import launch_state
 from ..kernels.reduce.reduce import piece_count
 from ..lang.emit_noalias import NO_ALIAS
@@ -178,34 +179,19 @@ class FusedKernel:
         buffer = Buffer.allocate(self.device, 1)  # only types are read
         windows = [self._window(k, s, t, buffer) for k, (s, t, _) in enumerate(layouts)]
         variant = self.kernel.variant((*windows, *numbers), checked=False)
-        bound_launch = make_bound_launch(variant, [*((s, t) for s, t, _ in layouts), *(None for _ in numbers)])
-        return self._runner(bound_launch, layouts, numbers, nbytes)
+        arrays, offsets = [x[:2] for x in layouts], [x[2] for x in layouts]
+        bound_launch = bind_launch(variant, [*arrays, *(None for _ in numbers)], numbers, offsets)
+        return self._with_workspace(bound_launch, nbytes) if self.text.partials else bound_launch
 
-    def _runner(
-        self, bound_launch: Callable[..., Any], layouts: list[Any], numbers: tuple[Any, ...], nbytes: int
-    ) -> Run:
-        """A generated function of the addresses of outputs and inputs, in which offsets and numbers are constants."""
+    def _with_workspace(self, bound_launch: BoundLaunch, nbytes: int) -> Run:
+        """The launch as a function of the addresses of outputs and inputs, which allocates the partial results."""
         outputs, partials = len(self.text.outputs), len(self.text.partials)
-        parameters, arguments = list[str](), list[str]()
-        for k, (_, _, offset) in enumerate(layouts):
-            if outputs <= k < outputs + partials:
-                arguments.append(f"workspace + {offset}")
-            else:
-                parameters.append(f"a{k}")
-                arguments.append(f"a{k} + {offset}" if offset else f"a{k}")
-        scope: dict[str, Any] = {
-            "bound_launch": bound_launch,
-            "empty": allocator(self.torch_device),
-            "uint8": torch.uint8,
-        }
-        lines = [f"block = empty(({nbytes},), (1,), uint8)", "workspace = block.data_ptr()"] if partials else []
-        for k, x in enumerate(numbers):
-            scope[f"n{k}"] = x
-            arguments.append(f"n{k}")
-        lines.append(f"bound_launch({', '.join(arguments)})")
-        text = f"def run({', '.join(parameters)}):\n" + "".join(f"    {line}\n" for line in lines)
-        exec(compile(text, f"<pyarray {self.text.name}>", "exec"), scope)
-        run: Run = scope["run"]
+        empty = allocator(self.torch_device)
+
+        def run(*addresses: int) -> None:
+            block = empty((nbytes,), (1,), torch.uint8)
+            bound_launch(*addresses[:outputs], *([block.data_ptr()] * partials), *addresses[outputs:])
+
         return run
 
     def _observed(self, key: tuple[int, ...]) -> Run | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -28,13 +28,10 @@ class ProductKernel(FusedKernel):
         layouts, _, _, empty = self._layout(key)
         if empty:
             return None
-        out, *operands = [(tuple(shape), tuple(strides)) for shape, strides, _ in layouts]
-        bound_launch = bound_gemm_launch(
-            self._rows[0], self.text.epilogue, [*operands[:2], out, *operands[2:]], self.device
-        )
-        if bound_launch is None:
-            return self._observed(key)
-        return self._runner(_output_first(bound_launch), layouts, (), 0)
+        (out, a, b, *more), (at_out, at_a, at_b, *at_more) = [x[:2] for x in layouts], [x[2] for x in layouts]
+        epilogue, offsets = self.text.epilogue, (at_a, at_b, at_out, *at_more)
+        bound_launch = bound_gemm_launch(self._rows[0], epilogue, (a, b, out, *more), offsets, self.device)
+        return self._observed(key) if bound_launch is None else bound_launch
 
     def _call(self, windows: Sequence[ndarray], numbers: tuple[Any, ...]) -> None:
         """A launch with arrays: with bounds checks, under observers, and if the algorithm depends on the operands."""
@@ -50,12 +47,3 @@ class ProductKernel(FusedKernel):
         window = self._window(0, out._shape, strides, block)
         gemm(window, a, b)
         apply_epilogue(epilogue, out, window, addends, ())
-
-
-def _output_first(bound_launch: Callable[..., Any]) -> Callable[..., Any]:
-    """The launch as a function whose first argument is the output's address."""
-
-    def run(out: int, a: int, b: int, *addends: int) -> None:
-        bound_launch(a, b, out, *addends)
-
-    return run

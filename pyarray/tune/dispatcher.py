@@ -1,30 +1,31 @@
-"""The generated dispatcher of a tuned kernel: looks the config up by the live arguments and launches.
+"""What the call of a tuned kernel looks its choice up by, for C (`csrc/core/dispatcher.c`): the types of the arguments,
+the layouts of arrays, and the sizes and values in the tuner's key.
 
-Many such tuples are one key of the tuner: addresses are taken modulo 16, strides as they are. A tuple
-without an entry takes the slow path, which makes the key.
+Many such keys are one key of the tuner: addresses are taken modulo 16, strides as they are. A call without an entry
+takes the slow path, which makes the tuner's key.
 """
 
 from __future__ import annotations
 
 import functools
 import os
-import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from .._core import TreeDef
 from ..annotations import ArrayAnnotation
 from ..array import ndarray
-from ..driver.base import KINDS
-from ..jit.argument_errors import MISSING, Binder, compile_function, signature, unused_prefix
+from ..jit.argument_errors import Binder
 from ..jit.binding import check_scalars
-from ..jit.launch import capture_guard
+from ..jit.pytree import CONSTANT, LAYOUT, NUMBER, SHAPE, TYPED, UNREAD, number_code
 from ..jit.signature import Parameter
+from ..lang.ir import static_key
 from ..lang.markers import constexpr
 
-# The text of these settings is part of what is looked up: a change in the environment is seen at once. The
-# dictionary below os.environ takes a tenth of the time.
+# Each call compares the text of these settings: a change in the environment is seen at once. The dictionary below
+# os.environ takes a tenth of the time.
 _NAMES = ("PYARRAY_AUTOTUNE", "PYARRAY_AUTOTUNE_CONFIG_DIR", "PYARRAY_CC", "PYARRAY_CFLAGS")
 _environment: Any = getattr(os.environ, "_data", os.environ)
 _BYTES = any(isinstance(name, bytes) for name in _environment)
@@ -46,22 +47,11 @@ def setting_texts() -> tuple[Any, ...]:
     return tuple(map(_environment.get, _READ))
 
 
-ARRAY, NUMBERED, NUMBER, OTHER = "array", "array on one of several devices", "number", "other"
-
-
-def argument_kinds(parameters: Sequence[Parameter], args: Mapping[str, Any]) -> tuple[str, ...]:
-    """The kind of each argument, for which the generated call is written."""
-    return tuple(_kind(p, args[p.name]) for p in parameters if p.name in args)
-
-
-def _kind(p: Parameter, value: Any) -> str:
-    if isinstance(value, ndarray):
-        return NUMBERED if KINDS[value.device.kind].numbered else ARRAY
-    if p.structure or isinstance(p.annotation, ArrayAnnotation):
-        return OTHER
-    if p.scalar or p.annotation is constexpr or type(value) in (bool, int, float, complex):
-        return NUMBER
-    return OTHER
+def setting_guards(texts: tuple[Any, ...]) -> tuple[tuple[Any, Any, Any], ...]:
+    """The settings as C compares them with these texts: (owner, name, value), NotImplemented for one that isn't set."""
+    return tuple(
+        (_environment, name, NotImplemented if text is None else text) for name, text in zip(_READ, texts, strict=True)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,24 +81,33 @@ class DispatcherSpec:
         params = (chosen(q) if q.name in self.tuned else q for q in self.parameters)
         return tuple(sorted(params, key=lambda q: q.keyword_only))
 
-    def key(self, pattern: Sequence[str], p: str) -> str:
-        """The tuple that a choice is looked up by: all that a variant depends on, and the tuner's key;
-        `p` begins our own names. The kernel, the candidates and what times them belong to the table; captured
-        values are compared at each call, and a change by `config.set` empties it."""
-        parts = [f"{p}number", f"{p}launch_state.key", f"*{p}map({p}get, {p}read)"]
-        for q, kind in zip(self.free, pattern, strict=True):
-            if kind in (ARRAY, NUMBERED):
-                parts += [f"{q.name}._key", f"{q.name}._ptr & 15"]
-                parts += [] if getattr(q.annotation, "view", False) else [f"{q.name}._strides"]
-                parts += [f"{q.name}._buffer.device.code"] if kind == NUMBERED else []
-                parts.append(_sizes(q, p, q.name in self.named))
-            elif q.annotation is constexpr:
-                parts.append(f"{p}static_key({q.name})")
-            else:
-                exact = f"{q.name} if {q.name}.__class__ is {p}int else {p}static_key({q.name})"
-                kind = f"{q.name}.__class__" if q.annotation is None else ""  # what its variant depends on
-                parts.append(exact if q.name in self.named else kind)
-        return "(" + "".join(f"{part}, " for part in parts if part) + ")"
+    def leaves(self, args: Mapping[str, Any]) -> tuple[Any, ...] | None:
+        """How each argument is part of the key, in the order of `ordered`, as `TreeDef` takes it. None for arguments
+        that take the slow path: structures, and what is no array or number."""
+        found = tuple(self._leaf(q, args) for q in self.ordered)
+        return None if None in found else found
+
+    def _leaf(self, q: Parameter, args: Mapping[str, Any]) -> tuple[Any, ...] | None:
+        if q.name in self.tuned:
+            return Chosen, UNREAD, 0  # one that the caller sets is for the slow path
+        value, named = args[q.name], q.name in self.named
+        if isinstance(value, ndarray):
+            return None, SHAPE if named else LAYOUT, 0
+        if q.structure or isinstance(q.annotation, ArrayAnnotation):
+            return None
+        if q.annotation is constexpr or (named and (q.scalar or _is_number(value))):
+            return None, CONSTANT, 0
+        if q.scalar:
+            return None, NUMBER, number_code(q)
+        return (None, TYPED, 0) if _is_number(value) else None
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (bool, int, float, complex)
+
+
+def treedef_of(leaves: tuple[Any, ...]) -> TreeDef:
+    return TreeDef(leaves, static_key, False)
 
 
 def long_axes(shape: tuple[int, ...]) -> tuple[bool, ...]:
@@ -116,65 +115,29 @@ def long_axes(shape: tuple[int, ...]) -> tuple[bool, ...]:
     return tuple([n > 1 for n in shape])
 
 
-def _sizes(q: Parameter, p: str, named: bool) -> str:
-    """Of the sizes of an array, what the tuner's key depends on."""
-    shape = f"{q.name}._shape"
-    if named or getattr(q.annotation, "view", False):
-        return shape if named else ""
-    return f"(1 in {shape} or 0 in {shape}) and {p}long_axes({shape})"
+def zeroing(spec: DispatcherSpec, launcher: Callable[..., Any], zero: Callable[[Any], None]) -> Callable[..., Any]:
+    """`launcher`, which sets the arrays of `spec.zeroed` to zero before. An argument that the launch refuses mustn't be
+    found out when results are gone."""
+    numbers = [k for k, q in enumerate(spec.ordered) if q.name in spec.zeroed]
+    free = [k for k, q in enumerate(spec.ordered) if q.name not in spec.tuned]
+
+    def launch(*leaves: Any) -> Any:
+        check_scalars(spec.bind.name, ((spec.ordered[k], leaves[k]) for k in free))
+        for k in numbers:
+            zero(leaves[k])
+        return launcher(*leaves)
+
+    return launch
 
 
-def make_dispatcher(
-    spec: DispatcherSpec,
-    pattern: Sequence[str],
-    captures: Sequence[Any],
-    scope: dict[str, Any],
-    fallback: Callable[..., Any],
-) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """The call for one pattern, and the function of the arguments that gives the tuple. `scope` provides
-    table, mode, tick, zero, report, static_key, number. The table's values are a launcher and the constants.
-    What isn't found, and a value that doesn't fit, is for `fallback`."""
-    p = unused_prefix(tuple(q.name for q in spec.parameters))
-    scope = scope | {"CHOSEN": CHOSEN, "map": map, "get": _environment.get, "read": _READ}
-    scope |= dict[str, Any](fallback=fallback, struct_error=struct.error, long_axes=long_axes, int=int)
-    args = ", ".join(f"{q.name}={q.name}" if q.keyword_only else q.name for q in spec.ordered)
-    every = "(" + "".join(f"{q.name}, " for q in spec.ordered) + ")"
-    tests = [f"{name} is {p}CHOSEN" for name in spec.tuned]
-    tests += [f"not {capture_guard(capture, k, p, scope)}" for k, capture in enumerate(captures)]
-    constants = {name: f"{p}c{k}" for k, name in enumerate(spec.tuned)}
-    passed = ", ".join(constants.get(q.name, q.name) for q in spec.parameters)
-    scope |= {"check": partial(_check, spec.bind), "wrong": spec.bind.wrong}
-    # an argument that the launch refuses mustn't be found out when results are gone
-    zero = [f"    {p}check({every})\n"] if spec.zeroed else []
-    zero += [f"    {p}zero({name})\n" for name in spec.zeroed]
-    expression = spec.key(pattern, p)
-    text = (
-        f"def {p}f({signature(spec.ordered, p, scope, f'{p}extra', missing=True)}, **{p}unknown):\n"
-        f"    if {p}extra or {p}unknown:\n"
-        f"        {p}wrong({every}, {p}extra, {p}unknown)\n"
-        f"    {p}found = None\n"
-        "    try:\n"
-        f"        if {' and '.join(tests) or 'True'}:\n"
-        f"            {p}found = {p}table[{expression}]\n"
-        "    except (LookupError, AttributeError, TypeError, ValueError):\n"
-        "        pass\n"  # and not the other call: its errors would drag this one along
-        f"    if {p}found is None:\n"
-        f"        return {p}fallback({args})\n"
-        f"    {', '.join([f'{p}launch', *constants.values()])}, = {p}found\n"
-        f"    {p}tick()\n" + "".join(zero) + "    try:\n"
-        f"        {p}failure = {p}launch({passed})\n"
-        f"    except ({p}struct_error, TypeError, OverflowError):\n"
-        f"        return {p}fallback({args})\n"
-        f"    if {p}failure:\n"
-        f"        {p}report({p}failure, {p}launch)\n"
-    )
-    names = ", ".join(q.name for q in spec.free)
-    key = f"def {p}f({names}):\n    return {expression}\n"
-    return compile_function(text, p, dict(scope), spec.kernel.__name__), compile_function(key, p, dict(scope), "key")
+def with_constants(launcher: Callable[..., Any], constants: Iterable[tuple[int, Any]]) -> Callable[..., Any]:
+    """`launcher` with values in the place of some arguments."""
+    pairs = tuple(constants)
 
+    def launch(*leaves: Any) -> Any:
+        arguments = list(leaves)
+        for k, value in pairs:
+            arguments[k] = value
+        return launcher(*arguments)
 
-def _check(bind: Binder, args: tuple[Any, ...]) -> None:
-    """Raises what the launch would raise for one of the arguments, in the order of `bind`."""
-    if any(a is MISSING for a in args):
-        bind.wrong(args)
-    check_scalars(bind.name, zip(bind.params, args, strict=True))
+    return launch

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import functools
 import inspect
-import itertools
+import operator
 import types
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from .. import config as settings
+from .._core import Dispatcher, TreeDef, VariantTable
 from ..array import ndarray
 from ..jit.functions import import_path
 from ..jit.kernel import Kernel
+from ..jit.launch import launcher_of
 from ..jit.launch_cost import cost_of_call
-from ..jit.launch_state import launch_state, observed
-from ..lang.ir import static_key
+from ..jit.launch_state import observed
+from ..jit.variants import Variant
 from ..locks import new_lock
 from . import cost, shipped
 from .candidates import Candidates, is_size
 from .choice import Choice, Chooser, offline, searching, with_default
 from .config import Config
 from .cost import Fit
-from .dispatcher import OTHER, DispatcherSpec, argument_kinds, make_dispatcher
+from .dispatcher import CHOSEN, DispatcherSpec, setting_guards, setting_texts, treedef_of, with_constants, zeroing
 from .restore import zero
 from .search import Options, Result, Task
 from .tuned_call import CandidateCompiler, TunedCall
@@ -34,15 +36,11 @@ _MAX_ENTRIES = 4096  # tuples in a table
 _PATTERNS = 8  # of kinds of arguments that are quick
 
 
-class Tuned:
+class Tuned(Dispatcher):
     """A kernel with a tuner in front; made by `autotune`. Call it like the kernel, without what is tuned.
 
     `kernel` is the plain kernel, for calls with constants of one's own.
     """
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Tuned:
-        # Each has a class of its own, so that a call is the generated one's, without another in between.
-        return object.__new__(type(cls.__name__, (cls,), {"__doc__": cls.__doc__}))
 
     def __init__(
         self,
@@ -66,24 +64,16 @@ class Tuned:
         self._chooser = Chooser(name, digest_of(name), options)
         self._compiler = CandidateCompiler(kernel, options.check)
         self._texts = TextHashes(kernel)
-        # By `DispatcherSpec.key` and `TunedCall.lookup_key`; choices by the whole key.
-        self._table: dict[Any, Any] = {}
-        self._memory: dict[Any, Choice] = {}
+        self._table = VariantTable()
+        # Both by the tuner's key, in whole: what the call depends on (`TunedCall.lookup_key`), what the choice does.
         self._remembered: dict[Any, Config] = {}
-        self._calls: dict[tuple[str, ...], Callable[..., Any]] = {}  # pattern → what makes its tuples
-        self._captures: tuple[Any, ...] = ()  # that the calls are guarded by
-        self._ticks, self._reads = itertools.count(), 0
-        self._numbers = itertools.count()  # of patterns
+        self._memory: dict[Any, Choice] = {}
+        self._treedefs: dict[tuple[Any, ...], TreeDef] = {}  # by `DispatcherSpec.leaves`
+        self._settings: tuple[Any, ...] = ()  # that quick calls compare, with the captured values
+        self._captures: tuple[Any, ...] = ()
+        self._prepared = False
         self._lock = new_lock()
-        self._set_call(self._slow_path)
         _all.add(self)
-
-    def _set_call(self, call: Callable[..., Any]) -> None:
-        type(self).__call__ = staticmethod(call)  # type: ignore[method-assign]
-
-    def __call__(self, /, *args: Any, **kwargs: Any) -> None:
-        """Launch with the best constants; the first call of a key may search for them."""
-        self._slow_path(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -123,13 +113,40 @@ class Tuned:
         sizes = [p.name for p in parameters if is_size(p)] if self._all.asks else self.key
         return DispatcherSpec(self.kernel, parameters, tuned, (*self.key, *sizes), self.options.zeroed)
 
-    def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> TunedCall:
+    def _call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TunedCall:
         return TunedCall(self.kernel, self._spec, args, kwargs)
 
-    def _slow_path(self, /, *args: Any, **kwargs: Any) -> None:
-        """Calls that the dispatcher has no entry for: other libraries' arrays, structures, a tuned parameter that
-        the caller sets, and new keys, for which the choice is looked up, or searched for."""
-        call = self._call(args, kwargs)
+    def _prepare(self) -> None:
+        with self._lock:
+            if not self._prepared:
+                self._set_parameters(*self._spec.bind.for_c(), self.kernel.debug)
+                self._prepared = True
+                self._publish(setting_texts(), ())
+
+    def _publish(self, settings: tuple[Any, ...], captures: Sequence[Any]) -> None:
+        """Makes C look calls up as long as these are the settings and captured values. Where they aren't what they
+        were, what is there belongs to others."""
+        same = len(settings) == len(self._settings) and all(map(operator.is_, settings, self._settings))
+        if not same or any(c.current_value() is not c.value for c in self._captures):
+            self._table.clear()
+            self._captures = ()
+        self._settings, self._captures = settings, merge_captures(self._captures, captures)
+        guards = (*setting_guards(settings), *((c.owner, c.name, c.value) for c in self._captures))
+        self._set_variants(self._table, tuple(reversed(self._treedefs.values())), guards)
+
+    def _wrong(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NoReturn:
+        """Raises the `TypeError` of a call that doesn't fit the signature."""
+        self._spec.bind.wrong(args, kwargs)
+
+    def _report(self, failure: Any, launch: Any) -> None:
+        self.kernel._report(failure, launch)
+
+    def _miss(self, args: tuple[Any, ...]) -> None:
+        """Calls that C has no entry for: other libraries' arrays, structures, a tuned parameter that the caller sets,
+        and new keys, for which the choice is looked up, or searched for."""
+        settings_now = setting_texts()
+        pairs = list(zip(self._spec.ordered, args, strict=True))
+        call = self._call([a for q, a in pairs if not q.keyword_only], {q.name: a for q, a in pairs if q.keyword_only})
         call.check_zeroed(self.options.zeroed)
         lookup_key = call.lookup_key(self._texts.state())
         config = None if lookup_key is None else self._remembered.get(lookup_key)
@@ -138,50 +155,50 @@ class Tuned:
             choice, lasting = self._choose(call)
             config = choice.config
             if lasting:
-                self._add_fast_path(call, config)
+                self._add_fast_path(call, config, settings_now)
                 if len(self._remembered) >= _MAX_ENTRIES:
                     self._remembered.clear()
                 self._remembered[call.lookup_key(self._texts.state())] = config  # captures may be known now
         else:
-            self._ticks.__next__()
+            self._table.hit()
+            self._add_fast_path(call, config, settings_now)  # a setting or a captured value is another object now
         call.launch(self._compiler.kernel(config.flags), config, self.options.zeroed)
 
-    def _add_fast_path(self, call: TunedCall, config: Config) -> None:
+    _refused = _miss
+
+    def _add_fast_path(self, call: TunedCall, config: Config, settings_then: tuple[Any, ...]) -> None:
         """From now on, such a call is quick."""
-        if call.overrides or observed():
-            return
-        pattern = argument_kinds(self.kernel.parameters, call.args)
-        if OTHER in pattern:
+        if call.overrides or observed() or (leaves := self._spec.leaves(call.args)) is None:
             return
         variant = self._compiler.variant(call, config)
         with self._lock:
-            captures = merge_captures(self._texts.captures, variant.program.captures)
-            captured = [(c.owner, c.name, c.value) for c in self._captures]
-            if any(not any(c.owner is o and c.name == n and c.value is v for o, n, v in captured) for c in captures):
-                self._captures = merge_captures(self._captures, captures)
-                self._calls.clear()
+            treedef = self._treedefs.get(leaves)
+            if treedef is None:
+                if len(self._treedefs) >= _PATTERNS:
+                    self._treedefs.clear()
+                treedef = self._treedefs[leaves] = treedef_of(leaves)
+            if len(self._table) >= _MAX_ENTRIES:
                 self._table.clear()
-                self._set_call(self._slow_path)
-            make = self._calls.get(pattern) or self._new_call(pattern)
-        key = make(*call.args.values())
-        if key[1] is not call.launch_key:  # it was changed by another thread
-            return
-        if len(self._table) >= _MAX_ENTRIES:
-            self._table.clear()
-        self._table[key] = (variant.launch, *(call.value(name, config) for name in self.tuned))
+            self._publish(settings_then, merge_captures(self._texts.captures, variant.program.captures))
+            try:
+                key = treedef.key(call.checked, tuple(call.args.get(q.name, CHOSEN) for q in self._spec.ordered))
+            except TypeError:  # an array of too many axes
+                return
+            self._table.put(key, self._launcher(call, config, variant))
 
-    def _new_call(self, pattern: tuple[str, ...]) -> Callable[..., Any]:
-        if len(self._calls) >= _PATTERNS:
-            self._calls.clear()
-            self._set_call(self._slow_path)
-        scope = {
-            "table": self._table, "launch_state": launch_state, "tick": self._ticks.__next__, "zero": zero,
-            "report": self.kernel._report, "static_key": static_key, "number": next(self._numbers),
-        }  # fmt: skip
-        before = vars(type(self))["__call__"].__func__
-        call, self._calls[pattern] = make_dispatcher(self._spec, pattern, self._captures, scope, before)
-        self._set_call(call)
-        return self._calls[pattern]
+    def _launcher(self, call: TunedCall, config: Config, variant: Variant) -> Any:
+        """The variant's launcher for the tuned kernel's arguments."""
+        spec, program = self._spec, variant.program
+        names = tuple(q.name for q in spec.ordered)
+        options = {"kernel": self.__name__, "extents": program.extents}
+        launcher = launcher_of(program, variant.artifact.function, variant.device, names, variant.checked, **options)
+        launcher.sites = program.sites
+        live = dict(program.params)
+        constants = [(k, call.value(n, config)) for k, n in enumerate(names) if n in spec.tuned and n in live]
+        made: Any = with_constants(launcher, constants) if constants else launcher
+        made = zeroing(spec, made, zero) if spec.zeroed else made
+        made.sites = program.sites
+        return made
 
     def forget(self) -> None:
         """Drop what is remembered in this process, of searches too; what is on disk stays."""
@@ -364,12 +381,9 @@ class Tuned:
         """`searches`; `timed`, the candidates timed in them; `hits`, quick calls; `misses`, slow ones;
         `disk_hits`, winners found on disk; `artifacts`, `defaults`, `predicted`: keys decided by these."""
         counts = self._chooser.counts
-        with self._lock:
-            hits = next(self._ticks) - self._reads
-            self._reads += 1
         named = {"artifacts": "artifact", "defaults": "default", "predicted": "model"}
         counters = {name: counts[name] for name in ("searches", "timed", "misses", "disk_hits")}
-        return {**counters, "hits": hits, **{name: counts[count] for name, count in named.items()}}
+        return {**counters, "hits": self._table.hits, **{name: counts[count] for name, count in named.items()}}
 
     def emit(self, dir: Any, /, *args: Any, **kwargs: Any) -> Path:
         """Write the choice for these arguments' key into a file of the folder `dir`, to ship with an

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from ..array import ndarray
 from ..errors import CompileError
 from ..jit.binding import BoundArguments
 from ..jit.kernel import Kernel
-from ..jit.launch_state import OBSERVED, launch_state
+from ..jit.launch_state import launch_state
 from ..jit.report import raise_bounds
 from ..jit.signature import as_argument
 from ..jit.variants import Variant
@@ -32,14 +32,13 @@ class TunedCall:
     """`args` are the arguments by parameter, defaults too, without the tuned ones; `overrides` are tuned ones
     that the caller has set. Raises `TypeError` for a call that the kernel doesn't take."""
 
-    def __init__(self, kernel: Kernel, spec: DispatcherSpec, args: tuple[Any, ...], kwargs: Mapping[str, Any]):
+    def __init__(self, kernel: Kernel, spec: DispatcherSpec, args: Sequence[Any], kwargs: Mapping[str, Any]):
         self.kernel, self._tuned, self._named = kernel, spec.tuned, spec.named
         bound = spec.bind(args, kwargs)
         self.overrides = {n: bound[n] for n in spec.tuned if bound[n] is not CHOSEN}
         self.args = {p.name: bound[p.name] for p in spec.free}
         self._parameters = spec.parameters
-        self.launch_key = launch_state.key  # of this thread; another may change it at any time
-        in_debug = launch_state.debug if self.launch_key is OBSERVED else self.launch_key
+        in_debug = launch_state.debug  # of this thread; another may change it at any time
         self.checked: bool = in_debug if kernel.debug is None else kernel.debug
 
     @property
@@ -114,7 +113,7 @@ class TunedCall:
                 *setting_texts(),
                 offline.on,
                 captured,
-                self.bound.key(self.checked, *self.bound.values),
+                self.bound.key(self.checked),
                 *layouts,
                 *values,
                 *overrides,

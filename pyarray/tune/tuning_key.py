@@ -155,7 +155,7 @@ class TextHashes:
         return tuple(static_key(c.current_value()) for c in self.captures)
 
     def _digest(self, bound: BoundArguments, checked: bool) -> str:
-        key = bound.key(checked, *bound.values), bound.device().kind
+        key = bound.key(checked), bound.device().kind
         cached = self._hashes.get(key)
         if cached is None or any(static_key(c.current_value()) != static_key(c.value) for c in cached[1]):
             program = self._kernel._lowered(bound, checked)

@@ -25,6 +25,7 @@ def public():
                 yield prefix + name
     yield from (f"ufunc.{method}" for method in UFUNC_METHODS)
     plain = set(dir(object)) - {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
+    plain |= {"__buffer__", "__release_buffer__"}  # the buffer protocol, which Python shows from 3.12 on
     for name in dir(pa.ndarray):
         if (name not in plain and not name.startswith("_")) or (
             name.startswith("__") and name not in plain and callable(getattr(pa.ndarray, name, None))

@@ -133,7 +133,7 @@ def test_a_reduction_inside_ends_a_kernel_and_what_follows_is_another():
 
     x = pa.asarray(np.random.default_rng(2).random((7, 11)))
     np.testing.assert_allclose(pa.asnumpy(softmax(x)), pa.asnumpy(softmax.__wrapped__(x)), rtol=1e-14)
-    assert softmax.cache_info() == {"traces": 1, "unfused": 0, "layouts": 1}
+    assert softmax.cache_info().items() >= {"traces": 1, "unfused": 0, "layouts": 1}.items()
 
 
 def test_several_outputs_of_several_shapes():
@@ -148,9 +148,8 @@ def test_several_outputs_of_several_shapes():
 def test_sizes_and_strides_are_in_no_key():
     fused = pa.fuse(lambda x, y: x * y + 1)
     kernels = set()
-    for n in (2, 3, 1000, 1 << 17):
-        a = pa.ones(n)
-        assert fused(a, a)[n - 1].item() == 2
+    for a in [pa.ones(n) for n in (2, 3, 1000, 1 << 17)]:  # large ones are filled by a kernel
+        assert fused(a, a)[-1].item() == 2
         kernels.add(pa.cache_info()["variants"])
     assert fused.cache_info()["traces"] == 1
     assert len(kernels) == 1

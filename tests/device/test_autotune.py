@@ -23,8 +23,10 @@ from pyarray.tune.restore import SavedArguments
 def folder(tmp_path, monkeypatch):
     """An empty store; compiled kernels are shared between the tests."""
     monkeypatch.setattr(tune_store, "folder", lambda: tmp_path)
-    monkeypatch.setattr(config, "_overrides", dict(config._overrides))
-    return tmp_path
+    before = dict(config.overrides)
+    yield tmp_path
+    config.overrides.clear()
+    config.overrides.update(before)
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
-// Faults of kernels and copies: a signal ends the work and breaks the device, as an illegal address does on the real one.
+// Faults of kernels and copies: a signal ends the work and breaks the device, as an illegal address does on the real
+// one.
 #include "emulator.h"
 #include <csetjmp>
 #include <csignal>
@@ -20,7 +21,8 @@ static void on_signal(int number, siginfo_t *info, void *context)
     for (int k = 0; k < 4; ++k) {
         if (SIGNALS[k] != number) continue;
         if (before[k].sa_flags & SA_SIGINFO) before[k].sa_sigaction(number, info, context);
-        else if (before[k].sa_handler == SIG_DFL || before[k].sa_handler == SIG_IGN) sigaction(number, &before[k], nullptr);
+        else if (before[k].sa_handler == SIG_DFL || before[k].sa_handler == SIG_IGN)
+            sigaction(number, &before[k], nullptr);
         else before[k].sa_handler(number);
     }
 }
@@ -52,7 +54,8 @@ static void own_stack()
     sigaltstack(&fresh, nullptr);
 }
 
-// Asked for, the host can't touch memory of devices: a thousand blocks take a millisecond to open for each piece of work.
+// Asked for, the host can't touch memory of devices: a thousand blocks take a millisecond to open for each piece of
+// work.
 static void shut()
 {
     static const bool asked = getenv("HIP_EMULATOR_APART");
@@ -78,7 +81,8 @@ int guarded(int device, const std::string &what, const std::function<int()> &wor
     way_out = &here;
     int code = work();
     way_out = outer;
-    if (!code && !check_margins(device)) code = broke(device, IllegalAddress, what + " wrote beside its memory: " + emulator.fault);
+    if (!code && !check_margins(device)) code = broke(device, IllegalAddress, what + " wrote beside its memory: "
+        + emulator.fault);
     shut();
     return code;
 }

@@ -28,7 +28,8 @@ bool write_new(const std::string &path, const std::string &bytes)
     const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file < 0) return false;
     size_t done = 0;
-    for (ssize_t n; done < bytes.size() && (n = write(file, bytes.data() + done, bytes.size() - done)) > 0;) done += (size_t)n;
+    for (ssize_t n; done < bytes.size() && (n = write(file, bytes.data() + done, bytes.size() - done)) > 0;)
+        done += (size_t)n;
     const int error = done == bytes.size() ? 0 : errno;
     if (close(file) == 0 && !error) return true;
     unlink(path.c_str());
@@ -36,7 +37,8 @@ bool write_new(const std::string &path, const std::string &bytes)
     return false;
 }
 
-// Not mkstemp: the names of glibc 2.36 follow the nanoseconds of a clock, and the loader knows libraries by their names.
+// Not mkstemp: the names of glibc 2.36 follow the nanoseconds of a clock, and the loader knows libraries by their
+// names.
 std::string fresh(const std::string &start, const std::function<bool(const std::string &)> &make)
 {
     static std::atomic<uint64_t> number;

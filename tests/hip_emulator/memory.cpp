@@ -1,4 +1,5 @@
-// Memory: every block lies in pages of its own between pages that nobody may touch, at addresses that are never used again.
+// Memory: every block lies in pages of its own between pages that nobody may touch, at addresses that are never used
+// again.
 #include "emulator.h"
 #include <cstdio>
 #include <sys/mman.h>
@@ -76,7 +77,8 @@ static bool poisoned(uintptr_t from, uintptr_t to)
     return true;
 }
 
-// Up to a page before the block, and what is left of its last 64 bytes behind it; of the page only the near end each time.
+// Up to a page before the block, and what is left of its last 64 bytes behind it; of the page only the near end each
+// time.
 static bool margins_hold(const Block &b, bool all)
 {
     const uintptr_t low = all || b.start - b.first_page < 64 ? b.first_page : b.start - 64;
@@ -98,8 +100,10 @@ void release(uintptr_t start)
 {
     Block block = emulator.blocks[start];
     reach(block.device);
-    if (block.opened && !margins_hold(block, true)) broke(block.device, IllegalAddress, "a kernel wrote " + emulator.fault);
-    mmap((void *)block.first_page, block.pages, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    if (block.opened && !margins_hold(block, true)) broke(block.device, IllegalAddress, "a kernel wrote "
+        + emulator.fault);
+    mmap((void *)block.first_page, block.pages, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+        -1, 0);
     if (block.pool) block.pool->kept += block.size;
     else if (!block.host) emulator.devices[block.device].held -= block.size;
     emulator.blocks.erase(start);
@@ -132,9 +136,11 @@ std::string describe(uintptr_t address)
             return text + (b.opened ? ", in a block of device " + std::to_string(b.device)
                                     : ", in a block whose allocation hasn't come yet on its stream");
         if (address - b.start - b.size < GAP / 2)
-            return text + ", " + std::to_string(address - b.start - b.size) + " bytes behind a block of " + std::to_string(b.size);
+            return text + ", " + std::to_string(address - b.start - b.size) + " bytes behind a block of "
+                + std::to_string(b.size);
     }
     if (above != emulator.blocks.end() && above->first - address < GAP / 2)
-        return text + ", " + std::to_string(above->first - address) + " bytes before a block of " + std::to_string(above->second.size);
+        return text + ", " + std::to_string(above->first - address) + " bytes before a block of "
+            + std::to_string(above->second.size);
     return text + ", where nothing is";
 }

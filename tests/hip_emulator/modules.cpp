@@ -116,7 +116,8 @@ int make_kernel(const void *handle, const unsigned *grid, const unsigned *block,
 {
     made->function = emulator.functions.find(handle);
     if (!made->function || made->function->device != current_device) return InvalidHandle;
-    if (params || !extra || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4] != (void *)3) return InvalidValue;
+    if (params || !extra || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4] != (void *)3)
+        return InvalidValue;
     if (!grid[0] || !grid[1] || !grid[2] || !block[0] || !block[1] || !block[2]) return InvalidValue;
     if ((uint64_t)block[0] * block[1] * block[2] > 1024 || shared > 64 << 10 || grid[1] > 65536 || grid[2] > 65536)
         return InvalidConfiguration;
@@ -127,7 +128,8 @@ int make_kernel(const void *handle, const unsigned *grid, const unsigned *block,
     return Success;
 }
 
-EXPORT int hipModuleLaunchKernel(void *handle, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+EXPORT int hipModuleLaunchKernel(void *handle, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                                 unsigned by, unsigned bz,
                                  unsigned shared, void *stream_handle, void **params, void **extra)
 {
     BEGIN;

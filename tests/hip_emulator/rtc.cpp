@@ -9,7 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { RtcSuccess = 0, RtcInvalidInput = 3, RtcInvalidProgram = 4, RtcInvalidOption = 5, RtcCompilation = 6, RtcNoName = 10 };
+enum { RtcSuccess = 0, RtcInvalidInput = 3, RtcInvalidProgram = 4, RtcInvalidOption = 5, RtcCompilation = 6,
+    RtcNoName = 10 };
 
 struct Program {
     std::string text, log, code;
@@ -92,7 +93,8 @@ static std::string whole_text(const Program &program)
 {
     const std::string bare = without_comments(program.text);
     std::string text = "#include \"prelude.h\"\n#line 1 \"kernel.hip\"\n" + program.text + "\n";
-    for (const auto &name : names_after(bare, "__global__", true)) text += "PA_GRID_ENTRY(" + name + ", " + name + ")\n";
+    for (const auto &name : names_after(bare, "__global__", true))
+        text += "PA_GRID_ENTRY(" + name + ", " + name + ")\n";
     for (size_t k = 0; k < program.expressions.size(); ++k)
         text += "PA_GRID_ENTRY(expression_" + std::to_string(k) + ", " + program.expressions[k] + ")\n";
     for (const auto &name : names_after(bare, "extern __shared__", false)) text += "PA_GRID_DYNAMIC(" + name + ")\n";
@@ -129,7 +131,8 @@ static std::string compile(const std::vector<std::string> &command, const std::s
     const std::string place = fresh(temporary_folder() + "/hip-emulator", make_folder);
     std::string code;
     std::vector<std::string> whole = command;
-    for (const auto &a : {place + "/kernel.cpp", std::string("-o"), place + "/kernel.so", std::string("-shared"), std::string("-Wl,-Bsymbolic"), std::string("-nostdlib"),
+    for (const auto &a : {place + "/kernel.cpp", std::string("-o"), place + "/kernel.so", std::string("-shared"),
+        std::string("-Wl,-Bsymbolic"), std::string("-nostdlib"),
                           std::string("-lgcc")}) whole.push_back(a);
     if (!place.empty() && write_new(place + "/kernel.cpp", text)) {
         const int status = call(whole, place + "/log");
@@ -156,7 +159,8 @@ static std::string headers()
         if (DIR *folder = opendir(PA_DEVICE_HEADERS)) {
             while (const dirent *entry = readdir(folder)) {
                 const std::string name = entry->d_name;
-                if (name.size() > 2 && name.substr(name.size() - 2) == ".h") texts[name] = read_all(PA_DEVICE_HEADERS "/" + name);
+                if (name.size() > 2 && name.substr(name.size() - 2) == ".h")
+                    texts[name] = read_all(PA_DEVICE_HEADERS "/" + name);
             }
             closedir(folder);
         }
@@ -178,11 +182,13 @@ static std::string prelude(const std::string &folder, const std::vector<std::str
         text += std::string("#include \"pa_") + name + ".h\"\n";
     if (made.empty() || !write_new(made + "/prelude.h", text)) return place;
     std::vector<std::string> whole = command;
-    for (const auto &a : {std::string("-x"), std::string("c++-header"), made + "/prelude.h", std::string("-o"), made + "/prelude.h.gch"})
+    for (const auto &a : {std::string("-x"), std::string("c++-header"), made + "/prelude.h", std::string("-o"),
+        made + "/prelude.h.gch"})
         whole.push_back(a);
     // without it the compiler reads the text; a part of it may have been written
     if (call(whole, made + "/log") != 0) unlink((made + "/prelude.h.gch").c_str());
-    if (rename(made.c_str(), place.c_str()) != 0) remove_folder(made, {"prelude.h", "prelude.h.gch", "log"}); // another was first
+    if (rename(made.c_str(), place.c_str()) != 0) // another was first
+        remove_folder(made, {"prelude.h", "prelude.h.gch", "log"});
     return place;
 }
 
@@ -210,7 +216,8 @@ static bool translate(const std::string &option, std::vector<std::string> &comma
 {
     const auto starts = [&](const char *s) { return option.compare(0, strlen(s), s) == 0; };
     if (starts("--offload-arch=")) target = option.substr(15, option.find(':') - 15);
-    else if (starts("-I") || starts("-D") || starts("-std=") || starts("-ffp-contract=") || option == "-w") command.push_back(option);
+    else if (starts("-I") || starts("-D") || starts("-std=") || starts("-ffp-contract=") || option == "-w")
+        command.push_back(option);
     else return starts("-O") || starts("-m") || starts("-f") || starts("-W");
     return true;
 }
@@ -254,8 +261,9 @@ EXPORT int hiprtcGetLoweredName(Program *program, const char *expression, const 
 EXPORT int hiprtcCompileProgram(Program *program, int count, const char **options)
 {
     const char *compiler = getenv("HIP_EMULATOR_CXX");
-    std::vector<std::string> command = {compiler ? compiler : "c++", "-Og", "-fPIC", "-pipe", "-fno-exceptions", "-fno-rtti",
-                                        "-fno-strict-aliasing", "-fno-math-errno", "-I" PA_DEVICE_HEADERS, "-DPA_GRID_RUNTIME=1",
+    std::vector<std::string> command = {compiler ? compiler : "c++", "-Og", "-fPIC", "-pipe", "-fno-exceptions",
+                                        "-fno-rtti", "-fno-strict-aliasing", "-fno-math-errno", "-I" PA_DEVICE_HEADERS,
+                                        "-DPA_GRID_RUNTIME=1",
                                         "-D__HIPCC_RTC__=1", "-D__HIP_PLATFORM_AMD__=1"};
     std::string target = emulator.devices[current_device].target;
     for (int k = 0; k < count; ++k)
@@ -278,7 +286,9 @@ EXPORT int hiprtcCompileProgram(Program *program, int count, const char **option
     return RtcSuccess;
 }
 
-EXPORT int hiprtcGetProgramLogSize(Program *program, size_t *size) { return *size = program->log.size() + 1, RtcSuccess; }
+EXPORT int hiprtcGetProgramLogSize(Program *program, size_t *size) {
+    return *size = program->log.size() + 1, RtcSuccess;
+}
 EXPORT int hiprtcGetProgramLog(Program *program, char *log) { return strcpy(log, program->log.c_str()), RtcSuccess; }
 EXPORT int hiprtcGetCodeSize(Program *program, size_t *size) { return *size = program->code.size(), RtcSuccess; }
 EXPORT int hiprtcGetCode(Program *program, char *code)

@@ -308,7 +308,9 @@ static bool within(const void *address, size_t size, bool host, int device)
 static int copy(const std::shared_ptr<Stream> &stream, void *to, const void *from, size_t size, int reaches)
 {
     const int device = stream->device;
-    enqueue(stream, [=] { return guarded(device, "a copy", [=] { return memcpy(to, from, size), Success; }, reaches); });
+    enqueue(stream, [=] {
+        return guarded(device, "a copy", [=] { return memcpy(to, from, size), Success; }, reaches);
+    });
     return Success;
 }
 
@@ -318,10 +320,12 @@ EXPORT int hipMemcpyHtoDAsync(void *to, const void *from, size_t size, void *str
     STREAM(stream, stream_handle);
     if (!size) return Success;
     if (!within(to, size, false, stream->device)) return InvalidValue;
-    if (within(from, size, true, 0)) return copy(stream, to, from, size, stream->device); // pinned: it is read when the copy's turn comes
+    if (within(from, size, true, 0)) return copy(stream, to, from, size, stream->device); // read in its turn
     const int device = stream->device;
     auto staged = std::make_shared<std::vector<char>>((const char *)from, (const char *)from + size);
-    enqueue(stream, [=] { return guarded(device, "a copy", [=] { return memcpy(to, staged->data(), size), Success; }, device); });
+    enqueue(stream, [=] {
+        return guarded(device, "a copy", [=] { return memcpy(to, staged->data(), size), Success; }, device);
+    });
     return Success;
 }
 
@@ -333,7 +337,8 @@ EXPORT int hipMemcpyDtoHAsync(void *to, void *from, size_t size, void *stream_ha
     return size ? copy(stream, to, from, size, stream->device) : Success;
 }
 
-EXPORT int hipMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t size, void *stream_handle)
+EXPORT int hipMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t size,
+    void *stream_handle)
 {
     BEGIN;
     STREAM(stream, stream_handle);
@@ -348,7 +353,9 @@ EXPORT int hipMemsetD8Async(void *to, unsigned char value, size_t size, void *st
     if (!size) return Success;
     if (!within(to, size, false, stream->device)) return InvalidValue;
     const int device = stream->device;
-    enqueue(stream, [=] { return guarded(device, "a fill", [=] { return memset(to, value, size), Success; }, device); });
+    enqueue(stream, [=] {
+        return guarded(device, "a fill", [=] { return memset(to, value, size), Success; }, device);
+    });
     return Success;
 }
 
@@ -380,7 +387,8 @@ EXPORT void hipEmulatorOrder(const char *order)
 {
     LOCK;
     for (int k = 0; k < 2; ++k) run_device(k);
-    emulator.order = !strcmp(order, "late") ? Emulator::Late : !strcmp(order, "early") ? Emulator::Early : Emulator::Shuffled;
+    emulator.order = !strcmp(order, "late") ? Emulator::Late : !strcmp(order, "early") ? Emulator::Early
+        : Emulator::Shuffled;
     emulator.seed = strtoull(order, nullptr, 10);
 }
 

@@ -1,4 +1,5 @@
-// Streams and events. An operation runs when somebody waits for what comes behind it, and what it depends on just before.
+// Streams and events. An operation runs when somebody waits for what comes behind it, and what it depends on just
+// before.
 #include "emulator.h"
 #include <ctime>
 
@@ -192,7 +193,8 @@ EXPORT int hipEventElapsedTime(float *milliseconds, void *start_handle, void *en
     BEGIN;
     EVENT(start, start_handle);
     EVENT(end, end_handle);
-    if (!start->moment || !end->moment || !start->timed || !end->timed || start->device != end->device) return InvalidHandle;
+    if (!start->moment || !end->moment || !start->timed || !end->timed || start->device != end->device)
+        return InvalidHandle;
     if (!start->place.reached() || !end->place.reached()) return NotReady;
     *milliseconds = (float)(end->moment->nanoseconds - start->moment->nanoseconds) * 1e-6f;
     return Success;

@@ -115,3 +115,49 @@ class Producer:
 
     def __dlpack_device__(self):
         return self.device
+
+
+class ExchangeApi(Structure):
+    """The table of C functions that a type has as `__dlpack_c_exchange_api__`."""
+
+
+TensorFrom = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, POINTER(c_void_p))
+CurrentStream = ctypes.PYFUNCTYPE(ctypes.c_int, c_int32, c_int32, POINTER(c_void_p))
+ExchangeApi._fields_ = (
+    ("major", c_uint32),
+    ("minor", c_uint32),
+    ("older", POINTER(ExchangeApi)),
+    ("allocate", c_void_p),
+    ("managed_tensor_from", TensorFrom),
+    ("managed_tensor_to", c_void_p),
+    ("tensor_from", c_void_p),
+    ("current_stream", CurrentStream),
+)
+
+
+def exchanging(stream=0, major=1, older=None, **broken):
+    """A class of producers with a table of C functions of its own, whose `table_calls` counts its use. `broken`:
+    functions to use in place of the table's."""
+    calls = []
+
+    def managed_tensor_from(x, out):
+        calls.append(1)
+        out[0] = ctypes.addressof(x.managed)
+        return 0
+
+    def current_stream(kind, index, out):
+        out[0] = stream
+        return 0
+
+    functions = {"managed_tensor_from": managed_tensor_from, "current_stream": current_stream} | broken
+    made = {
+        "managed_tensor_from": TensorFrom(functions["managed_tensor_from"]),
+        "current_stream": CurrentStream(functions["current_stream"]),
+    }
+    table = ExchangeApi(major=major, minor=3, older=None if older is None else ctypes.pointer(older), **made)
+    capsule = _new(ctypes.addressof(table), EXCHANGE, None)
+    parts = {"__dlpack_c_exchange_api__": capsule, "table": table, "table_calls": calls, "kept": made}
+    return type("Exchanging", (Producer,), parts)
+
+
+EXCHANGE = b"dlpack_exchange_api"

@@ -43,21 +43,28 @@ TESTS = (
     "tests/unit/test_array.py",
     "tests/device/test_kernel_views.py",
     "tests/device/test_call_plans.py",
-    "tests/device/test_calls.py",
+    "tests/device/test_library_plans.py",
+    "tests/device/test_quick_functions.py",
+    "tests/device/test_dispatch.py",
     "tests/device/test_references.py",
     "tests/api/test_linear_algebra_functions.py",
     "tests/api/test_host_selections.py",
     "tests/api/test_replayed_calls.py",
-    "tests/interop/test_dlpack.py",
+    "tests/interop/test_foreign_arrays.py",
+    "tests/interop/test_foreign_kernels.py",
+    "tests/interop/test_buffer_protocol.py",
 )
 # Many calls in a row, whose kinds test_call_plans has; and, of replays, one of each kind of kernel.
 LONG = "(leave_nothing and (operators or methods or functions)) or (what_is_called and not sort and not median)"
 SELECTED = f"(not every_dtype or bfloat16 or complex64) and not ({LONG})"
 OF_THREADS = (
     "tests/device/test_call_plans.py",
+    "tests/device/test_library_plans.py",
+    "tests/device/test_dispatch.py",
     "tests/device/test_launch_state_changes.py",
     "tests/device/test_stale.py",
     "tests/api/test_replayed_calls.py",
+    "tests/interop/test_foreign_kernels.py",
 )
 NO_FORKS = "not fork"  # a child may inherit a lock of the sanitizer's own; the C program has forks
 
@@ -91,12 +98,13 @@ def package(sanitizer):
 
 
 def tests(sanitizer, chosen, selected):
-    """Builds a copy and runs tests with it."""
+    """Builds a copy and runs tests with it. The sanitizer's library needs that of C++ to be there when it starts, since
+    torch throws exceptions."""
     folder = package(sanitizer)
-    command = [CC, f"-print-file-name={sanitizer.library}"]
-    library = subprocess.run(command, capture_output=True, text=True, check=True)
+    ask = [[CC, f"-print-file-name={name}"] for name in (sanitizer.library, "libstdc++.so.6")]
+    libraries = [subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip() for words in ask]
     environment = os.environ | sanitizer.options | {
-        "LD_PRELOAD": library.stdout.strip(),
+        "LD_PRELOAD": " ".join(libraries),
         "PYARRAY_CC": CC,
         "PYARRAY_CFLAGS": sanitizer.flags,
         "PYARRAY_TEST_DEVICES": "cpu",

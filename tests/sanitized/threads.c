@@ -1,4 +1,5 @@
-/* The pool of workers under a sanitizer: callers that share a pool, jobs shorter than a wake, jobs after a sleep, nested loops,
+/* The pool of workers under a sanitizer: callers that share a pool, jobs shorter than a wake, jobs after a sleep,
+   nested loops,
    failures from several threads, a child of a fork. Ends with 1 where a loop missed an iteration or ran one twice. */
 #include <pthread.h>
 #include <stdio.h>
@@ -19,7 +20,9 @@ static void visit(void *context, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) j->seen[i]++; /* plain: each iteration is one thread's */
 }
 
-static void count_inner(void *context, int64_t begin, int64_t end) { __atomic_fetch_add((int64_t *)context, end - begin, __ATOMIC_RELAXED); }
+static void count_inner(void *context, int64_t begin, int64_t end) {
+    __atomic_fetch_add((int64_t *)context, end - begin, __ATOMIC_RELAXED);
+}
 
 static void nest(void *context, int64_t begin, int64_t end)
 {
@@ -74,7 +77,8 @@ static int failure_of_the_first(pa_pool *pool)
 {
     pa_failure failure;
     int64_t slot = 0;
-    return !pa_launch((uintptr_t)failing_kernel, (const char *)&slot, pool, &failure) || failure.tid != 3 || failure.index != 30;
+    return !pa_launch((uintptr_t)failing_kernel, (const char *)&slot, pool, &failure) || failure.tid != 3
+        || failure.index != 30;
 }
 
 static int copies(pa_pool *pool)

@@ -1,4 +1,5 @@
-/* The functions of csrc/device as loops over arrays, for test_device_headers.py: <function>(out, a, b, n), b unused where there is
+/* The functions of csrc/device as loops over arrays, for test_device_headers.py: <function>(out, a, b, n), b unused
+   where there is
    one argument. Compiled as a generated kernel is. */
 #include "pa_base.h"
 #include "pa_check.h"
@@ -15,8 +16,10 @@
 #define API __attribute__((visibility("default")))
 #endif
 
-#define LOOP1(F, O, A) API void v_##F(O *o, const A *a, const A *b, int64_t n) { (void)b; for (int64_t i = 0; i < n; i++) o[i] = F(a[i]); }
-#define LOOP2(F, O, A) API void v_##F(O *o, const A *a, const A *b, int64_t n) { for (int64_t i = 0; i < n; i++) o[i] = F(a[i], b[i]); }
+#define LOOP1(F, O, A) API void v_##F(O *o, const A *a, const A *b, int64_t n) { \
+    (void)b; for (int64_t i = 0; i < n; i++) o[i] = F(a[i]); }
+#define LOOP2(F, O, A) API void v_##F(O *o, const A *a, const A *b, int64_t n) { \
+    for (int64_t i = 0; i < n; i++) o[i] = F(a[i], b[i]); }
 
 #define INT(S, T, U, W, N)                                                                                             \
     LOOP2(pa_add_##S, T, T) LOOP2(pa_sub_##S, T, T) LOOP2(pa_mul_##S, T, T) LOOP1(pa_neg_##S, T, T)                    \
@@ -37,7 +40,8 @@
     LOOP2(pa_nextafter_##S, T, T) LOOP2(pa_fmod_##S, T, T) LOOP2(pa_mod_##S, T, T) LOOP2(pa_floordiv_##S, T, T)        \
     LOOP2(pa_max_##S, T, T) LOOP2(pa_min_##S, T, T) LOOP2(pa_fmax_##S, T, T) LOOP2(pa_fmin_##S, T, T)                  \
     LOOP2(pa_logaddexp_##S, T, T) LOOP2(pa_logaddexp2_##S, T, T) LOOP2(pa_heaviside_##S, T, T)                         \
-    LOOP1(pa_isnan_##S, bool, T) LOOP1(pa_isinf_##S, bool, T) LOOP1(pa_isfinite_##S, bool, T) LOOP1(pa_signbit_##S, bool, T) \
+    LOOP1(pa_isnan_##S, bool, T) LOOP1(pa_isinf_##S, bool, T) LOOP1(pa_isfinite_##S, bool, T) \
+    LOOP1(pa_signbit_##S, bool, T) \
     LOOP1(pa_cast_##S##_b, bool, T) LOOP1(pa_cast_##S##_i8, int8_t, T) LOOP1(pa_cast_##S##_i16, int16_t, T)            \
     LOOP1(pa_cast_##S##_i32, int32_t, T) LOOP1(pa_cast_##S##_i64, int64_t, T) LOOP1(pa_cast_##S##_u8, uint8_t, T)      \
     LOOP1(pa_cast_##S##_u16, uint16_t, T) LOOP1(pa_cast_##S##_u32, uint32_t, T) LOOP1(pa_cast_##S##_u64, uint64_t, T)
@@ -60,8 +64,10 @@
     LOOP1(pa_f32_from_##S, float, pa_##S) LOOP1(pa_f64_from_##S, double, pa_##S)                                       \
     LOOP1(pa_##S##_from_f32, pa_##S, float) LOOP1(pa_##S##_from_f64, pa_##S, double)
 /* every element is applied to *o, and the old value goes back into b */
-#define ATOM(OP, S, T) API void v_pa_atomic_##OP##_##S(T *o, const T *a, T *b, int64_t n) { for (int64_t i = 0; i < n; i++) b[i] = pa_atomic_##OP##_##S(o, a[i]); }
-#define CAS(S, T) API void v_pa_atomic_cas_##S(T *o, const T *a, T *b, int64_t n) { for (int64_t i = 0; i < n; i++) b[i] = pa_atomic_cas_##S(o, a[i], b[i]); }
+#define ATOM(OP, S, T) API void v_pa_atomic_##OP##_##S(T *o, const T *a, T *b, int64_t n) { \
+    for (int64_t i = 0; i < n; i++) b[i] = pa_atomic_##OP##_##S(o, a[i]); }
+#define CAS(S, T) API void v_pa_atomic_cas_##S(T *o, const T *a, T *b, int64_t n) { \
+    for (int64_t i = 0; i < n; i++) b[i] = pa_atomic_cas_##S(o, a[i], b[i]); }
 #define ATOMS(S, T) ATOM(add, S, T) ATOM(sub, S, T) ATOM(min, S, T) ATOM(max, S, T) ATOM(exchange, S, T) CAS(S, T)
 #define BITS(S, T) ATOM(and, S, T) ATOM(or, S, T) ATOM(xor, S, T)
 #define ATOMIC_INT(S, T, U, W, N) ATOMS(S, T) BITS(S, T)
@@ -72,7 +78,8 @@ PA_SIGNED_TYPES(INT) PA_UNSIGNED_TYPES(INT)
 REAL(f32, float) REAL(f64, double)
 HALF(f16) HALF(bf16)
 PA_SIGNED_TYPES(ATOMIC_INT) PA_UNSIGNED_TYPES(ATOMIC_INT)
-ATOMS(f32, float) ATOMS(f64, double) ATOMS(f16, pa_f16) ATOMS(bf16, pa_bf16) BITS(b, bool) ATOM(exchange, b, bool) CAS(b, bool)
+ATOMS(f32, float) ATOMS(f64, double) ATOMS(f16, pa_f16) ATOMS(bf16, pa_bf16) BITS(b, bool)
+ATOM(exchange, b, bool) CAS(b, bool)
 ATOM(add, c64, pa_c64) ATOM(sub, c64, pa_c64) ATOM(add, c128, pa_c128) ATOM(sub, c128, pa_c128)
 
 API int64_t x_range_len(int64_t a, int64_t b, int64_t s) { return pa_range_len(a, b, s); }

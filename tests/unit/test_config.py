@@ -55,9 +55,9 @@ def read(name, value, monkeypatch=None):
 
 @pytest.fixture(autouse=True)
 def restored():
-    before = dict(config._overrides)
+    before = dict(config.overrides)
     yield
-    for name in {*config._overrides, *before}:
+    for name in {*config.overrides, *before}:
         config.set(name, before.get(name))
 
 
@@ -137,13 +137,13 @@ def outcome(function):
 @pytest.mark.parametrize("text", ["", " "])
 def test_an_empty_text_is_none(name, text, monkeypatch):
     monkeypatch.setenv(name, text)
-    before = config._overrides.pop(name, None)
+    before = config.overrides.pop(name, None)
     try:
         assert config.get(name) == config.SETTINGS[name].default
         assert read(name, text) == config.SETTINGS[name].default
     finally:
         if before is not None:
-            config._overrides[name] = before
+            config.overrides[name] = before
 
 
 def test_a_name_that_is_not_there():

@@ -139,27 +139,21 @@ def test_files_and_functions_fit():
     assert not long, "\n".join(long)
 
 
-def test_lines_of_c_have_at_most_120_columns():
-    """Those of Python are the linter's."""
-    lines = [(p, n, line) for p in CSRC for n, line in enumerate(p.read_text().splitlines(), 1)]
-    assert not [f"{relative(path)}:{number}" for path, number, line in lines if len(line) > 120]
-
-
-COPIES = ("fill", "copy_in", "copy_out", "copy_peer", "read_async")  # of a driver
-
-
-def test_access_to_memory_that_observers_do_not_see_is_recorded():
-    """A call whose launches are done again (`jit.replay`) must not have done anything else to memory."""
-    for path in FILES:
-        if part_of(path) in ("driver", "debug"):
-            continue
-        for f in ast.walk(ast.parse(path.read_text())):
-            if isinstance(f, ast.FunctionDef):
-                text = ast.unparse(f)
-                called = {ast.unparse(n.func) for n in ast.walk(f) if isinstance(n, ast.Call)}
-                copies = any(c.endswith(tuple(f"driver.{name}" for name in COPIES)) for c in called)
-                reads = any(c.endswith(".from_address") for c in called)
-                assert not (copies or reads) or "host_access.occurred = True" in text, f"{path.name}: {f.name}"
+def test_lines_have_at_most_120_columns():
+    """Those of Python are the linter's. Rows of tables have any length, and so has what programs print."""
+    written = [ROOT / "Makefile", ROOT / ".ci/run", ROOT / "pyproject.toml", ROOT / "mkdocs.yml", *CSRC]
+    written += [
+        p for p in (ROOT / "tests").rglob("*.[ch]*") if p.suffix in (".c", ".cpp", ".h") and "golden" not in p.parts
+    ]
+    long = []
+    for path in (*written, *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "bench").glob("*.md")):
+        printed = False
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if path.suffix == ".md" and line.lstrip().startswith("```"):
+                printed = not printed
+            if len(line) > 120 and not printed and not line.startswith("|"):
+                long.append(f"{relative(path)}:{number}")
+    assert not long, "\n".join(long)
 
 
 def test_importing_loads_no_gpu_package_no_torch_and_starts_no_compiler():

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from types import MethodType
 from typing import Any, Protocol
 
+from ... import jit
 from ..._core import Map
 from ...array import ndarray
 from ...kernels.elementwise.elementwise import make_map
@@ -78,6 +79,8 @@ class UfuncFunction(Protocol):
     ) -> ndarray: ...
     def outer(self, x1: Any, x2: Any, /, *, out: ndarray | None = None) -> ndarray: ...
     def at(self, a: ndarray, indices: Any, b: Any = None, /) -> None: ...
+    def cache_info(self) -> dict[str, int]: ...
+    def explain_miss(self, *operands: Any, out: Any = None) -> str | None: ...
 
 
 def make_function(ufunc: Ufunc, foreign: bool = False) -> Any:
@@ -98,7 +101,19 @@ def make_function(ufunc: Ufunc, foreign: bool = False) -> Any:
         function.__pyarray_func__ = ufunc.function.__pyarray_func__  # type: ignore[attr-defined]
     for method in ("reduce", "accumulate", "reduceat", "outer", "at") if ufunc.arity == 2 else ("at",):
         setattr(function, method, _method(function, ufunc, method))
+    _add_plan_queries(function, ufunc)
     return function
+
+
+def _add_plan_queries(function: Any, ufunc: Ufunc) -> None:
+    """What functions with plans have: `cache_info` and `explain_miss`."""
+    plans = ufunc_map(ufunc)
+
+    def explain_miss(*operands: Any, out: Any = None) -> str | None:
+        """None where a call with these arguments would run a plan, else why it wouldn't. It doesn't call it."""
+        return jit.plan_explanations.explain_ufunc_miss(ufunc.name, plans, operands, out)
+
+    function.cache_info, function.explain_miss = plans.cache_info, explain_miss
 
 
 # the methods of ufuncs: name -> function of the function, its `Ufunc` and the arguments; `ufunc_methods` fills it

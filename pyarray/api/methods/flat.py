@@ -10,9 +10,9 @@ from typing import Any
 from ... import shapes
 from ...array import empty, ndarray, type_key, unchecked_array
 from ...array_convert import asarray, asnumpy
-from ...array_host import Exposed, as_array
+from ...array_host import as_array
 from ...memory.buffer import Buffer
-from ...memory.host_access import host_access
+from ...memory.host_access import Exposed, clear
 from ...typing import ArrayLike, ShapeLike
 from ..numpy.selection import put
 from ..standard.creation import arange
@@ -99,8 +99,7 @@ def resize(self: ndarray, *new_shape: ShapeLike, refcheck: bool = True) -> None:
     nbytes, used = size * self.itemsize, self.nbytes
     grown = old if nbytes <= old.nbytes else _larger(self, nbytes)
     if nbytes > used:
-        host_access.occurred = True
-        self.device.driver.fill(grown.ptr + used, 0, nbytes - used)
+        clear(self.device, grown.ptr + used, nbytes - used)
     self._relayout(grown, grown.ptr, shape, strides, key)
 
 

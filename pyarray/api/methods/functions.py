@@ -8,7 +8,7 @@ from ...array import array_at, ndarray
 from ...dtypes import real_of
 from ...keywords import install as install_checked
 from ...keywords import wrapped
-from ...memory.host_access import host_access
+from ...memory.host_access import give_address
 from ..core import missing_names, registry
 from ..numpy import selection
 from ..standard import creation, sorting
@@ -60,8 +60,7 @@ class MemoryPointer:
 
 def _data(self: ndarray) -> MemoryPointer:
     """The pointer to the first element: `a.data.ptr` is its address."""
-    host_access.occurred = True
-    self._buffer.escaped = True  # an address outlives what gave it
+    give_address(self)
     return MemoryPointer(self._ptr, self._buffer)
 
 

@@ -9,12 +9,13 @@ from typing import Any
 from ..._core import register_operator
 from ...array import ndarray, operations
 from ...array_host import to_whole
+from ...jit.replay import replayable_by_types
 from ..core.ufunc import is_operand_type
 from ..core.ufunc_functions import in_place_function, make_function, ufunc_map
 from ..numpy import ufuncs
 from ..standard import utility
 from ..standard.elementwise import UFUNCS
-from ..standard.linear_algebra import matmul, quick_product
+from ..standard.linear_algebra import matmul
 
 BINARY = {
     "add": "add",
@@ -41,10 +42,9 @@ COMPARISON = {
 UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
 
 
+@replayable_by_types
 def _matmul(self: ndarray, other: Any) -> Any:
-    """`self @ other`; matrices of types that were multiplied before skip the checks."""
-    if (product := quick_product(self, other)) is not None:
-        return product
+    """`self @ other`."""
     return matmul(self, other) if is_operand_type(type(other)) else NotImplemented
 
 

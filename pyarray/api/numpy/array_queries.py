@@ -13,6 +13,7 @@ from ...array_convert import asarray, asnumpy
 from ...array_format import representation, text
 from ...array_views import overlaps
 from ...dtypes import asdtype, result_type
+from ...memory.host_access import outline
 from ...typing import ArrayLike, AxisLike, DeviceLike, DTypeLike
 from ..core.ufunc import ARRAYS
 
@@ -136,19 +137,9 @@ def shares_memory(a: ndarray, b: ndarray, /, max_work: int | None = None) -> boo
     """
     if not may_share_memory(a, b):
         return False
-    first, second = (np.asarray(_Outline(x)) for x in (a, b))
+    first, second = outline(a), outline(b)
     most: Any = max_work
     return bool(np.shares_memory(first, second, max_work=most))
-
-
-class _Outline:
-    """An array's address, shape and strides by NumPy's array interface, for functions that read no element."""
-
-    def __init__(self, a: ndarray):
-        self.__array_interface__ = {
-            "version": 3, "shape": a._shape, "strides": a._strides, "data": (a._ptr, True),
-            "typestr": f"|V{a.itemsize}",
-        }  # fmt: skip
 
 
 def promote_types(type1: ArrayLike | DTypeLike, type2: ArrayLike | DTypeLike, /) -> np.dtype[Any]:

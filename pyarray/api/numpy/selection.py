@@ -138,7 +138,8 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, 
     """
     x = asarray(x)
     one = isinstance(condlist, (bool, ndarray)) and getattr(condlist, "ndim", 0) <= x.ndim
-    masks: list[Any] = [_mask(asarray(c, device=x.device)) for c in ([condlist] if one else condlist)]  # pyright: ignore
+    conditions: Any = [condlist] if one else condlist
+    masks: list[Any] = [_mask(asarray(c, device=x.device)) for c in conditions]
     if len(funclist) == len(masks) + 1:
         otherwise: Any = masks[0]
         for mask in masks[1:]:

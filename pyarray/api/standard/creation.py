@@ -19,7 +19,8 @@ from ...driver.base import get_device
 from ...dtypes import DEFAULT, PYTHON_KIND, asdtype, complex128, float64, int64, result_type
 from ...jit.replay import replayable
 from ...kernels.elementwise import creation
-from ...memory.host_access import host_access
+from ...keywords import quick
+from ...memory.host_access import clear
 from ...typing import ArrayLike, DeviceLike, DTypeLike, ShapeLike
 from ..core.ufunc import as_array_like
 
@@ -146,6 +147,7 @@ def _number(parameter: str, x: Any) -> Any:
     return x if isinstance(x, complex) else float(x)
 
 
+@quick("empty")
 def empty(shape: ShapeLike, dtype: DTypeLike = None, order: str = "C", *, device: DeviceLike = None) -> ndarray:
     """A new array of `shape` with arbitrary contents; dtype float64 unless given. `order` is "C" (the last
     axis fastest in memory) or "F" (the first one).
@@ -164,6 +166,7 @@ def _new(shape: Any, dtype: Any, order: str, device: Any) -> ndarray:
     return lay_out(_empty(shape, dtype, device), order)
 
 
+@quick("zeros")
 def zeros(shape: ShapeLike, dtype: DTypeLike = None, order: str = "C", *, device: DeviceLike = None) -> ndarray:
     """A new array of `shape` filled with 0; dtype float64 unless given. Raises as `empty`.
 
@@ -176,11 +179,11 @@ def zeros(shape: ShapeLike, dtype: DTypeLike = None, order: str = "C", *, device
 def _zeroed(a: ndarray) -> ndarray:
     """A fresh array with all bytes cleared, which is 0 in every dtype."""
     if a.nbytes:
-        host_access.occurred = True
-        a.device.driver.fill(a._ptr, 0, a.nbytes)
+        clear(a.device, a._ptr, a.nbytes)
     return a
 
 
+@quick("ones")
 def ones(shape: ShapeLike, dtype: DTypeLike = None, order: str = "C", *, device: DeviceLike = None) -> ndarray:
     """A new array of `shape` filled with 1; dtype float64 unless given. Raises as `empty`.
 
@@ -190,6 +193,7 @@ def ones(shape: ShapeLike, dtype: DTypeLike = None, order: str = "C", *, device:
     return _filled(_new(shape, dtype, order, device), 1)
 
 
+@quick("full")
 def full(
     shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike = None, order: str = "C", *,
     device: DeviceLike = None,
@@ -226,6 +230,7 @@ def _like(x: Any, shape: Any, dtype: Any, order: str, device: Any) -> ndarray:
     return lay_out(result, order, x)
 
 
+@quick("empty_like")
 def empty_like(
     x: ArrayLike, /, dtype: DTypeLike = None, order: str = "K", *, device: DeviceLike = None,
     shape: ShapeLike | None = None,
@@ -239,6 +244,7 @@ def empty_like(
     return _like(x, shape, dtype, order, device)
 
 
+@quick("zeros_like")
 def zeros_like(
     x: ArrayLike, /, dtype: DTypeLike = None, order: str = "K", *, device: DeviceLike = None,
     shape: ShapeLike | None = None,
@@ -251,6 +257,7 @@ def zeros_like(
     return _zeroed(_like(x, shape, dtype, order, device))
 
 
+@quick("ones_like")
 def ones_like(
     x: ArrayLike, /, dtype: DTypeLike = None, order: str = "K", *, device: DeviceLike = None,
     shape: ShapeLike | None = None,
@@ -263,6 +270,7 @@ def ones_like(
     return _filled(_like(x, shape, dtype, order, device), 1)
 
 
+@quick("full_like")
 def full_like(
     x: ArrayLike, /, fill_value: ArrayLike, dtype: DTypeLike = None, order: str = "K", *,
     device: DeviceLike = None, shape: ShapeLike | None = None,

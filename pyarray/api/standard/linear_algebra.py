@@ -2,59 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ... import dtypes, shapes
-from ...array import ndarray, type_key, unchecked_array
-from ...array_marks import MARKED
-from ...jit.launch_state import fast_path_table, launch_state
-from ...jit.replay import replayable
-from ...kernels.matmul.gemm import gemm, gemm_2d_launcher
+from ...array import ndarray
+from ...jit.replay import replayable_by_types
+from ...kernels.matmul.gemm import gemm, product_plan
 from ...kernels.reduce.dot import is_narrow, narrow_matvec
-from ...memory.buffer import Buffer
+from ...memory.host_access import host_access
 from ...typing import ArrayLike
-from ..core.ufunc import STRIDES, as_operands, common_device, compute_out
+from ..core.ufunc import as_operands, common_device, compute_out
 from .elementwise import conj
 from .statistical import as_operand
 
 __all__ = ["matmul", "matrix_transpose"]
 
-# By mode and the type keys of two matrices of one dtype, from which the result's dtype and device follow. A
-# launch reads sizes, strides and addresses of its operands; each call tests that they fit and are apart.
-_plans = fast_path_table()
 
-
-def quick_product(a: Any, b: Any, out: ndarray | None = None) -> ndarray | None:
-    """The product of two nonempty matrices of types that were multiplied before; else None. It is written to
-    `out` if that is contiguous, of the product's type and in other memory."""
-    try:
-        launch, dtype, key = _plans[launch_state.key, a._key, b._key]
-        (m, k), (rows, n) = a._shape, b._shape
-    except (KeyError, AttributeError):
-        return None
-    if k != rows or not m * n or a._buffer.device is not b._buffer.device:
-        return None
-    shape, size = (m, n), m * n
-    if out is not None:
-        fits = type(out) is ndarray and out._key == key and out._shape == shape
-        if not fits or not (_in_other_memory(a, out) and _in_other_memory(b, out)):
-            return None
-        launch(a, b, out)
-        return out
-    buffer = Buffer.allocate(a._buffer.device, size * dtype.itemsize)
-    c = unchecked_array(buffer, shape, STRIDES[dtype.itemsize][shape], size, dtype, key)
-    launch(a, b, c)
-    return c
-
-
-def _in_other_memory(x: ndarray, out: ndarray) -> bool:
-    """Whether the buffers don't overlap; buffers of other libraries' memory may."""
-    memory, target = x._buffer, out._buffer
-    if memory.owner is None and target.owner is None:
-        return memory is not target
-    return bool(memory.ptr + memory.nbytes <= target.ptr or target.ptr + target.nbytes <= memory.ptr)
-
-
+@replayable_by_types
 def matmul(x1: ArrayLike, x2: ArrayLike, /, *, out: ndarray | None = None) -> ndarray:
     """Matrix product of (..., M, K) and (..., K, N): (..., M, N); leading axes broadcast. A 1-D operand is a
     row on the left and a column on the right, and its axis is dropped from the result. K = 0 gives zeros.
@@ -66,13 +28,6 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /, *, out: ndarray | None = None) -> nd
     >>> pa.matmul(pa.asarray([[1, 2], [3, 4]]), pa.asarray([1, 1])).tolist()
     [3, 7]
     """
-    if (product := quick_product(x1, x2, out)) is not None:
-        return product
-    return _matmul(x1, x2, out)
-
-
-@replayable
-def _matmul(x1: Any, x2: Any, out: ndarray | None) -> ndarray:
     a, b = (as_operand("matmul", x, "biufc") for x in as_operands("matmul", (x1, x2)))
     if not a._shape or not b._shape:
         raise ValueError(
@@ -100,12 +55,18 @@ def _matmul(x1: Any, x2: Any, out: ndarray | None) -> ndarray:
         narrow_matvec(result, left, right._view(0, right._shape[:1], right._strides[:1]))
         return result
     gemm(target._view(0, (*batch, m, n), full), left, right)
-    if a.ndim == b.ndim == 2 and a._dtype is b._dtype and launch_state.key is False and not (a._key | b._key) & MARKED:
-        key = type_key(dtype, 2, False, True, target.device)
-        _plans[False, a._key, b._key] = gemm_2d_launcher(dtype, target.device), dtype, key
     if target is not result:
         result[...] = target
+    elif a.ndim == b.ndim == 2 and a._dtype is b._dtype:
+        _offer(a, b, out, result)
     return result
+
+
+def _offer(a: ndarray, b: ndarray, out: ndarray | None, result: ndarray) -> None:
+    """Offers a plan for all sizes to a capture of a product of two matrices."""
+    operands = (a, b) if out is None else (a, b, out)
+    if (capture := host_access.capture) is not None:
+        capture.offer(operands, lambda: product_plan(a._dtype, a.device, result._key, out is not None))
 
 
 def adjoint(x: ndarray) -> ndarray:

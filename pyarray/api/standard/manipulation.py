@@ -19,6 +19,7 @@ from ...array_host import need_data
 from ...dtypes import asdtype, result_type
 from ...jit.replay import replayable
 from ...kernels.index.concatenate import can_concatenate, launch_concat
+from ...keywords import quick
 from ...typing import ArrayLike, AxisLike, DTypeLike, ShapeLike
 from ..core.registry import ALL, REAL, method, precompiled
 from ..core.ufunc import as_array_like, axis_or_flat
@@ -79,6 +80,7 @@ def broadcast_arrays(*arrays: ArrayLike) -> tuple[ndarray, ...]:
 # ---- views
 
 
+@quick("reshape")
 def reshape(x: ArrayLike, /, shape: ShapeLike, order: str = "C", *, copy: bool | None = None) -> ndarray:
     """The same elements in another shape, one size of which may be -1: a view where strides allow, else a
     copy. `order` is the one in which elements are read and written: "C", "F" or "A" (as they lie).
@@ -92,6 +94,7 @@ def reshape(x: ArrayLike, /, shape: ShapeLike, order: str = "C", *, copy: bool |
     return asarray(x).reshape(shape, order=order, copy=copy)
 
 
+@quick("ravel")
 def ravel(x: ArrayLike, /, order: str = "C") -> ndarray:
     """All elements as a contiguous 1-D array: a view where they follow each other in memory, else a copy.
     `order` is "C" (the last axis fastest), "F" (the first), "A" ("F" where that alone is a view) or "K" (as
@@ -103,6 +106,7 @@ def ravel(x: ArrayLike, /, order: str = "C") -> ndarray:
     return asarray(x).ravel(order)
 
 
+@quick("expand_dims")
 def expand_dims(x: ArrayLike, /, axis: AxisLike = 0) -> ndarray:
     """View with new axes of size 1 at `axis` (an int or a tuple of ints), counted in the result.
 
@@ -117,6 +121,7 @@ def expand_dims(x: ArrayLike, /, axis: AxisLike = 0) -> ndarray:
     return x[tuple(None if k in new else slice(None) for k in range(x.ndim + count))]
 
 
+@quick("squeeze")
 def squeeze(x: ArrayLike, /, axis: AxisLike = None) -> ndarray:
     """View without the axes of size 1, or without those named. Raises `ValueError` when one of them has
     another size.
@@ -127,6 +132,7 @@ def squeeze(x: ArrayLike, /, axis: AxisLike = None) -> ndarray:
     return asarray(x).squeeze(axis)
 
 
+@quick("permute_dims")
 def permute_dims(x: ArrayLike, /, axes: Sequence[int]) -> ndarray:
     """View with the axes in the order `axes`. Raises `ValueError` unless each axis comes once.
 
@@ -136,6 +142,7 @@ def permute_dims(x: ArrayLike, /, axes: Sequence[int]) -> ndarray:
     return asarray(x).transpose(tuple(axes))
 
 
+@quick("transpose")
 def transpose(x: ArrayLike, /, axes: AxisLike = None) -> ndarray:
     """View with the axes in the order `axes`, reversed without one.
 
@@ -145,6 +152,7 @@ def transpose(x: ArrayLike, /, axes: AxisLike = None) -> ndarray:
     return asarray(x).transpose(axes)
 
 
+@quick("swapaxes")
 def swapaxes(x: ArrayLike, /, axis1: int, axis2: int) -> ndarray:
     """View with two axes exchanged.
 

@@ -10,7 +10,7 @@ from ...array_convert import asarray
 from ...array_hooks import operation
 from ...dtypes import bool_, float64, int64, result_type
 from ...jit.functions import func
-from ...jit.replay import replayable
+from ...jit.replay import replayable, replayable_by_types
 from ...kernels.elementwise.elementwise import MapOp
 from ...kernels.index import gather
 from ...kernels.reduce.arg_extreme import arg_extreme
@@ -21,7 +21,7 @@ from ...typing import ArrayLike, AxisLike
 from ..core.registry import ALL, REAL, method, precompiled
 from ..core.ufunc import ARRAYS, as_array_like, as_operands, common_device, compute, device_of
 from .elementwise import not_equal
-from .statistical import as_operand, reduce_contiguous, reduction
+from .statistical import as_operand, reduction
 
 __all__ = ["argmax", "argmin", "count_nonzero", "nonzero", "searchsorted", "where"]
 
@@ -171,14 +171,11 @@ def comparable(name: str, x1: ArrayLike, x2: ArrayLike) -> tuple[ndarray, ndarra
 
 
 @precompiled((*REAL, "bool"), "count_nonzero(a)")
-@replayable
+@replayable_by_types
 def count_nonzero(x: ArrayLike, /, axis: AxisLike = None, *, keepdims: bool = False) -> ndarray:
     """Number of elements over `axis` (None: all, an int, or a tuple of ints) that are not zero, as int64.
 
     >>> pa.count_nonzero(pa.asarray([[0, 5], [7, 1]]), axis=0).tolist()
     [1, 2]
     """
-    plain = axis is None and not keepdims
-    if plain and (fast := reduce_contiguous(COUNT, x)) is not None:
-        return fast
-    return reduction(COUNT, asarray(x), axis, keepdims, int64, kind=bool_, plain=plain)
+    return reduction(COUNT, asarray(x), axis, keepdims, int64, kind=bool_, offers=True)

@@ -8,28 +8,15 @@ from typing import Any
 import numpy as np
 
 from ... import shapes
-from ...array import STRIDED, empty, ndarray, unchecked_array
+from ...array import STRIDED, ndarray
 from ...array_convert import asarray
 from ...array_hooks import Tracer
-from ...array_marks import MARKED
 from ...dtypes import DType, asdtype, bool_, float64, int64, uint64
 from ...jit.functions import func
-from ...jit.launch_state import OBSERVED, fast_path_table, launch_state
-from ...jit.replay import replayable
+from ...jit.replay import replayable, replayable_by_types
 from ...kernels.elementwise.elementwise import MapOp, copy_if_aliased
-from ...kernels.reduce.reduce import (
-    BLOCK_PIECE,
-    MAX,
-    MIN,
-    PIECE,
-    PROD,
-    SUM,
-    FullReduction,
-    ReduceOp,
-    piece_count,
-    reduce_into,
-)
-from ...memory.buffer import Buffer
+from ...kernels.reduce.reduce import MAX, MIN, PROD, SUM, ReduceOp, full_reduction_plan, reduce_into
+from ...memory.host_access import host_access
 from ...typing import ArrayLike, AxisLike, DTypeLike
 from ..core.registry import ALL, FLOAT, MANY, REAL, method, precompiled
 from ..core.ufunc import PYTHON, can_hold, compute, compute_out, operand
@@ -47,22 +34,20 @@ def reduction(
     dtype: DType,
     kind: DType | None = None,
     out: ndarray | None = None,
-    plain: bool = False,
+    offers: bool = False,
     initial: Any = None,
     where: Any = True,
 ) -> ndarray:
     """`op` over `axis` (None: all, an int, or a tuple of ints) into an array of `dtype`; elements are cast to
     `kind` first. Those where `where` is false are left out, and `initial` is one more.
 
-    `plain` says that only `x` was given, so that `reduce_contiguous` may do it the next time.
+    `offers`: it is all that a function does which offers plans by types.
     Raises `ValueError` or `IndexError` for an axis that isn't there (`numpy.exceptions.AxisError` is both).
     """
     if initial is not None or where is not True:
         return _of_chosen(op, x, axis, keepdims, dtype, kind or dtype, out, initial, where)
     if isinstance(x, Tracer):
         return x._reduce(op, axis, keepdims, dtype, kind or dtype, out)
-    if plain:
-        _remember(op, x, dtype, kind or dtype)
     axes = shapes.normalize_axes(axis, x.ndim)
     reduced_shape, full = shapes.reduced(x._shape, axes)
     result = compute_out(op.name, out, full if keepdims else reduced_shape, dtype, x.device)
@@ -72,6 +57,8 @@ def reduction(
     if out is not None:
         x = copy_if_aliased(x, out)
     reduce_into(op, target, x, axes, kind or dtype)
+    if offers and out is None and not keepdims and len(axes) == x.ndim:
+        _offer(op, x, result, kind or dtype)
     return result
 
 
@@ -141,49 +128,11 @@ def _number(dtype: DType, value: Any) -> Any:
     return {"b": bool, "i": int, "u": int, "f": float, "c": complex}[dtype.kind](value)
 
 
-SHORT_CIRCUIT_SIZE = 1 << 11  # elements that are reduced first, where one may decide
-# Plans of `reduce_contiguous`, by operation, mode and the array's type key. The dtype of the result follows from these;
-# size and address are read at each call, and only contiguous arrays without marks have a plan.
-_plans = fast_path_table()
-
-
-def reduce_contiguous(op: ReduceOp, x: Any) -> ndarray | None:
-    """`op` over all of a contiguous array of a type that `_remember` has seen; None for others, which take the
-    general way."""
-    try:
-        plan, dtype, key = _plans[op.name, launch_state.key, x._key]
-        size = x._size
-    except (KeyError, AttributeError):
-        return None
-    if not size:
-        return None
-    device = x._buffer.device
-    out = unchecked_array(Buffer.allocate(device, dtype.itemsize), (), (), 1, dtype, key)
-    grid = device.driver.grid
-    if size < 2 * (BLOCK_PIECE if grid else PIECE):
-        failure = plan.direct(out, x)
-    else:
-        if op.short_circuit and not grid:  # a few elements decide most often
-            few = x._view(0, (SHORT_CIRCUIT_SIZE,), (x._dtype.itemsize,))
-            if plan.direct(out, few) is None and out.item() is not op.identity:
-                return out
-        launch, source, failure = plan.first, x, None
-        while failure is None and (pieces := piece_count(size, 1, size, grid)) > 1:
-            width = plan.partial._dtype.itemsize
-            buffer = Buffer.allocate(device, pieces * width)
-            partial = unchecked_array(buffer, (pieces,), (width,), pieces, plan.partial._dtype, plan.partial._key)
-            failure = launch(partial, source)
-            launch, source, size = plan.middle, partial, pieces
-        failure = failure or plan.last(out, source)
-    return None if failure else out  # the caller's other path reports the failure
-
-
-def _remember(op: ReduceOp, x: ndarray, dtype: DType, kind: DType) -> None:
-    key = launch_state.key
-    plan_key = op.name, key, x._key
-    if plan_key not in _plans and key is not OBSERVED and x._size and not x._key & (STRIDED | MARKED):
-        out = empty((), dtype, x.device)
-        _plans[plan_key] = FullReduction(op, out, x, kind, key), dtype, out._key
+def _offer(op: ReduceOp, x: ndarray, result: ndarray, kind: DType) -> None:
+    """Offers a plan for all sizes to a capture of a reduction of all elements of a contiguous array."""
+    capture = host_access.capture
+    if capture is not None and x._size and not x._key & STRIDED:
+        capture.offer((x,), lambda: full_reduction_plan(op, x, result._dtype, kind, result._key))
 
 
 def as_operand(name: str, x: Any, kinds: str) -> ndarray:
@@ -217,7 +166,7 @@ def total_dtype(x: ndarray, dtype: Any) -> DType:
 @precompiled((*ALL, "uint8"), "sum(a)")
 @precompiled(REAL, "sum(m, axis=0)", "sum(m, axis=1)")
 @method
-@replayable
+@replayable_by_types
 def sum(
     x: ArrayLike,
     /,
@@ -235,17 +184,14 @@ def sum(
     >>> pa.sum(pa.asarray([[1, 2], [3, 4]]), axis=0).tolist()
     [4, 6]
     """
-    plain = axis is None and dtype is None and not keepdims and out is None and initial is None and where is True
-    if plain and (fast := reduce_contiguous(SUM, x)) is not None:
-        return fast
     x = as_operand("sum", x, "biufc")
     total = total_dtype(x, dtype)
-    return reduction(SUM, x, axis, keepdims, total, None, out, plain, initial, where)
+    return reduction(SUM, x, axis, keepdims, total, None, out, True, initial, where)
 
 
 @precompiled(REAL, "prod(a)")
 @method
-@replayable
+@replayable_by_types
 def prod(
     x: ArrayLike,
     /,
@@ -263,16 +209,13 @@ def prod(
     >>> pa.prod(pa.asarray([2.0, 3.0])).item()
     6.0
     """
-    plain = axis is None and dtype is None and not keepdims and out is None and initial is None and where is True
-    if plain and (fast := reduce_contiguous(PROD, x)) is not None:
-        return fast
     x = as_operand("prod", x, "biufc")
-    return reduction(PROD, x, axis, keepdims, total_dtype(x, dtype), None, out, plain, initial, where)
+    return reduction(PROD, x, axis, keepdims, total_dtype(x, dtype), None, out, True, initial, where)
 
 
 @precompiled(REAL, "max(a)", "max(m, axis=0)", "max(m, axis=1)")
 @method
-@replayable
+@replayable_by_types
 def max(
     x: ArrayLike,
     /,
@@ -289,16 +232,13 @@ def max(
     >>> pa.max(pa.asarray([3, 1, 2])).item()
     3
     """
-    plain = axis is None and not keepdims and out is None and initial is None and where is True
-    if plain and (fast := reduce_contiguous(MAX, x)) is not None:
-        return fast
     x = as_operand("max", x, "biuf")
-    return reduction(MAX, x, axis, keepdims, x._dtype, None, out, plain, initial, where)
+    return reduction(MAX, x, axis, keepdims, x._dtype, None, out, True, initial, where)
 
 
 @precompiled(REAL, "min(a)", "min(m, axis=0)", "min(m, axis=1)")
 @method
-@replayable
+@replayable_by_types
 def min(
     x: ArrayLike,
     /,
@@ -315,11 +255,8 @@ def min(
     >>> pa.min(pa.asarray([3, 1, 2])).item()
     1
     """
-    plain = axis is None and not keepdims and out is None and initial is None and where is True
-    if plain and (fast := reduce_contiguous(MIN, x)) is not None:
-        return fast
     x = as_operand("min", x, "biuf")
-    return reduction(MIN, x, axis, keepdims, x._dtype, None, out, plain, initial, where)
+    return reduction(MIN, x, axis, keepdims, x._dtype, None, out, True, initial, where)
 
 
 @precompiled((*REAL, "uint8"), "mean(m, axis=0)")

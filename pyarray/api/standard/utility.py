@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...array import ndarray
+from ...array import STRIDED, ndarray
+from ...array_host import on_host
 from ...dtypes import bool_
-from ...jit.replay import replayable
-from ...kernels.reduce.reduce import ALL, ANY
+from ...jit.launch_state import OBSERVED, launch_state
+from ...jit.replay import replayable_by_types
+from ...kernels.reduce.reduce import ALL, ANY, PIECE, ReduceOp
 from ...typing import ArrayLike, AxisLike
 from ..core.registry import REAL, method, precompiled
-from .statistical import as_operand, reduce_contiguous, reduction
+from .statistical import as_operand, reduction
 
 __all__ = ["all", "any"]
+FIRST = 1 << 11  # elements that are reduced first, where one may decide
+LONG = 2 * PIECE  # elements, from which that pays
 
 
 @precompiled(("bool",), "any(m, axis=0)", "any(m, axis=1)")
@@ -34,9 +38,9 @@ def any(
     True
     """
     plain = axis is None and not keepdims and out is None and where is True
-    if plain and (fast := reduce_contiguous(ANY, x)) is not None:
-        return fast
-    return _along("any", x, axis, keepdims, out, plain, where)
+    if plain and (first := _of_first(_any, x, True)) is not None:
+        return first
+    return _any(x) if plain else _any(x, axis, keepdims, out, where)
 
 
 @precompiled(("bool",), "all(m, axis=0)", "all(m, axis=1)")
@@ -58,13 +62,32 @@ def all(
     False
     """
     plain = axis is None and not keepdims and out is None and where is True
-    if plain and (fast := reduce_contiguous(ALL, x)) is not None:
-        return fast
-    return _along("all", x, axis, keepdims, out, plain, where)
+    if plain and (first := _of_first(_all, x, False)) is not None:
+        return first
+    return _all(x) if plain else _all(x, axis, keepdims, out, where)
 
 
-@replayable
-def _along(name: str, x: Any, axis: Any, keepdims: bool, out: ndarray | None, plain: bool, where: Any) -> ndarray:
-    """Without the fast path, whose recorded launches would read all elements."""
-    op = ANY if name == "any" else ALL
-    return reduction(op, as_operand(name, x, "biufc"), axis, keepdims, bool_, None, out, plain, None, where)
+def _of_first(function: Any, x: Any, decisive: bool) -> ndarray | None:
+    """The result where the first elements of a long array on the CPU decide, which they do most often. Not in a call
+    that is captured: a plan reads all."""
+    if not isinstance(x, ndarray) or x._size < LONG or x._key & STRIDED or not on_host(x):
+        return None
+    if launch_state.key is OBSERVED:
+        return None
+    first: ndarray = function(x._view(0, (FIRST,), (x._dtype.itemsize,)))
+    return first if first.item() is decisive else None
+
+
+@replayable_by_types
+def _any(x: Any, axis: Any = None, keepdims: bool = False, out: ndarray | None = None, where: Any = True) -> ndarray:
+    return _along(ANY, x, axis, keepdims, out, where)
+
+
+@replayable_by_types
+def _all(x: Any, axis: Any = None, keepdims: bool = False, out: ndarray | None = None, where: Any = True) -> ndarray:
+    return _along(ALL, x, axis, keepdims, out, where)
+
+
+def _along(op: ReduceOp, x: Any, axis: Any, keepdims: bool, out: ndarray | None, where: Any) -> ndarray:
+    x = as_operand(op.name, x, "biufc")
+    return reduction(op, x, axis, keepdims, bool_, None, out, True, None, where)

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ... import jit, shapes
-from ..._core import Map, register_assignment
+from ..._core import Map, aliases, register_assignment
 from ...array import _INHERITED, STRIDED, empty, ndarray, unchecked_array
-from ...array_views import overlaps
 from ...dtypes import ALL, DType
 from ...jit.functions import Func, func
 from ...lang.markers import ndrange
@@ -127,20 +126,10 @@ def map_layout(
     return tuple(layouts), tuple(patterns), tiled
 
 
-def may_share(x: ndarray, out: ndarray) -> bool:
-    """Whether two arrays may share memory: if they have one buffer, or if another library owns a buffer, whose
-    memory may come from this one."""
-    a, b = x._buffer, out._buffer
-    return a is b or a.owner is not None or b.owner is not None
-
-
 def copy_if_aliased(x: ndarray, out: ndarray) -> ndarray:
     """`x`, or a copy of it if it aliases `out` in another layout: writing `out` would change elements of `x`
     that are read later."""
-    if not may_share(x, out):
-        return x
-    same = x._ptr == out._ptr and x._strides == out._strides and x._shape == out._shape and x.itemsize == out.itemsize
-    if same or not overlaps(x, out):
+    if not aliases(x, out):
         return x
     copied = empty(x._shape, x._dtype, x.device)
     launch_map(COPY, x._dtype, copied, (x,))
@@ -259,10 +248,11 @@ def assign(out: ndarray, value: Any) -> None:
     _copy_into(out, value)
 
 
-def _resolve_copy(operands: tuple[Any, ...], out: ndarray) -> tuple[int, int] | None:
+def _resolve_copy(operands: tuple[Any, ...], out: ndarray | None) -> tuple[int, int] | None:
     (value,) = operands
-    if not isinstance(value, ndarray):
-        return out._dtype.code, out._dtype.code
+    if out is None or not isinstance(value, ndarray):
+        copied = value if out is None else out
+        return copied._dtype.code, copied._dtype.code
     if value._dtype.kind == "c" and out._dtype.kind != "c":
         return None
     return value._dtype.code, out._dtype.code

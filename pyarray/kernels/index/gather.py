@@ -9,13 +9,14 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from ... import array_host, jit, shapes
+from ... import jit, shapes
 from ...array import empty, ndarray, operations
 from ...array_convert import assigned
 from ...array_hooks import operation
 from ...array_views import overlaps
 from ...dtypes import int64
 from ...lang.markers import ndrange
+from ...memory.host_access import on_host
 from ..elementwise.elementwise import check_device
 from ..reduce.reduce import on_grid
 from ..scan.nonzero import check_range, nonzero, reinterpret_unsigned, select_by_mask, unsigned_view
@@ -58,7 +59,7 @@ def put(a: ndarray, key: Any, value: Any) -> None:
     source = _broadcast(_converted_value(a, value), plan.shape)
     indices = tuple(i.copy() if overlaps(i, a) else i for i in plan.indices)
     plan = IndexPlan(plan.view, plan.before, indices, plan.broadcast, plan.distinct)
-    _move("scatter" if plan.distinct or not array_host.on_host(a) else "scatter_in_order", plan, source)
+    _move("scatter" if plan.distinct or not on_host(a) else "scatter_in_order", plan, source)
 
 
 def take_along_axis(a: ndarray, indices: ndarray, axis: int) -> ndarray:
@@ -174,7 +175,7 @@ def _move(name: str, plan: IndexPlan, x: ndarray) -> None:
         reinterpret_unsigned(source),
         reinterpret_unsigned(target),
         *positions,
-        ROW if array_host.on_host(view) else 1,
+        ROW if on_host(view) else 1,
     )
 
 

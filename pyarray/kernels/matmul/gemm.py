@@ -9,12 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ... import jit, lang, shapes
+from ..._core import BoundLaunch, CallPlan
 from ...array import ndarray
 from ...driver.kernel_step import KernelStep
 from ...dtypes import BY_NAME, DType, int64
 from ...jit.launch_state import launch_state
 from ...jit.text_kernel import Address, TextKernel
-from ...memory.host_access import host_access
+from ...memory.host_access import not_repeatable
 from .. import matmul
 from ..argument_slots import slot_fields
 from ..elementwise.elementwise import copy_if_aliased
@@ -73,7 +74,7 @@ def gemm(
 def _tuned(key: Any, a: ndarray, b: ndarray, c: ndarray, *more: Any) -> None:
     """The launch with the best known block sizes for these operands."""
     device, epilogue = c._buffer.device, key[3] if len(key) > 3 else None
-    host_access.occurred = True  # a replayed call wouldn't ask the tuner again
+    not_repeatable()  # a replayed call wouldn't ask the tuner again
     blocks = matmul.gemm_blocks
 
     def launch_arguments(config: Any) -> tuple[Any, tuple[Any, ...]]:
@@ -95,15 +96,45 @@ def _tuned(key: Any, a: ndarray, b: ndarray, c: ndarray, *more: Any) -> None:
 
 
 def bound_gemm_launch(
-    dtype: DType, epilogue: Epilogue | None, layouts: Sequence[Layout], device: Any
-) -> Callable[..., Any] | None:
-    """The launch bound to arrays of these shapes and strides: a function of the addresses of a, b, c and of the
-    epilogue's arrays. None where each call chooses: on grids, and where block sizes are tuned."""
+    dtype: DType, epilogue: Epilogue | None, layouts: Sequence[Layout], offsets: Sequence[int], device: Any
+) -> BoundLaunch | None:
+    """The launch bound to arrays of these shapes and strides, those of a, b, c and of the epilogue's arrays, `offsets`
+    bytes before them: a function of the addresses of c, a, b and of these. None where each call chooses: on grids, and
+    where block sizes are tuned."""
     shape, depth = layouts[2][0], layouts[0][0][-1]
     if device.driver.grid or shapes.size(shape) * depth >= th.TUNED_WORK:
         return None
     key = (dtype.name, len(shape) - 2, 0, epilogue) if epilogue else (dtype.name, len(shape) - 2, 0)
-    return jit.launch.make_bound_launch(_KERNEL.variant(key, device, checked=False), layouts)
+    order = (2, 0, 1, *range(3, len(layouts)))
+    return jit.bound_launch.bind_launch(_KERNEL.variant(key, device, checked=False), layouts, (), offsets, order)
+
+
+def product_plan(dtype: DType, device: Any, key: int, has_out: bool) -> CallPlan | None:
+    """The plan of a call that multiplies two matrices of one type and any strides into a new one of that type key, or
+    into a third operand: all sizes whose block sizes aren't tuned. None on grids, whose tiles depend on sizes."""
+    if device.driver.grid:
+        return None
+    variant = _KERNEL.variant((dtype.name, 0, 0), device, checked=False)
+    m, k, n = ("dim", 0, 0), ("dim", 0, 1), ("dim", 1, 1)
+    target = ("operand", 2, 0) if has_out else ("buffer", 0, 0)
+    strides = (("stride", 2, 0), ("stride", 2, 1)) if has_out else (("dim", 1, 1, dtype.itemsize), dtype.itemsize)
+    a, b, c = jit.bound_launch.first_slots(variant.program.params)
+    fills = [(c, target), *enumerate((m, n, *strides), c + 1)]
+    for operand, slot in enumerate((a, b)):
+        values = *(("dim", operand, axis) for axis in (0, 1)), *(("stride", operand, axis) for axis in (0, 1))
+        fills += [(slot, ("operand", operand, 0)), *enumerate(values, slot + 1)]
+    unknown = ((1, 1), (dtype.itemsize, dtype.itemsize))
+    step = jit.bound_launch.bind_launch(variant, (unknown,) * 3), tuple(fills), (m, n, k)
+    conditions: list[Any] = [
+        ("equal", k, ("dim", 1, 0)),
+        (1, th.TUNED_WORK - 1, (m, n)),
+        (0, th.TUNED_WORK - 1, (m, n, k)),
+    ]
+    if has_out:
+        conditions += [("equal", m, ("dim", 2, 0)), ("equal", n, ("dim", 2, 1))]
+        return CallPlan(3, (), (step,), ("operand", 2), (2,), tuple(conditions))
+    result = ("array", 0, key, (m, n), None, None)
+    return CallPlan(2, ((dtype.itemsize, m, n),), (step,), result, (), tuple(conditions))
 
 
 def is_widening(dtype: DType, out: DType) -> bool:
@@ -137,30 +168,6 @@ def _grid_tiles(c: ndarray, checked: bool) -> int | Tile:
     tall, wide = (-(-m // rows) * -(-n // columns) * (c._size // (m * n)) for rows, columns in ((256, 128), (128, 256)))
     processors = driver.properties()["processors"]
     return 2 if c.itemsize <= 4 and -(-wide // processors) <= -(-tall // processors) else 0
-
-
-def gemm_2d_launcher(dtype: DType, device: Any) -> Callable[..., Any]:
-    """A function of (a, b, c) that multiplies two matrices of one type and any strides, without checks."""
-    if not device.driver.grid:
-        plain = _KERNEL.variant((dtype.name, 0, 0), device, checked=False).launch
-
-        def tuned(a: ndarray, b: ndarray, c: ndarray) -> Any:
-            if c._size * a._shape[1] < th.TUNED_WORK:
-                return plain(a, b, c)
-            return _tuned((dtype.name, 0, 0), a, b, c)
-
-        return tuned
-
-    def launch(a: ndarray, b: ndarray, c: ndarray) -> Any:
-        if 1 in c._shape and c._size and a._shape[1]:
-            return gemv(a, b, c)
-        a, b, c = _row_major(a, b, c)
-        tiles = _grid_tiles(c, checked=False)
-        if isinstance(tiles, Tile):
-            a, b = copy_if_unaligned(a, c._shape[1]), copy_if_unaligned(b, c._shape[0])
-        return _KERNEL.variant((dtype.name, 0, tiles), device, checked=False).launch(a, b, c)
-
-    return launch
 
 
 def copy_if_overlapping(x: ndarray, c: ndarray) -> ndarray:

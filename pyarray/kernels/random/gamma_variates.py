@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ... import array_host
 from ...array import empty, ndarray
 from ...array_convert import asarray
 from ...dtypes import float64, uint32, uint64
 from ...jit.functions import func
 from ...lang.markers import kernel_math
+from ...memory.host_access import on_host
 from ..elementwise.elementwise import assign
 from ..library_kernel import library_kernel
 from ..workspace import unchecked_empty
@@ -32,7 +32,7 @@ def fill_gamma(out: ndarray, state: PhiloxState, shape: ndarray, scale: ndarray,
     """Fills the contiguous 1-D `out` with gamma variates. Parameters are float64, of one element or as many
     as `out`. Variates of one counter differ by a lane number."""
     wide = out if out._dtype is float64 else empty(out._shape, float64, out.device)
-    width = CHUNK if array_host.on_host(out) else 1
+    width = CHUNK if on_host(out) else 1
     random_gamma()(wide, *state, substream, shape, int(shape._size > 1), scale, int(scale._size > 1), width)
     if wide is not out:
         assign(out, wide)

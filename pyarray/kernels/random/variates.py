@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ... import array_host, jit
+from ... import jit
 from ...array import ndarray
 from ...dtypes import uint32, uint64
 from ...jit.functions import func
 from ...lang.markers import kernel_math
+from ...memory.host_access import on_host
 from ..library_kernel import library_kernel
 from ..scan.nonzero import unsigned_view
 from .rng import STATE_PARAMS, PhiloxState, block, open_uniform
@@ -27,7 +28,7 @@ CHUNK = 256  # blocks of words whose elements are looked at again together, on t
 def fill_words(out: ndarray, state: PhiloxState, low: int, count: int) -> None:
     """Integers from `low` on, `count` of them, at most 2**32, all equally likely. `out` is 1-D, contiguous,
     of a multiple of 4 elements (D. Lemire, Fast random integer generation in an interval, 2019)."""
-    width = CHUNK if array_host.on_host(out) else 1
+    width = CHUNK if on_host(out) else 1
     random_integers()(unsigned_view(out), *state, low % (1 << 64), count, (1 << 32) % count, width)
 
 

@@ -18,6 +18,7 @@ import math
 from typing import Any, NamedTuple
 
 from ... import jit, shapes
+from ..._core import CallPlan
 from ...array import empty, ndarray
 from ...dtypes import DType, bool_, float32, int64, uint8, uint16, uint32, uint64
 from ...lang.markers import ndrange, unordered
@@ -29,6 +30,7 @@ PIECES = 64  # at most
 BLOCK_PIECE = 1 << 13
 BLOCK_PIECES = 1 << 12
 BLOCK_COLUMNS = 96  # columns whose threads count as a block
+MOST_ELEMENTS = 1 << 62
 
 
 SUM = ReduceOp("sum", "{0} + {1}", 0, double_accumulator=True)
@@ -184,35 +186,35 @@ def _kernel(op: ReduceOp, keep: int, reduced: int, schedule: str, accumulator: D
     return jit.kernel.from_text(f"{op.name}_{schedule}", text, scope)
 
 
-class FullReduction:
-    """Launches that reduce all of a contiguous array of `x`'s type into a 0-d one of `out`'s, directly or by
-    partial results, with or without bounds checks. Each is compiled at its first use."""
+def full_reduction_plan(op: ReduceOp, x: ndarray, dtype: DType, kind: DType, key: int) -> CallPlan:
+    """The plan of a call that reduces all of a contiguous array of `x`'s type into a new 0-d array, of that dtype and
+    type key: for as many elements as `x` has, in one launch or by partial results."""
+    op, x, kind = _integer_form(op, x, kind)
+    device, grid, accumulator = x.device, on_grid(x), op.accumulator_type(kind)
+    piece, most = (BLOCK_PIECE, BLOCK_PIECES) if grid else (PIECE, PIECES)
+    few, size = x._size < 2 * piece, ("size", 0, 0)
+    run = _kernel(op, 0, 1, _row_schedule(x), accumulator, kind)
+    result = ("array", 0, key, (), None, None)
+    if few:
+        step = _full_step(run, x, dtype, device, ("operand", 0, 0), size, ("buffer", 0, 0), 1)
+        return CallPlan(1, ((dtype.itemsize,),), (step,), result, (), ((1, 2 * piece - 1, (size,)),))
+    # `piece_count` of so many elements, of which each piece has more than there are pieces
+    pieces = ("quotient", 0, piece, most)
+    total = _kernel(op.combine_op or op, 0, 1, _row_schedule(x), accumulator, accumulator)
+    steps = (
+        _full_step(run, x, accumulator, device, ("operand", 0, 0), size, ("buffer", 1, 0), pieces),
+        _full_step(total, empty(1, accumulator, device), dtype, device, ("buffer", 1, 0), pieces, ("buffer", 0, 0), 1),
+    )
+    buffers = (dtype.itemsize,), (accumulator.itemsize, pieces)
+    return CallPlan(1, buffers, steps, result, (), ((2 * piece, MOST_ELEMENTS, (size,)),))
 
-    def __init__(self, op: ReduceOp, out: ndarray, x: ndarray, kind: DType, checked: bool):
-        op, x, kind = _integer_form(op, x, kind)
-        self._checked = checked
-        device, accumulator = x.device, op.accumulator_type(kind)
-        self.partial = empty(1, accumulator, device)
-        self._x, self._out = empty(1, x._dtype, device), empty(1, out._dtype, device)
-        self._kernel = _kernel(op, 0, 1, _row_schedule(x), accumulator, kind)
-        self._total = _kernel(op.combine_op or op, 0, 1, _row_schedule(x), accumulator, accumulator)
 
-    @functools.cached_property
-    def direct(self) -> Any:
-        """Launches (0-d output, array of any rank)."""
-        return self._kernel.variant((self._out, self._x), self._checked).launch
-
-    @functools.cached_property
-    def first(self) -> Any:
-        """Launches (partial, array of any rank)."""
-        return self._kernel.variant((self.partial, self._x), self._checked).launch
-
-    @functools.cached_property
-    def middle(self) -> Any:
-        """Launches (partial, partial)."""
-        return self._total.variant((self.partial, self.partial), self._checked).launch
-
-    @functools.cached_property
-    def last(self) -> Any:
-        """Launches (0-d output, partial)."""
-        return self._total.variant((self._out, self.partial), self._checked).launch
+def _full_step(
+    kernel: jit.kernel.Kernel, x: ndarray, dtype: DType, device: Any, source: Any, size: Any, target: Any, pieces: Any
+) -> tuple[Any, ...]:
+    """The step that reduces `size` elements of `x`'s type at `source` into `pieces` of `dtype` at `target`."""
+    variant = kernel.variant((empty(1, dtype, device), empty(1, x._dtype, device)), False)
+    layouts = ((1,), (dtype.itemsize,)), ((1,), (x._dtype.itemsize,))
+    out, operand = jit.bound_launch.first_slots(variant.program.params)
+    fills = (out, target), (out + 1, pieces), (operand, source), (operand + 1, size)
+    return jit.bound_launch.bind_launch(variant, layouts), fills, (size,)

@@ -14,6 +14,7 @@ from ...array_hooks import operation
 from ...dtypes import int32, int64, uint8, uint16, uint32, uint64
 from ...jit.launch_state import launch_state
 from ...jit.replay import guard
+from ...memory.host_access import on_host
 from ..reduce.reduce import on_grid
 from . import scan_gpu
 
@@ -154,7 +155,7 @@ def check_range(index: ndarray, size: int, axis: int) -> None:
         return
     if not size:
         raise_outside(0, 0, size, axis)
-    if array_host.on_host(index) or launch_state.debug:
+    if on_host(index) or launch_state.debug:
         whole = index if index.ndim == 1 else operation("contiguous")(index).reshape(index._size)
         flat = operation("contiguous")(whole)
         block = _block(flat._size)

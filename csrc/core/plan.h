@@ -1,0 +1,93 @@
+/* Call plans: what a warm call of a library function does, as data. */
+#pragma once
+#include "launch.h"
+
+/* ---- calls as keys (call_key.c) --------------------------------------------------------------------------------- */
+
+enum {
+    PAC_CALL_WORDS = 64,    /* of arguments: types of arrays, values of what else is passed */
+    PAC_CALL_LAYOUT = 192,  /* of shapes, strides and aliasing */
+    PAC_CALL_OBJECTS = 24,  /* that are compared as such: texts, dtypes, names of keywords */
+    PAC_CALL_OPERANDS = 16, /* arrays */
+    PAC_CALL_NUMBERS = 16,
+};
+
+/* An array of a call as it was when its key was made, with references while a plan runs. */
+typedef struct {
+    pac_array *array;
+    pac_buffer *buffer;
+    uintptr_t ptr;
+    int64_t size;
+    int ndim;
+    const int64_t *dims; /* sizes, then strides: in the key */
+} pac_operand;
+
+/* A call: what its result depends on but for elements of arrays and, where they are operands too, numbers. Objects are
+   borrowed. */
+typedef struct {
+    int words, layouts, objects, operands, numbers;
+    uint64_t types_hash, hash; /* of `word` and `object`; of all */
+    uint64_t word[PAC_CALL_WORDS];
+    int64_t layout[PAC_CALL_LAYOUT];
+    PyObject *object[PAC_CALL_OBJECTS];
+    pac_operand operand[PAC_CALL_OPERANDS];
+    PyObject *number[PAC_CALL_NUMBERS];
+    const char *why; /* it has no key: what is in the way */
+    PyObject *what;  /* an argument without a key, or NULL */
+} pac_call;
+
+/* Reads a call. `numbers` has a bit for each position of which floats, complex numbers and integers of Python are
+   operands: the key has their class. 0, without an exception: an argument can't be compared. */
+int pac_call_read(pac_call *call, uint64_t numbers, PyObject *const *args, Py_ssize_t count, PyObject *names);
+
+/* The key of a call that is kept: a copy with references. */
+typedef struct {
+    uint64_t hash;
+    int words, layouts, objects; /* layouts: -1 where the key is of types alone */
+    uint64_t *word; /* `words` of them, then `layouts` */
+    PyObject **object;
+} pac_key;
+
+/* 0 with an exception. */
+int pac_key_keep(pac_key *key, const pac_call *call, int of_types);
+void pac_key_clear(pac_key *key);
+int pac_key_equals(const pac_key *key, const pac_call *call, int of_types);
+
+/* What the arguments are, as a list: (dtype's row, type key, shape, strides) of an array, (name,) before the value of a
+   keyword, other things as they are, tuples as lists; and of aliasing operands (k, j, bytes from j to k, the first that
+   is the same array). NULL with an exception. */
+PyObject *pac_key_describe(const pac_key *key);
+
+/* ---- bound launches (bound_launch.c) ---------------------------------------------------------------------------- */
+
+extern PyTypeObject *pac_bound_launch_type;
+
+/* The number of argument slots. */
+Py_ssize_t pac_bound_slots(PyObject *bound);
+
+/* Copies what is known of the slots. */
+void pac_bound_copy(PyObject *bound, int64_t *slots);
+
+int pac_bound_run(PyObject *bound, const int64_t *slots, int64_t size);
+
+/* ---- plans (call_plan.c) ---------------------------------------------------------------------------------------- */
+
+extern PyTypeObject *pac_plan_type;
+
+/* Whether the plan's key is of types alone. */
+int pac_plan_of_types(PyObject *plan);
+
+/* Whether the plan names nothing that a call of its key doesn't have; whether its checks hold for such a call. */
+int pac_plan_fits(PyObject *plan, const pac_call *call);
+int pac_plan_holds(PyObject *plan, const pac_call *call);
+
+/* Does what the plan says for a call with its key: the result; Py_NotImplemented, of nothing done, where its checks
+   fail; NULL with an exception. */
+PyObject *pac_plan_run(PyObject *plan, pac_call *call);
+
+/* ---- the cache (plan_table.c) ----------------------------------------------------------------------------------- */
+
+extern PyTypeObject *pac_table_type;
+
+/* Calls the table's function, or runs the plan of such calls. */
+PyObject *pac_table_call(PyObject *table, PyObject *const *args, size_t flags, PyObject *names);
