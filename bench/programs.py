@@ -41,6 +41,7 @@ def difference(own: Callable[[], Any], theirs: Callable[[], Any]) -> str | None:
     try:
         for ours, numpys in zip(results(own), results(theirs), strict=True):
             assert ours.dtype == numpys.dtype, f"{ours.dtype}, not {numpys.dtype}"
+            assert ours.shape == numpys.shape, f"{ours.shape}, not {numpys.shape}"
             np.testing.assert_allclose(ours, numpys, rtol=CLOSE, atol=CLOSE)
     except Exception as error:  # the other programs are measured, and the page says it
         return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
