@@ -10,7 +10,7 @@ from ..errors import AutotuneError
 from ..jit.kernel import Kernel
 from ..jit.signature import Parameter
 from ..lang.markers import constexpr
-from .config import Config, check_configs, check_constant
+from .config import Config, check_configs, check_constant, check_shapes
 from .tuned_call import TunedCall
 
 
@@ -87,6 +87,7 @@ class Candidates:
         if not isinstance(config, Config):
             raise TypeError(f"{name}: default(...) gives a pa.Config or None, got {config!r}")
         constants = {p.name: p for p in parameters if p.name in tuned}
+        check_shapes(name, (config,), [p.name for p in parameters])
         for set_ in config.values:
             check_constant(name, config, set_, constants, parameters)
         if not call.is_compatible(config):

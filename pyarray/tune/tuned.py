@@ -144,7 +144,7 @@ class Tuned:
                 self._remembered[call.lookup_key(self._texts.state())] = config  # captures may be known now
         else:
             self._ticks.__next__()
-        call.launch(self._compiler.kernel(config.flags), config, self.options.zeroed)
+        call.launch(self._compiler.kernel(config), config, self.options.zeroed)
 
     def _add_fast_path(self, call: TunedCall, config: Config) -> None:
         """From now on, such a call is quick."""
@@ -232,7 +232,10 @@ class Tuned:
         return None
 
     def _text(self, call: TunedCall) -> Callable[[Config], str]:
-        return lambda config: self._texts.digest(call.with_config(config), call.checked)
+        def digest(config: Config) -> str:
+            return self._texts.digest(self._compiler.kernel(config), call.with_config(config), call.checked)
+
+        return digest
 
     def _median(self, q: _Question, config: Config) -> float | None:
         result = self._chooser.results(q.key, [config], self._text(q.call)).get(config)
