@@ -122,8 +122,7 @@ class Driver(ABC):
 
     @abstractmethod
     def properties(self) -> Mapping[str, Any]:
-        """Properties of the device, for `show_config` and heuristics. `threads`, how many run at once, is always
-        there."""
+        """Properties of the device, for `show_config` and heuristics; always `threads`, how many run at once."""
 
     @abstractmethod
     def target(self) -> str:
@@ -132,6 +131,10 @@ class Driver(ABC):
     def machine(self) -> str:
         """What a binary depends on besides `target`: a binary of another machine runs where it is the same."""
         return self.target()
+
+    def runs(self, target: str, machine: str) -> bool:
+        """Whether a binary that was made for this `target` and `machine` runs here."""
+        return (target, machine) == (self.target(), self.machine())
 
     @abstractmethod
     def memory_info(self) -> tuple[int, int]:
@@ -158,8 +161,7 @@ class Driver(ABC):
         """Device to host, after all launches so far; the data is there at the return."""
 
     def copy_peer(self, ptr: int, other: Driver, source: int, nbytes: int) -> bool:
-        """Copies from another device, in order with both current streams. False, and nothing is done, where
-        the two have no direct path."""
+        """Copies from another device, in order with both streams. False, and nothing is done, without a direct path."""
         return False
 
     def device_of_pointer(self, ptr: int) -> int | None:

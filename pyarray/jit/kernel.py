@@ -25,6 +25,7 @@ from ..lang.pipeline import Program, lower
 from ..locks import new_lock
 from . import compile as compiler
 from . import explain, foreign_arrays, saved
+from .ahead_of_time import Compilable, check_types
 from .argument_errors import MISSING, Binder
 from .binding import BoundArguments
 from .cache_counters import counts_of, retire_counts
@@ -47,7 +48,7 @@ WARNED_AT = 3  # of changes of one captured number
 _MAX_PYTREES = 64  # each keeps the classes of its structures alive
 
 
-class Kernel(Importable):
+class Kernel(Importable, Compilable):
     """A compiled-on-demand kernel; made by `kernel`. Call it with arrays and numbers; it returns nothing."""
 
     __pyarray_kernel__ = True
@@ -390,6 +391,7 @@ def kernel(
     on_global_change: str = "recompile",
     threads: Numbers = None,
     per_thread: Numbers = None,
+    types: Iterable[Any] = (),
 ) -> Callable[[Callable[P, Any]], TypedKernel[Callable[P, None]]]: ...
 def kernel(
     function: Any = None,
@@ -400,6 +402,7 @@ def kernel(
     on_global_change: str = "recompile",
     threads: Numbers = None,
     per_thread: Numbers = None,
+    types: Iterable[Any] = (),
 ) -> Any:
     """Compile a Python function for devices: each top-level `for` is a parallel loop.
 
@@ -408,7 +411,7 @@ def kernel(
     function takes from globals or closures are compiled in; when one has changed the kernel is compiled
     again, or, with `on_global_change="raise"`, the launch is a `RuntimeError`. On GPUs, blocks have so many
     `threads` and a thread takes `per_thread` iterations: of all parallel loops, or of each by a tuple; no result
-    depends on it. Raises `TypeError` for what is no Python function, for flags that are no texts and numbers
+    depends on it. `types` are what `compile` compiles for, a tuple for each signature. Raises `TypeError` for what is no Python function, for flags that are no texts and numbers
     that are no integers, `ValueError` for numbers that a block can't have; what is outside the language is a
     `CompileError` at the first call.
 
@@ -424,11 +427,13 @@ def kernel(
     if on_global_change not in ("recompile", "raise"):
         raise ValueError(f"on_global_change is 'recompile' or 'raise', got {on_global_change!r}")
     scope, checked_flags = sys._getframe(1).f_locals, compiler.checked_flags("a kernel", flags)
-    shape = launch_shape("a kernel", threads, per_thread)
+    shape, declared_types = launch_shape("a kernel", threads, per_thread), check_types("a kernel", types)
 
     def make(f: Any) -> Kernel:
         plain = f.__wrapped__ if isinstance(f, (Kernel, Func)) else f
-        return Kernel(source_of(plain, scope), debug, wraparound, checked_flags, on_global_change, shape)
+        made = Kernel(source_of(plain, scope), debug, wraparound, checked_flags, on_global_change, shape)
+        made.declared_types = declared_types
+        return made
 
     return make if function is None else make(function)
 

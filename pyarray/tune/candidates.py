@@ -43,11 +43,14 @@ class Candidates:
     def first(self) -> dict[str, Any]:
         """Constants of the first of them, by name: some that the kernel can be typed with. Raises `TypeError`
         where they come from a function of the arguments."""
+        return self.first_config().values
+
+    def first_config(self) -> Config:
+        """The first of them. Raises as `first`."""
         if callable(self._configs):
             what = "its candidates come from a function of the arguments"
             raise TypeError(f"{self.kernel.__name__}: {what}; pass the kernel without the tuner, .kernel")
-        configs = check_configs(self.kernel.__name__, self._configs, self.kernel.parameters)
-        return dict(configs[0].values) if configs else {}
+        return check_configs(self.kernel.__name__, self._configs, self.kernel.parameters)[0]
 
     def of(self, call: TunedCall) -> tuple[Config, ...]:
         """Those that agree with what the caller has set. Raises `AutotuneError` for none."""

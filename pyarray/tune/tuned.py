@@ -13,16 +13,18 @@ from typing import Any
 
 from .. import config as settings
 from ..array import ndarray
+from ..jit.ahead_of_time import compile_ahead, find_targets
 from ..jit.functions import import_path
 from ..jit.kernel import Kernel
 from ..jit.launch_cost import cost_of_call
 from ..jit.launch_state import launch_state, observed
+from ..jit.saved import SavedKernel
 from ..lang.ir import static_key
 from ..locks import new_lock
 from . import cost, shipped
 from .candidates import Candidates, is_size
 from .choice import Choice, Chooser, offline, searching, with_default
-from .config import Config
+from .config import Config, check_configs
 from .cost import Fit
 from .dispatcher import OTHER, DispatcherSpec, argument_kinds, make_dispatcher
 from .restore import zero
@@ -373,6 +375,18 @@ class Tuned:
         named = {"artifacts": "artifact", "defaults": "default", "predicted": "model"}
         counters = {name: counts[name] for name in ("searches", "timed", "misses", "disk_hits")}
         return {**counters, "hits": hits, **{name: counts[count] for name, count in named.items()}}
+
+    def compile(
+        self, /, *types: Any, target: Any, config: Config | None = None, debug: bool | None = None, **named: Any
+    ) -> SavedKernel:
+        """As `Kernel.compile`, with the constants, flags and shape of `config` (default: the first candidate), which
+        callers of the result leave out. Raises `ValueError` for a config that sets no parameter of the kernel."""
+        name, parameters = self.__name__, self.kernel.parameters
+        (config,) = check_configs(name, [config or self._all.first_config()], parameters)
+        constants = {p.name: p.default for p in parameters if p.name in self.tuned} | config.values
+        kernel = self._compiler.kernel(config)
+        signatures = [(types, named)] if types or named else None
+        return compile_ahead(kernel, signatures, find_targets(target), debug, constants)
 
     def emit(self, dir: Any, /, *args: Any, **kwargs: Any) -> Path:
         """Write the choice for these arguments' key into a file of the folder `dir`, to ship with an
