@@ -65,8 +65,8 @@ def _add_tune(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 def _add_compile(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     what = "Imports a program and compiles each of its kernels that declares its types, by annotations or by types="
     ends = "Exit status: 0, 1 if a kernel failed or nothing was written, 2 for a wrong command line."
-    text = {"description": f"{what}, into a file for pa.load_kernel.", "epilog": ends}
-    of_compile = commands.add_parser("compile", help="compile a program's kernels for devices that aren't here", **text)
+    summary, description = "compile a program's kernels for devices that aren't here", f"{what}, into files."
+    of_compile = commands.add_parser("compile", help=summary, description=description, epilog=ends)
     of_compile.add_argument("program", help="a script (app.py) or a module (package.module)")
     how = "sm_90, gfx942, cpu and the like; several times for several, which one file has"
     of_compile.add_argument("--target", action="append", required=True, metavar="NAME", help=how)

@@ -114,8 +114,8 @@ def _written(name: str, kernel: Any, targets: Sequence[Target], out: Path, debug
     compiled.save(path)
     named = {(target.kind, target.machine): target.name for target in targets}
     return [
-        _Row(name, named[v["device"], v["machine"]], arguments, str(v["binary_bytes"]), path.name)
-        for v, arguments in compiled.described()
+        _Row(name, named[v.row["device"], v.row["machine"]], v.describe(), str(len(v.binary)), path.name)
+        for v in compiled.saved_variants
     ]
 
 

@@ -125,7 +125,12 @@ class Toolchain:
         native = self.march or _native.get(self.command, NATIVE[0])
         result = self._call(native, extra_flags, text, output)
         # Probed only after a complaint: asking first would cost every process a compiler run.
-        if result.returncode and not self.march and self.command not in _native and NATIVE_UNKNOWN.search(result.stderr):
+        if (
+            result.returncode
+            and not self.march
+            and self.command not in _native
+            and NATIVE_UNKNOWN.search(result.stderr)
+        ):
             accepted = self._accepted_native(output)
             if accepted is not None:
                 _native[self.command] = accepted

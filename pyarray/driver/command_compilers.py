@@ -118,9 +118,7 @@ class HiprtcProcess:
         return binary, fingerprint.decode()
 
 
-def _run(
-    program: str, flags: Iterable[str], text: str, name: str
-) -> tuple[subprocess.CompletedProcess[bytes], bytes]:
+def _run(program: str, flags: Iterable[str], text: str, name: str) -> tuple[subprocess.CompletedProcess[bytes], bytes]:
     """Compiles a text, and returns what the program said, and the binary."""
     with tempfile.TemporaryDirectory(prefix="pyarray-") as folder:
         source, output = Path(folder, name), Path(folder, "kernel.out")

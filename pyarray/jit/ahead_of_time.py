@@ -128,7 +128,7 @@ def compile_ahead(
         signatures = [(types, {**named, **constants}) for types, named in signatures]
     lowered = list(_lowered(kernel, signatures, targets, checked))
     with ThreadPoolExecutor(max(1, min(cores(), len(lowered))), thread_name_prefix="pyarray-compile") as pool:
-        variants = list(pool.map(lambda job: _compiled(kernel, *job, checked), lowered))
+        variants = list(pool.map(lambda job: _compiled(kernel, checked, *job), lowered))
     path = f"the kernel {kernel.__name__!r}, compiled ahead,"
     return saved.kernel_of(saved.file_of(kernel, variants, constants or {}), path)
 
@@ -152,7 +152,7 @@ def _lowered(
                 yield target, bound, program
 
 
-def _compiled(kernel: Any, target: Target, bound: BoundArguments, program: Program, checked: bool) -> AheadVariant:
+def _compiled(kernel: Any, checked: bool, target: Target, bound: BoundArguments, program: Program) -> AheadVariant:
     binary, fingerprint = target.compile(program.text, kernel.flags)
     key = compiler.key_for(program.text, program.steps, fingerprint, kernel.flags)
     origin = Origin(target.kind, target.target, target.machine, fingerprint)
@@ -241,7 +241,9 @@ class _Examples:
     def array(self, path: str, kind: ArrayAnnotation) -> ndarray:
         if kind.dtype is None or kind.ndim is None:
             lacks = "dtype" if kind.dtype is None else "rank"
-            raise UndeclaredError(f"{self._where(path)} is {kind!r}, which has no {lacks}; write pa.ndarray[pa.float32, 2]")
+            raise UndeclaredError(
+                f"{self._where(path)} is {kind!r}, which has no {lacks}; write pa.ndarray[pa.float32, 2]"
+            )
         if not kind.ndim:
             return empty((), dtype=kind.dtype, device="null:0")
         strided = self.strided and not kind.view

@@ -81,9 +81,9 @@ def _manifest(kernel: Any, variants: Sequence[Any], constants: Mapping[str, Any]
 
 
 def _with_constants(parameters: Sequence[Parameter], constants: Mapping[str, Any]) -> list[Parameter]:
-    """Parameters with defaults that they are compiled for: these are last, by keyword only."""
-    fixed = {p.name: replace(p, default=constants[p.name], keyword_only=True) for p in parameters if p.name in constants}
-    return sorted((fixed.get(p.name, p) for p in parameters), key=lambda p: p.keyword_only)
+    """Parameters, those with a value in `constants` as their default last, by keyword only."""
+    fixed = (replace(p, default=constants[p.name], keyword_only=True) if p.name in constants else p for p in parameters)
+    return sorted(fixed, key=lambda p: p.keyword_only)
 
 
 def _parameter_row(p: Parameter) -> dict[str, Any]:
@@ -227,11 +227,11 @@ class SavedKernel:
     def __init__(self, row: dict[str, Any], blobs: bytes, data: bytes):
         self.__name__, self._data = row["kernel"], data
         self._manifest = row
-        self._saved = [_SavedVariant(self.__name__, v, blobs) for v in row["variants"]]
+        self.saved_variants = [_SavedVariant(self.__name__, v, blobs) for v in row["variants"]]
         self._bind = Binder(self.__name__, [_parameter(p) for p in row["parameters"]])
 
     def __repr__(self) -> str:
-        return f"<saved kernel {self.__name__}, {len(self._saved)} variants>"
+        return f"<saved kernel {self.__name__}, {len(self.saved_variants)} variants>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         saved, bound = self._find(self._bind(args, kwargs))
@@ -256,7 +256,7 @@ class SavedKernel:
         general than need be."""
         checked = self._manifest["debug"] if self._manifest["debug"] is not None else launch_state.debug
         best, least = None, (True, True, 0)
-        for saved in self._saved:
+        for saved in self.saved_variants:
             if saved.checked == checked and (fitting := saved.bind(arguments)) is not None:
                 bound, generality = fitting
                 device = bound.device()
@@ -268,7 +268,7 @@ class SavedKernel:
         if best is not None:  # if it was made for another kind of device, its error will say so
             return best
         got = ", ".join(f"{name}: {_described(value)}" for name, value in arguments.items())
-        listing = "".join(f"\n  {saved.describe()}" for saved in self._saved)
+        listing = "".join(f"\n  {saved.describe()}" for saved in self.saved_variants)
         with_checks = " with bounds checks" if checked else ""
         raise TypeError(
             f"the saved kernel {self.__name__!r} has no variant{with_checks} for {got}; there are:{listing}"
@@ -280,20 +280,15 @@ class SavedKernel:
         variants = [{k: x for k, x in v.items() if k not in hidden} for v in self._manifest["variants"]]
         return {**self._manifest, "variants": variants}
 
-    def described(self) -> Iterator[tuple[dict[str, Any], str]]:
-        """Each variant's row of the manifest, with the size of its binary, and its arguments in words."""
-        for row, saved in zip(self.manifest()["variants"], self._saved, strict=True):
-            yield row | {"binary_bytes": len(saved.binary)}, saved.describe()
-
     @property
     def signature(self) -> Signature:
         """As `Kernel.signature`, of the last variant in the file."""
-        last = self._saved[-1]
+        last = self.saved_variants[-1]
         return signature_of(last.program, last.pytree.named(last.types))
 
     def source(self) -> str:
         """Text of the last variant in the file."""
-        return self._saved[-1].program.text
+        return self.saved_variants[-1].program.text
 
 
 def _parameter(row: dict[str, Any]) -> Parameter:
@@ -380,8 +375,7 @@ class _SavedVariant:
         return Variant(self.program, artifact, launch, device, flags, self.checked, None, self.pytree, self.types)
 
     def _opened(self, device: Device) -> compiler.Artifact | None:
-        """Its binary, loaded; None where that is made for something else, or can't be loaded, as one that needs newer
-        system libraries."""
+        """Its binary, loaded; None where that was made for something else, or needs newer system libraries."""
         if not self.runs_on(device):
             return None
         try:
@@ -416,8 +410,7 @@ class _SavedVariant:
 
 
 def _is_general(given: Any, saved: Any) -> bool:
-    """Whether a variant for arrays `saved` takes an array `given` of another type: strides are read at each launch,
-    and nothing is assumed of its sizes."""
+    """Whether a variant for arrays `saved` takes an array of type `given`, too: it reads strides at each launch."""
     if not (isinstance(given, ArrayType) and isinstance(saved, ArrayType)):
         return False
     same = (given.dtype, given.ndim) == (saved.dtype, saved.ndim)

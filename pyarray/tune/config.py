@@ -151,7 +151,7 @@ class Config:
 
 
 def _rebuilt(values: Mapping[str, Any], flags: tuple[str, ...], pre_hook: Any, shape: LaunchShape) -> Config:
-    return Config(flags=flags, pre_hook=pre_hook, **shape.given(), **values)  # type: ignore[arg-type]
+    return Config(flags=flags, pre_hook=pre_hook, **shape.given(), **values)
 
 
 def _tagged(value: Any) -> Any:

@@ -15,8 +15,8 @@ from typing import Any
 
 from ..array import ndarray
 from ..driver.base import Device
-from ..dtypes import named_dtype
 from ..driver.kernel_step import format_steps
+from ..dtypes import named_dtype
 from ..errors import CompileError, DeviceError
 from ..jit import compile as compiler
 from ..jit.binding import BoundArguments
@@ -127,8 +127,8 @@ def toolchain_properties(device: Device) -> dict[str, Any]:
 
 
 class TextHashes:
-    """Hash of the text that a kernel is lowered to and of its grids, per types of the arguments: the front end takes some
-    milliseconds. What the text was made with is looked at each time."""
+    """Hash of the text that a kernel is lowered to and of its grids, per types of the arguments: the front end
+    takes some milliseconds. What the text was made with is looked at each time."""
 
     def __init__(self, kernel: Any):
         self._kernel = kernel
