@@ -142,6 +142,7 @@ def _lowered(
         for args in examples(kernel, types, named):
             bound = kernel.bind(args)
             bound.check_scalars()
+            bound.types()  # says which argument is none
             for target in targets:
                 key = target.name, bound.key(checked, *bound.values)
                 if key in known:
