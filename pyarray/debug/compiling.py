@@ -45,7 +45,7 @@ def compile_program(
     except _ImportFailedError as error:
         print(error, file=sys.stderr)
         return 1
-    kernels = dict(_kernels(module.__name__))
+    kernels = dict(_kernels(module))
     unknown = [name for name in names if name not in kernels]
     failures += [f"{program} has no kernel {name!r}; it has {', '.join(kernels) or 'none'}" for name in unknown]
     for name, kernel in kernels.items():
@@ -97,11 +97,15 @@ def _imported(program: str) -> ModuleType:
         raise _ImportFailedError(failure_text(program, script, error, __file__)) from None
 
 
-def _kernels(module: str) -> Iterator[tuple[str, Any]]:
+def _kernels(module: ModuleType) -> Iterator[tuple[str, Any]]:
     """The kernels that a module has defined, tuned ones in the place of their own, in the order of the source."""
-    tuned = {t.kernel: t for t in all_tuned() if t.__module__ == module}
+
+    def is_own(kernel: Any) -> bool:
+        return getattr(kernel.__wrapped__, "__globals__", None) is vars(module)
+
+    tuned = {t.kernel: t for t in all_tuned() if is_own(t)}
     sources = {id(kernel.source_text) for kernel in tuned}  # of candidates, too; the kernels keep them alive
-    found = [k for k in all_kernels() if isinstance(k, Kernel) and k.__module__ == module]
+    found = [k for k in all_kernels() if isinstance(k, Kernel) and is_own(k)]
     plain = [k for k in found if id(k.source_text) not in sources]
     for kernel in sorted([*plain, *tuned], key=lambda k: (k.source_text.first_line, k.__qualname__)):
         yield kernel.__qualname__.replace("<locals>.", ""), tuned.get(kernel, kernel)
