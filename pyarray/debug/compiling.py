@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ..driver.targets import Target
 from ..errors import CompileError, DeviceError
-from ..jit.ahead_of_time import UndeclaredError
+from ..jit.ahead_of_time import examples
 from ..jit.kernel import Kernel
 from ..jit.kernel_registry import all_kernels
 from ..tune.tuned import all_tuned
@@ -51,13 +51,15 @@ def compile_program(
     for name, kernel in kernels.items():
         if names and name not in names:
             continue
+        reason = _undeclared(kernel)
+        if reason is not None:
+            if names:
+                failures.append(reason)
+            else:
+                print(f"{name} is left out: {reason}")
+            continue
         try:
             rows += _written(name, kernel, targets, out, debug)
-        except UndeclaredError as error:
-            if names:
-                failures.append(str(error))
-            else:
-                print(f"{name} is left out: {error}")
         except (CompileError, DeviceError, OSError, RuntimeError, TypeError, ValueError) as error:
             failures.append(f"{name}: {error}")
     _print_table(rows)
@@ -109,6 +111,18 @@ def _kernels(module: ModuleType) -> Iterator[tuple[str, Any]]:
     plain = [k for k in found if id(k.source_text) not in sources]
     for kernel in sorted([*plain, *tuned], key=lambda k: (k.source_text.first_line, k.__qualname__)):
         yield kernel.__qualname__.replace("<locals>.", ""), tuned.get(kernel, kernel)
+
+
+def _undeclared(kernel: Any) -> str | None:
+    """Why a kernel can't be compiled without types in the call; None if it can."""
+    plain = getattr(kernel, "kernel", kernel)
+    if plain.declared_types:
+        return None
+    try:
+        examples(plain, (), {} if plain is kernel else kernel.first())
+    except TypeError as error:
+        return str(error)
+    return None
 
 
 def _written(name: str, kernel: Any, targets: Sequence[Target], out: Path, debug: bool | None) -> list[_Row]:

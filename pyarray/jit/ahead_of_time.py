@@ -30,10 +30,6 @@ from .variants import Origin
 _SMALL = 2  # elements along the last axis of an example: one would be contiguous in any layout
 
 
-class UndeclaredError(TypeError):
-    """A kernel's annotations don't say what it is to be compiled for."""
-
-
 @dataclass(frozen=True, eq=False)
 class AheadArtifact:
     """The binary of an `AheadVariant`, and its name on disk."""
@@ -214,7 +210,7 @@ class _Examples:
             return p.default
         if p.annotation is None or p.constant:
             what = "is a constant, whose value is part of the code" if p.constant else "has no annotation"
-            raise UndeclaredError(f"{self._where(p.name)} {what}; {self._advice}")
+            raise TypeError(f"{self._where(p.name)} {what}; {self._advice}")
         return self.of(p.name, p.annotation)
 
     def _where(self, path: str) -> str:
@@ -242,9 +238,7 @@ class _Examples:
     def array(self, path: str, kind: ArrayAnnotation) -> ndarray:
         if kind.dtype is None or kind.ndim is None:
             lacks = "dtype" if kind.dtype is None else "rank"
-            raise UndeclaredError(
-                f"{self._where(path)} is {kind!r}, which has no {lacks}; write pa.ndarray[pa.float32, 2]"
-            )
+            raise TypeError(f"{self._where(path)} is {kind!r}, which has no {lacks}; write pa.ndarray[pa.float32, 2]")
         if not kind.ndim:
             return empty((), dtype=kind.dtype, device="null:0")
         strided = self.strided and not kind.view
