@@ -411,9 +411,10 @@ def kernel(
     function takes from globals or closures are compiled in; when one has changed the kernel is compiled
     again, or, with `on_global_change="raise"`, the launch is a `RuntimeError`. On GPUs, blocks have so many
     `threads` and a thread takes `per_thread` iterations: of all parallel loops, or of each by a tuple; no result
-    depends on it. `types` are what `compile` compiles for, a tuple for each signature. Raises `TypeError` for
-    what is no Python function and for options of a wrong type, `ValueError` for numbers that a block can't have;
-    what is outside the language is a `CompileError` at the first call.
+    depends on it. `types` are what `compile` compiles for, a tuple for each signature.
+
+    Raises `TypeError` for what is no Python function and for options of a wrong type, `ValueError` for numbers
+    that a block can't have; what is outside the language is a `CompileError` at the first call.
 
     >>> @pa.kernel
     ... def double(v):
