@@ -25,7 +25,7 @@ _FLAGS_OF_HIP = ("-x", "hip", "--cuda-device-only", "--no-gpu-bundle-output", *h
 # What clang says where it isn't the text's fault: parts of ROCm are missing, or too old for the target.
 _INCOMPLETE = re.compile(
     rb"cannot find (ROCm device library|HIP runtime)|(lld|linker)\W.*(doesn't exist|not found)|undefined hidden symbol|"
-    rb"[Uu]nsupported (HIP gpu|gpu|CUDA gpu) architecture|unknown target CPU|[Nn]o available targets are compatible"
+    rb"[Uu]nsupported (HIP gpu|gpu|CUDA gpu) architecture|invalid target ID|unknown target CPU|[Nn]o available targets are compatible"
 )
 _REFUSED, _MISSING = 3, 4  # exit status of _CHILD
 _CHILD = f"""
@@ -143,11 +143,12 @@ def _first(programs: Iterable[str]) -> str | None:
 
 
 def _clangs() -> Iterable[str]:
-    """Names of clang, ROCm's own first."""
+    """Names of clang: ROCm's own, then the newest."""
     roots = filter(None, (os.environ.get("ROCM_PATH"), "/opt/rocm"))
     yield from (f"{root}/llvm/bin/clang++" for root in roots)
-    yield from ("amdclang++", "clang++")
+    yield "amdclang++"
     yield from (f"clang++-{version}" for version in range(30, 14, -1))
+    yield "clang++"
 
 
 def _declarations(folder: Path) -> list[str]:
