@@ -25,7 +25,8 @@ _FLAGS_OF_HIP = ("-x", "hip", "--cuda-device-only", "--no-gpu-bundle-output", *h
 # What clang says where it isn't the text's fault: parts of ROCm are missing, or too old for the target.
 _INCOMPLETE = re.compile(
     rb"cannot find (ROCm device library|HIP runtime)|(lld|linker)\W.*(doesn't exist|not found)|undefined hidden symbol|"
-    rb"[Uu]nsupported (HIP gpu|gpu|CUDA gpu) architecture|invalid target ID|unknown target CPU|[Nn]o available targets are compatible"
+    rb"[Uu]nsupported (HIP gpu|gpu|CUDA gpu) architecture|unknown target CPU|"
+    rb"invalid target ID|[Nn]o available targets are compatible"
 )
 _REFUSED, _MISSING = 3, 4  # exit status of _CHILD
 _CHILD = f"""
