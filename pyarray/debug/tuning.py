@@ -175,20 +175,21 @@ def _running(target: str, arguments: Sequence[str]) -> Iterator[tuple[Any, list[
                 failures.append(f"{target} ended with {error.code!r}")
         except Exception as error:
             alive = error
-            failures.append(_failure(target, script, error))
+            failures.append(failure_text(target, script, error, __file__))
         yield alive, failures
     finally:
         sys.argv, sys.path = argv, path
 
 
-def _failure(target: str, script: bool, error: Exception) -> str:
+def failure_text(target: str, script: bool, error: Exception, runner: str) -> str:
+    """What is told of a script or module that failed: its traceback, without the file that runs it."""
     if script and not Path(target).is_file():
         return f"there is no file {target}"
     if isinstance(error, ModuleNotFoundError) and error.name and is_part_of(error.name, target):
         return f"there is no module {target}; a script is named with its .py"
     report = traceback.TracebackException.from_exception(error)
     frozen = ("<frozen runpy>", "<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
-    own_files = (__file__, runpy.__file__, importlib.__file__, *frozen)
+    own_files = (runner, runpy.__file__, importlib.__file__, *frozen)
     report.stack = traceback.StackSummary.from_list([f for f in report.stack if f.filename not in own_files])
     return "".join(report.format()).rstrip()
 

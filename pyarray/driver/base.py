@@ -136,6 +136,10 @@ class Driver(ABC):
         """What a binary depends on besides `target`: a binary of another machine runs where it is the same."""
         return self.target()
 
+    def runs(self, target: str, machine: str) -> bool:
+        """Whether a binary that was made for this `target` and `machine` runs here."""
+        return (target, machine) == (self.target(), self.machine())
+
     @abstractmethod
     def memory_info(self) -> tuple[int, int]:
         """Bytes free and bytes in total."""

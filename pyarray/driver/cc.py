@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import config
@@ -57,6 +57,21 @@ TRANSIENT = re.compile(
     rb"\b[Kk]illed\b|[Nn]o space left|[Dd]isk quota|"
     rb"[Cc]annot allocate memory|[Oo]ut of memory|memory exhausted"
 )
+# Instruction sets that binaries for other machines are made for: what -march calls them, and the flags of
+# /proc/cpuinfo that a processor has for each, besides those before it. The first level is every processor's.
+_X86_LEVELS = {
+    "x86-64": "",
+    "x86-64-v2": "cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3",
+    "x86-64-v3": "abm avx avx2 bmi1 bmi2 f16c fma movbe xsave",
+    "x86-64-v4": "avx512bw avx512cd avx512dq avx512f avx512vl",
+}
+# By `platform.machine()`: the levels, and the one that is meant where none is named.
+LEVELS = {
+    "x86_64": (_X86_LEVELS, "x86-64-v3"),
+    "AMD64": (_X86_LEVELS, "x86-64-v3"),
+    "aarch64": ({"armv8-a": ""}, "armv8-a"),
+    "arm64": ({"armv8-a": ""}, "armv8-a"),
+}
 SHOWN_LINES = 5  # lines of a refused text in an error
 VERSION_TIMEOUT = 20.0  # seconds for a compiler to tell its version
 # What gcc says where its C++ half is missing, which is a package of its own. cc1plus also begins the line of
@@ -72,6 +87,7 @@ class Toolchain:
     flags: tuple[str, ...]
     fingerprint: str
     link: tuple[str, ...] = ()  # of C alone
+    march: tuple[str, ...] = ()  # for a level of LEVELS; none: for this machine
 
     def compile(self, text: str, extra_flags: tuple[str, ...] = ()) -> bytes:
         """The shared object made from C `text`.
@@ -91,6 +107,9 @@ class Toolchain:
                     f"{shlex.join(self.command)} can't compile C++, in which this kernel is written: "
                     "install g++, or name a compiler that can in PYARRAY_CC"
                 )
+            if result.returncode and self.march and NATIVE_UNKNOWN.search(result.stderr):
+                what = f"{shlex.join(self.command)} doesn't know {shlex.join(self.march)}"
+                raise DeviceError(f"{what}; take a lower level, or name a newer compiler in PYARRAY_CC")
             if result.returncode < 0 or (result.returncode and TRANSIENT.search(result.stderr)):
                 raise DeviceError(_failed_run(self.command, result))
             if result.returncode:
@@ -103,10 +122,15 @@ class Toolchain:
             return binary
 
     def _run(self, text: str, extra_flags: tuple[str, ...], output: Path) -> subprocess.CompletedProcess[bytes]:
-        native = _native.get(self.command, NATIVE[0])
+        native = self.march or _native.get(self.command, NATIVE[0])
         result = self._call(native, extra_flags, text, output)
         # Probed only after a complaint: asking first would cost every process a compiler run.
-        if result.returncode and self.command not in _native and NATIVE_UNKNOWN.search(result.stderr):
+        if (
+            result.returncode
+            and not self.march
+            and self.command not in _native
+            and NATIVE_UNKNOWN.search(result.stderr)
+        ):
             accepted = self._accepted_native(output)
             if accepted is not None:
                 _native[self.command] = accepted
@@ -190,6 +214,35 @@ def _toolchain(setting: str | None, more_flags: str, path: str | None) -> Toolch
     # The command itself, too: it may hold flags, and two of one version may be built differently.
     calls = shlex.join((*command, *flags, *link))
     return Toolchain(command, flags, f"{version} [{processor()}] {calls}", link)
+
+
+def portable_toolchain(level: str) -> Toolchain:
+    """The toolchain for every processor of a level of `LEVELS`. Raises `DeviceError` if there is none."""
+    here = toolchain()
+    march = f"-mcpu={level.replace('-', '_')}" if "ziglang" in here.command else f"-march={level}"
+    fingerprint = here.fingerprint.replace(f"[{processor()}]", f"[{level}]")
+    return replace(here, march=(march,), fingerprint=fingerprint)
+
+
+def has_level(level: str) -> bool:
+    """Whether this processor has all instructions of a level of `LEVELS`; False where that can't be told."""
+    levels, _ = LEVELS.get(platform.machine(), ({}, ""))
+    if level not in levels:
+        return False
+    names = list(levels)
+    needed = {flag for name in names[: names.index(level) + 1] for flag in levels[name].split()}
+    return needed <= _processor_flags()
+
+
+@functools.cache
+def _processor_flags() -> frozenset[str]:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return frozenset()
+    # Some machines have two kinds of core.
+    rows = [set(line.partition(":")[2].split()) for line in lines if line.partition(":")[0].strip() == "flags"]
+    return frozenset(set.intersection(*rows)) if rows else frozenset()
 
 
 def _command(setting: str) -> tuple[str, ...]:

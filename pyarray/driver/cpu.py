@@ -58,6 +58,9 @@ class CpuDriver(Driver):
     def machine(self) -> str:
         return driver.cc.processor()
 
+    def runs(self, target: str, machine: str) -> bool:
+        return super().runs(target, machine) or (target == self.target() and driver.cc.has_level(machine))
+
     def memory_info(self) -> tuple[int, int]:
         page = os.sysconf("SC_PAGE_SIZE")
         total = os.sysconf("SC_PHYS_PAGES") * page

@@ -31,8 +31,7 @@ from .kernel_step import KernelStep
 from .serialized_launch import SerializedLaunches
 from .staging import DIRECT, Staging
 
-THREADS = 256  # of a block
-BLOCKS = 32  # of a multiprocessor in a full grid: so many that the last ones leave little idle
+BLOCKS = 32  # of 256 threads, of a multiprocessor in a full grid: so many that the last ones leave little idle
 DISABLE_TIMING = 2  # flag of an event that only orders: it is cheaper
 NON_BLOCKING = 1  # flag of a stream without order between it and the default one
 
@@ -214,7 +213,7 @@ class GpuDriver(GpuCalls):
             c_step.team, c_step.row_elements = step.team, step.row_elements
             c_step.per_thread = step.per_thread
             c_step.row_slot = -1 if step.row_slot is None else step.row_slot
-            c_step.threads = 0 if step.single else THREADS
+            c_step.threads = 0 if step.single else step.threads
             slots = step.size_slots or ()
             c_step.size_count = -1 if step.size_slots is None else len(slots)
             c_step.size_slots[0 : len(slots)] = slots

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+THREADS = 256  # of a block, where a step doesn't say more
 MOST_SIZES = 6  # PA_GPU_SIZES: size slots of a step
 MOST_GUARDS = 16  # PA_GPU_GUARDS: of a step
 
@@ -25,8 +26,8 @@ class KernelStep:
 
     `symbol` is its name in the module. The product of `size_slots`, numbers of argument slots, is the number of
     iterations; None if only the device knows it. A thread takes `per_thread` iterations, of a `team` step a
-    block takes one. `row_slot` is the slot of the length of a team's row, `row_elements` how many elements a
-    block keeps of it. A block has `shared` bytes of dynamic shared memory. `single`: one thread in all.
+    block takes so many. `row_slot` is the slot of the length of a team's row, `row_elements` how many elements a
+    block keeps of it. A block has `threads`, and `shared` bytes of dynamic shared memory. `single`: one thread in all.
 
     A step with `guards` takes the place of the next one in launches in which all of them hold, and whose arrays
     don't fit into the cache: iterations x row x `row_bytes` is more than twice the L2 cache.
@@ -42,16 +43,18 @@ class KernelStep:
     single: bool = False
     guards: tuple[Guard, ...] = ()
     row_bytes: int = 0
+    threads: int = THREADS
 
     def __str__(self) -> str:
         """`symbol=` and the size slots, `*` for None and `.` for one thread, then `b` with the row's slot and
-        elements for a team, `x` and iterations of a thread, `@` and bytes, `?` with the bytes of a row's element
-        and the guards. Names of artifacts depend on it."""
+        elements for a team, `x` and iterations of a thread, `t` and threads, `@` and bytes, `?` with the bytes of a
+        row's element and the guards. Names of artifacts depend on it."""
         sizes = "*" if self.size_slots is None else ",".join(map(str, self.size_slots))
         text = "." if self.single else sizes
         if self.team:
             text += "b" + ("" if self.row_slot is None else f"{self.row_slot}:{self.row_elements}")
         text += f"x{self.per_thread}" if self.per_thread > 1 else ""
+        text += f"t{self.threads}" if self.threads != THREADS else ""
         text += f"@{self.shared}" if self.shared else ""
         text += f"?{self.row_bytes}" if self.guards else ""
         text += "".join(f"&{g.slot}:{g.mask}:{g.low}:{g.high}" for g in self.guards)
@@ -81,6 +84,7 @@ def _parse(text: str) -> KernelStep:
         symbol, _, rest = text.partition("=")
         rest, _, guards = rest.partition("?")
         rest, _, shared = rest.partition("@")
+        rest, _, threads = rest.partition("t")
         rest, _, per_thread = rest.partition("x")
         sizes, team, row = rest.partition("b")
         row_slot, _, elements = row.partition(":")
@@ -89,7 +93,8 @@ def _parse(text: str) -> KernelStep:
         numbers = int(per_thread or 1), bool(team), slot, int(elements or 0), int(shared or 0)
         row_bytes, *conditions = guards.split("&")
         parsed = tuple(Guard(*map(int, condition.split(":"))) for condition in conditions)
-        return KernelStep(symbol, size_slots, *numbers, sizes == ".", parsed, int(row_bytes or 0))
+        last = parsed, int(row_bytes or 0), int(threads or THREADS)
+        return KernelStep(symbol, size_slots, *numbers, sizes == ".", *last)
     except (TypeError, ValueError):
         what = f"the step {text!r} of a kernel can't be read: expected symbol=slots like 'kernel_add_0=0,1x4@512'"
         raise ValueError(f"{what}; the file is damaged or of another release: save it anew") from None

@@ -43,6 +43,14 @@ class Nvrtc:
             rtc.nvrtcDestroyProgram(program)
 
 
+def check_target(target: str) -> None:
+    """Raises `DeviceError` for a target that this NVRTC doesn't know, and without NVRTC."""
+    known = call(_nvrtc(), "nvrtcGetSupportedArchs")
+    if int(target.removeprefix("sm_")) not in known:
+        listed = ", ".join(f"sm_{number}" for number in known)
+        raise DeviceError(f"NVRTC {version()} has no target {target!r}; it has {listed}")
+
+
 @functools.cache
 def _nvrtc() -> Any:
     try:

@@ -76,8 +76,12 @@ def checked_flags(what: str, flags: Any) -> tuple[str, ...]:
 
 def key_of(text: str, steps: Sequence[KernelStep], device: Device, flags: tuple[str, ...]) -> str:
     """Name of the artifact of `text`: a hash of all that decides the binary."""
+    return key_for(text, steps, device.driver.compiler().fingerprint, flags)
+
+
+def key_for(text: str, steps: Sequence[KernelStep], fingerprint: str, flags: tuple[str, ...]) -> str:
+    """The same by the fingerprint of the compiler."""
     parts = [f"{name}={value}" for name, value in settings()]
-    fingerprint = device.driver.compiler().fingerprint
     return cache.key_of(text, format_steps(steps), fingerprint, headers(), *parts, *flags)
 
 

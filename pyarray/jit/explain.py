@@ -122,6 +122,7 @@ def _other_axes(kernel: Any, program: Program, device: Device, checked: bool) ->
     yield "toolchain", device.driver.compiler().fingerprint
     yield "headers", compiler.headers()[:16]
     yield "flags", kernel.flags
+    yield from kernel.shape.given().items()
     yield from compiler.settings()
     yield "artifact", compiler.key_of(program.text, program.steps, device, kernel.flags)
 

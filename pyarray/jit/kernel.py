@@ -19,12 +19,14 @@ from ..dtypes import shown
 from ..errors import CompileError
 from ..lang import builtins
 from ..lang.ir import static_key
+from ..lang.launch_shape import UNSHAPED, LaunchShape, Numbers, launch_shape
 from ..lang.markers import constexpr
 from ..lang.parse import Capture, FunctionSource, attributes_read, function_from_text, source_of
 from ..lang.pipeline import Program, lower
 from ..locks import new_lock
 from . import compile as compiler
 from . import explain, foreign_arrays, saved
+from .ahead_of_time import Compilable, check_types
 from .argument_errors import Binder
 from .binding import BoundArguments
 from .cache_counters import counts_of, retire_counts
@@ -47,7 +49,7 @@ WARNED_AT = 3  # of changes of one captured number
 _MAX_PYTREES = 64  # each keeps the classes of its structures alive
 
 
-class Kernel(Importable, Dispatcher):
+class Kernel(Importable, Compilable, Dispatcher):
     """A compiled-on-demand kernel; made by `kernel`. Call it with arrays and numbers; it returns nothing."""
 
     __pyarray_kernel__ = True
@@ -60,13 +62,14 @@ class Kernel(Importable, Dispatcher):
         wraparound: bool,
         flags: tuple[str, ...],
         on_global_change: str | None,
+        shape: LaunchShape = UNSHAPED,
     ):
         self.__name__, self.__doc__ = source.name, source.function.__doc__
         self.__module__, self.__qualname__ = source.function.__module__, source.function.__qualname__
         self.__wrapped__ = source.function
         self.source_text = source
         self.debug, self.wraparound, self.flags = debug, wraparound, flags
-        self.on_global_change = on_global_change
+        self.on_global_change, self.shape = on_global_change, shape
         self.counts: Counter[str] = Counter()
         self.marked: frozenset[str] = frozenset()
         self._variants = Variants()
@@ -205,10 +208,11 @@ class Kernel(Importable, Dispatcher):
         pytree, types = bound.pytree, bound.leaf_types()
         return Variant(program, artifact, launch, device, self.flags, checked, key, pytree, types)
 
-    def _lowered(self, bound: BoundArguments, checked: bool) -> Program:
-        types, device = bound.types(), bound.device()
+    def _lowered(self, bound: BoundArguments, checked: bool, kind: str | None = None) -> Program:
+        """The program for these arguments, on their device or one of another `kind`."""
+        types, kind, how = bound.types(), kind or bound.device().kind, (self.wraparound, bound.declared(), self.shape)
         try:
-            return lower(self.source_text, types, device.kind, checked, self.wraparound, bound.declared())
+            return lower(self.source_text, types, kind, checked, *how)
         except CompileError as error:  # the message says where; the compiler's own frames don't help
             raise error.with_traceback(None) from None
         except RecursionError:
@@ -357,6 +361,9 @@ def kernel(
     wraparound: bool = False,
     flags: Iterable[str] = (),
     on_global_change: str = "recompile",
+    threads: Numbers = None,
+    per_thread: Numbers = None,
+    types: Iterable[Any] = (),
 ) -> Callable[[Callable[P, Any]], TypedKernel[Callable[P, None]]]: ...
 def kernel(
     function: Any = None,
@@ -365,15 +372,21 @@ def kernel(
     wraparound: bool = False,
     flags: Iterable[str] = (),
     on_global_change: str = "recompile",
+    threads: Numbers = None,
+    per_thread: Numbers = None,
+    types: Iterable[Any] = (),
 ) -> Any:
     """Compile a Python function for devices: each top-level `for` is a parallel loop.
 
     `debug` fixes bounds checks on or off for this kernel, `wraparound` lets run-time negative indices count
     from the end. `flags` are further flags for the compiler, after pyarray's own, or one. Values that the
     function takes from globals or closures are compiled in; when one has changed the kernel is compiled
-    again, or, with `on_global_change="raise"`, the launch is a `RuntimeError`. Raises `TypeError` for what is
-    no Python function and for flags that are no texts; what is outside the language is a `CompileError` at
-    the first call.
+    again, or, with `on_global_change="raise"`, the launch is a `RuntimeError`. On GPUs, blocks have so many
+    `threads` and a thread takes `per_thread` iterations: of all parallel loops, or of each by a tuple; no result
+    depends on it. `types` are what `compile` compiles for, a tuple for each signature.
+
+    Raises `TypeError` for what is no Python function and for options of a wrong type, `ValueError` for numbers
+    that a block can't have; what is outside the language is a `CompileError` at the first call.
 
     >>> @pa.kernel
     ... def double(v):
@@ -387,10 +400,13 @@ def kernel(
     if on_global_change not in ("recompile", "raise"):
         raise ValueError(f"on_global_change is 'recompile' or 'raise', got {on_global_change!r}")
     scope, checked_flags = sys._getframe(1).f_locals, compiler.checked_flags("a kernel", flags)
+    shape, declared_types = launch_shape("a kernel", threads, per_thread), check_types("a kernel", types)
 
     def make(f: Any) -> Kernel:
         plain = f.__wrapped__ if isinstance(f, (Kernel, Func)) else f
-        return Kernel(source_of(plain, scope), debug, wraparound, checked_flags, on_global_change)
+        made = Kernel(source_of(plain, scope), debug, wraparound, checked_flags, on_global_change, shape)
+        made.declared_types = declared_types
+        return made
 
     return make if function is None else make(function)
 

@@ -13,10 +13,11 @@ import logging
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,7 @@ SCHEMA = 1
 MAGIC = b"pyarray kernel "
 _PYTHON = {kind.__name__: kind for kind in (bool, int, float, complex)}
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), enum.Enum)
+_NONE: Mapping[str, Any] = MappingProxyType({})
 _PART = re.compile(r"\.(\w+)|\[(\d+)\]")
 
 log = logging.getLogger("pyarray")
@@ -68,14 +70,20 @@ def _variants_of(kernel: Any) -> list[Variant]:
     return variants
 
 
-def _manifest(kernel: Any, variants: Sequence[Variant]) -> dict[str, Any]:
+def _manifest(kernel: Any, variants: Sequence[Any], constants: Mapping[str, Any] = _NONE) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "kernel": kernel.__name__,
         "debug": kernel.debug,
-        "parameters": [_parameter_row(p) for p in kernel.parameters],
+        "parameters": [_parameter_row(p) for p in _with_constants(kernel.parameters, constants)],
         "variants": [_variant_row(kernel.__name__, v) for v in variants],
     }
+
+
+def _with_constants(parameters: Sequence[Parameter], constants: Mapping[str, Any]) -> list[Parameter]:
+    """Parameters, those with a value in `constants` as their default last, by keyword only."""
+    fixed = (replace(p, default=constants[p.name], keyword_only=True) if p.name in constants else p for p in parameters)
+    return sorted(fixed, key=lambda p: p.keyword_only)
 
 
 def _parameter_row(p: Parameter) -> dict[str, Any]:
@@ -85,14 +93,12 @@ def _parameter_row(p: Parameter) -> dict[str, Any]:
     return row
 
 
-def _variant_row(kernel: str, v: Variant) -> dict[str, Any]:
-    program, driver = v.program, v.device.driver
+def _variant_row(kernel: str, v: Any) -> dict[str, Any]:
+    """Of a `Variant`, or of one that was compiled ahead."""
+    program = v.program
     return {
-        "device": v.device.kind,
-        "target": driver.target(),
-        "machine": driver.machine(),
+        **v.origin._asdict(),
         "interface": compiler.interface(),
-        "toolchain": driver.compiler().fingerprint,
         "artifact": v.artifact.key,
         "entry": format_steps(program.steps),
         "debug": v.checked,
@@ -120,7 +126,7 @@ def _structure_rows(item: Any) -> Iterator[dict[str, Any]]:
             yield from _structure_rows(part)
 
 
-def _leaf_row(kernel: str, v: Variant, p: Parameter, kind: Any) -> dict[str, Any]:
+def _leaf_row(kernel: str, v: Any, p: Parameter, kind: Any) -> dict[str, Any]:
     row: dict[str, Any] = {"name": p.name, "direction": v.program.directions.get(p.name)}
     if isinstance(kind, (ArrayType, ScalarType)):
         row |= type_to_json(kind)
@@ -157,23 +163,27 @@ def _constant(kernel: str, name: str, value: Any) -> str:
 
 def save(kernel: Any, path: str | os.PathLike[str]) -> None:
     """See `Kernel.save`. The file appears as a whole, or not at all."""
-    variants = _variants_of(kernel)
-    head, blobs, at = _manifest(kernel, variants), [], 0
+    replace_file(Path(path), file_of(kernel, _variants_of(kernel)))
+
+
+def file_of(kernel: Any, variants: Sequence[Any], constants: Mapping[str, Any] = _NONE) -> bytes:
+    """The file of a kernel's variants, or of ones that were compiled ahead, with defaults of further parameters."""
+    head, blobs, at = _manifest(kernel, variants, constants), [], 0
     for row, v in zip(head["variants"], variants, strict=True):
         for name, data in (("text", v.program.text.encode()), ("binary", v.artifact.binary)):
             row[name] = [at, len(data)]
             blobs.append(data)
             at += len(data)
     body = json.dumps(head).encode() + b"\n" + b"".join(blobs)
-    first = MAGIC + f"{SCHEMA} {hashlib.sha256(body).hexdigest()}\n".encode()
-    replace_file(Path(path), first + body)
+    return MAGIC + f"{SCHEMA} {hashlib.sha256(body).hexdigest()}\n".encode() + body
 
 
 # ---- reading
 
 
 def load_kernel(path: str | os.PathLike[str]) -> SavedKernel:
-    """The kernel that `Kernel.save` wrote to the file `path`: a callable for the types it was compiled for.
+    """The kernel that `Kernel.save` or `Kernel.compile` wrote to the file `path`: a callable for the types it was
+    compiled for.
 
     Neither its source nor a compiler is needed where the binaries fit this machine; elsewhere their texts
     are compiled at the first launch, and the logger `pyarray` says so. Binaries are code: load only files
@@ -193,30 +203,35 @@ def load_kernel(path: str | os.PathLike[str]) -> SavedKernel:
     >>> a.tolist()
     [4.0, 4.0, 4.0]
     """
-    data = Path(path).read_bytes()
+    return kernel_of(Path(path).read_bytes(), os.fspath(path))
+
+
+def kernel_of(data: bytes, path: str) -> SavedKernel:
+    """The kernel of a file's contents; `path` is what errors call it."""
     first, _, body = data.partition(b"\n")
     if not first.startswith(MAGIC):
-        raise ValueError(f"{os.fspath(path)} is no saved kernel; Kernel.save writes them")
+        raise ValueError(f"{path} is no saved kernel; Kernel.save writes them")
     schema, _, digest = first.removeprefix(MAGIC).decode(errors="replace").partition(" ")
     if schema != str(SCHEMA):
-        raise ValueError(f"{os.fspath(path)} has schema {schema!r}, this pyarray reads {SCHEMA}; save it anew")
+        raise ValueError(f"{path} has schema {schema!r}, this pyarray reads {SCHEMA}; save it anew")
     if hashlib.sha256(body).hexdigest() != digest:
-        raise ValueError(f"the saved kernel {os.fspath(path)} is damaged: its digest doesn't match; save it anew")
+        raise ValueError(f"the saved kernel {path} is damaged: its digest doesn't match; save it anew")
     head, _, blobs = body.partition(b"\n")
-    return SavedKernel(json.loads(head), blobs)
+    return SavedKernel(json.loads(head), blobs, data)
 
 
 class SavedKernel:
-    """A kernel from a file; made by `load_kernel`. Call it as the kernel was called; it returns nothing."""
+    """A kernel from a file, or for one; made by `load_kernel` and `Kernel.compile`. Call it as the kernel was
+    called; it returns nothing."""
 
-    def __init__(self, row: dict[str, Any], blobs: bytes):
-        self.__name__ = row["kernel"]
+    def __init__(self, row: dict[str, Any], blobs: bytes, data: bytes):
+        self.__name__, self._data = row["kernel"], data
         self._manifest = row
-        self._saved = [_SavedVariant(self.__name__, v, blobs) for v in row["variants"]]
+        self.saved_variants = [_SavedVariant(self.__name__, v, blobs) for v in row["variants"]]
         self._bind = Binder(self.__name__, [_parameter(p) for p in row["parameters"]])
 
     def __repr__(self) -> str:
-        return f"<saved kernel {self.__name__}, {len(self._saved)} variants>"
+        return f"<saved kernel {self.__name__}, {len(self.saved_variants)} variants>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         saved, bound = self._find(self._bind(args, kwargs))
@@ -232,18 +247,28 @@ class SavedKernel:
             launch_checked(self.__name__, variant, bound.slots())
         foreign_arrays.download(bound.copied, named, directions)
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a file, for `load_kernel`. The file appears as a whole, or not at all."""
+        replace_file(Path(path), self._data, 0o644)
+
     def _find(self, arguments: dict[str, Any]) -> tuple[_SavedVariant, BoundArguments]:
+        """The variant that fits best: of the arrays' kind of device, with a binary that runs on it, and no more
+        general than need be."""
         checked = self._manifest["debug"] if self._manifest["debug"] is not None else launch_state.debug
-        fitting = []
-        for saved in self._saved:
-            if saved.checked == checked and (bound := saved.bind(arguments)) is not None:
-                if saved.row["device"] == bound.device().kind:
-                    return saved, bound
-                fitting.append((saved, bound))
-        if fitting:  # made for another kind of device, as its error will say
-            return fitting[0]
+        best, least = None, (True, True, 0)
+        for saved in self.saved_variants:
+            if saved.checked == checked and (fitting := saved.bind(arguments)) is not None:
+                bound, generality = fitting
+                device = bound.device()
+                distance = saved.row["device"] != device.kind, not saved.runs_on(device), generality
+                if best is None or distance < least:
+                    best, least = (saved, bound), distance
+                if distance == (False, False, 0):
+                    break
+        if best is not None:  # if it was made for another kind of device, its error will say so
+            return best
         got = ", ".join(f"{name}: {_described(value)}" for name, value in arguments.items())
-        listing = "".join(f"\n  {saved.describe()}" for saved in self._saved)
+        listing = "".join(f"\n  {saved.describe()}" for saved in self.saved_variants)
         with_checks = " with bounds checks" if checked else ""
         raise TypeError(
             f"the saved kernel {self.__name__!r} has no variant{with_checks} for {got}; there are:{listing}"
@@ -258,12 +283,12 @@ class SavedKernel:
     @property
     def signature(self) -> Signature:
         """As `Kernel.signature`, of the last variant in the file."""
-        last = self._saved[-1]
+        last = self.saved_variants[-1]
         return signature_of(last.program, last.pytree.named(last.types))
 
     def source(self) -> str:
         """Text of the last variant in the file."""
-        return self._saved[-1].program.text
+        return self.saved_variants[-1].program.text
 
 
 def _parameter(row: dict[str, Any]) -> Parameter:
@@ -305,8 +330,9 @@ class _SavedVariant:
         steps = parse_steps(row["entry"])
         return Program(self.kernel, text, steps, params, directions, sites, (), specs, extents=extents)
 
-    def bind(self, arguments: dict[str, Any]) -> BoundArguments | None:
-        """The leaves of the arguments; None if they aren't of this variant's types."""
+    def bind(self, arguments: dict[str, Any]) -> tuple[BoundArguments, int] | None:
+        """The leaves of the arguments, and how many of them the variant takes in a more general form; None if they
+        aren't of its types."""
         try:
             if not all(_fits(s, _read(s["path"], arguments)) for s in self.row["structures"]):
                 return None
@@ -322,8 +348,15 @@ class _SavedVariant:
             types = bound.leaf_types()
         except TypeError:
             return None
-        same = all(a == b for a, b in zip(types, self.types, strict=True) if not isinstance(b, Static))
-        return bound if same else None
+        pairs = [(a, b) for a, b in zip(types, self.types, strict=True) if not isinstance(b, Static)]
+        fits = all(a == b or _is_general(a, b) for a, b in pairs)
+        return (bound, sum(a != b for a, b in pairs)) if fits else None
+
+    def runs_on(self, device: Device) -> bool:
+        """Whether its binary runs on the device: elsewhere its text is compiled."""
+        row = self.row
+        same = (device.kind, compiler.interface()) == (row["device"], row["interface"])
+        return same and device.driver.runs(row["target"], row["machine"])
 
     def variant(self, device: Device) -> Variant:
         """The variant on this device. Raises `DeviceError` where neither its binary fits nor a compiler is
@@ -334,16 +367,22 @@ class _SavedVariant:
         return variant
 
     def _load(self, device: Device) -> Variant:
-        row, driver, flags = self.row, device.driver, tuple(self.row["flags"])
-        environment = (device.kind, driver.target(), driver.machine(), compiler.interface())
-        if environment == (row["device"], row["target"], row["machine"], row["interface"]):
-            artifact = compiler.open_binary(device, self.binary, self.program.steps, row["artifact"])
-        else:
-            artifact = self._compiled(device, flags)
+        flags = tuple(self.row["flags"])
+        artifact = self._opened(device) or self._compiled(device, flags)
         names = tuple(p.name for p in self.pytree.leaves)
         options = {"kernel": self.kernel, "extents": self.program.extents}
         launch = launcher_of(self.program, artifact.function, device, names, self.checked, **options)
         return Variant(self.program, artifact, launch, device, flags, self.checked, None, self.pytree, self.types)
+
+    def _opened(self, device: Device) -> compiler.Artifact | None:
+        """Its binary, loaded; None where that was made for something else, or needs newer system libraries."""
+        if not self.runs_on(device):
+            return None
+        try:
+            return compiler.open_binary(device, self.binary, self.program.steps, self.row["artifact"])
+        except DeviceError as error:
+            log.warning("the binary of the saved kernel %r can't be loaded: %s", self.kernel, error)
+            return None
 
     def _compiled(self, device: Device, flags: tuple[str, ...]) -> compiler.Artifact:
         row, driver = self.row, device.driver
@@ -368,6 +407,15 @@ class _SavedVariant:
             elif leaf["kind"] == "constant":
                 words.append(f"{leaf['name']}: {leaf['value']}")
         return ", ".join(words) + (" (with bounds checks)" if self.checked else "")
+
+
+def _is_general(given: Any, saved: Any) -> bool:
+    """Whether a variant for arrays `saved` takes an array of type `given`, too: it reads strides at each launch."""
+    if not (isinstance(given, ArrayType) and isinstance(saved, ArrayType)):
+        return False
+    same = (given.dtype, given.ndim) == (saved.dtype, saved.ndim)
+    layouts = saved.strided or not given.strided
+    return same and layouts and saved.specializations in ((), given.specializations)
 
 
 def _fits(structure: dict[str, Any], value: Any) -> bool:

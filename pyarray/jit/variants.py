@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._core import VariantTable
 from ..driver.base import Device
@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from .compile import Artifact
 
 MAX_VARIANTS = 256  # of a generation. One costs some 20 kB: text, tree of sites, launcher, the loaded module
+
+
+class Origin(NamedTuple):
+    """What a binary was made for: kind of device, `Driver.target` and `Driver.machine`, and by which compiler."""
+
+    device: str
+    target: str
+    machine: str
+    toolchain: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +50,11 @@ class Variant:
     def leaf_types(self) -> dict[str, Any]:
         """Types of the leaves by name, of those too that get no slots."""
         return dict(self.program.params) if self.pytree is None else self.pytree.named(self.types)
+
+    @property
+    def origin(self) -> Origin:
+        driver = self.device.driver
+        return Origin(self.device.kind, driver.target(), driver.machine(), driver.compiler().fingerprint)
 
 
 class Variants:

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..driver.kernel_step import MOST_GUARDS, Guard
+from ..driver.kernel_step import MOST_GUARDS, THREADS, Guard
 from . import ir
 from .emit_cached_rows import CachedRow, Ref
 from .loop_dependences import structural_key
-
-_THREADS = 256  # of a block
 
 
 def block_row_guards(row: CachedRow, row_slot: int, slots: Mapping[str, int]) -> tuple[Guard, ...] | None:
@@ -23,7 +21,7 @@ def block_row_guards(row: CachedRow, row_slot: int, slots: Mapping[str, int]) ->
     bounds = {structural_key((s.ranges[0].start, s.ranges[0].stop)) for s in row.loops}
     if len(bounds) > 1 or any(a != b for a in row.reloaded for b in row.stored):
         return None
-    capacity = _THREADS * row.elements
+    capacity = THREADS * row.elements
     guards = {Guard(row_slot, -1, capacity // 2 + 1, capacity), Guard(row_slot, row.width - 1, 0, 0)}
     for (name, index), kind in row.kinds.items():
         of_array = _array_guards(kind, slots[name], index.index(""), row.width)

@@ -11,7 +11,7 @@ import functools
 from dataclasses import replace
 from typing import Any
 
-from ..driver.kernel_step import MOST_SIZES, KernelStep
+from ..driver.kernel_step import MOST_SIZES, THREADS, KernelStep
 from ..dtypes import int64
 from . import emit_loop, ir
 from . import emit_views as views
@@ -22,16 +22,16 @@ from .emit_cached_rows import MIN_BLOCKS
 from .emit_delinearized import missed, thread_digits
 from .emit_statements import begin_iteration, cname, ctype, sites_of
 from .emit_team import GridEmitter, has_side_effects, runs_by_teams
-from .emit_tile import ROWS, is_tileable, tile_loop
+from .emit_tile import is_tileable, tile_loop, tile_rows
 from .emit_vectorized import elementwise_store, per_thread, vector_arrays, vector_loop
 from .emit_vectorized_rows import vectorized_rows_loop
 from .hoisted_checks import Hoisting
+from .launch_shape import UNSHAPED, LaunchShape
 from .printer import Printer
 from .reshape_indexing import Remarks
 from .specializations import Specializations
 
 _FRAME = "frame"
-_THREADS = 256  # of a block
 _BLOCK_ELEMENTS = 1024  # elements of an iteration for which a block is faster than a warp
 _FEW_ITERATIONS = 512  # up to so many blocks run at the same time
 _FEW_ELEMENTS = 64  # the same if there are few iterations
@@ -45,12 +45,16 @@ const int64_t teams = by_block ? gridDim.x : pa_threads() >> PA_WARP_BITS;
 
 
 def emit_gpu(
-    tree: ir.Tree, dialect: Dialect, debug: bool, specs: dict[str, Specializations] | None = None
+    tree: ir.Tree,
+    dialect: Dialect,
+    debug: bool,
+    specs: dict[str, Specializations] | None = None,
+    shape: LaunchShape = UNSHAPED,
 ) -> tuple[str, tuple[KernelStep, ...], Remarks]:
     """(text, the kernels to launch, remarks on reshaped indices)."""
     code, kernel = GridEmitter(tree.kernel, dialect, debug, specs), tree.kernel
     hoisted_checks = Hoisting(tree) if debug else None
-    program = _GridProgram(code, tree, hoisted_checks)
+    program = _GridProgram(code, tree, hoisted_checks, shape)
     # the threads of a team take the same branches, whichever of them fails: they wait for each other
     code.may_fail = may_fail(tree) and not any(
         runs_by_teams(loop, code.pure) for loop in emit_loop.parallel_loops(kernel)
@@ -72,8 +76,8 @@ def _is_recomputable(node: Any) -> bool:
 class _GridProgram:
     """The kernels of one program, in order."""
 
-    def __init__(self, code: GridEmitter, tree: ir.Tree, hoisted_checks: Hoisting | None):
-        self.code, self.kernel, self.hoisted_checks = code, tree.kernel, hoisted_checks
+    def __init__(self, code: GridEmitter, tree: ir.Tree, hoisted_checks: Hoisting | None, shape: LaunchShape):
+        self.code, self.kernel, self.hoisted_checks, self.shape = code, tree.kernel, hoisted_checks, shape
         code.pure = {f.symbol for f in tree.functions if not has_side_effects(f)}
         code.outer = emit_loop.outer_variables(tree.kernel)
         self.steps: list[KernelStep] = []
@@ -113,8 +117,8 @@ class _GridProgram:
         code, out = self.code, self.code.out
         self.steps.append(step)
         head = code.dialect.entry.format(symbol=step.symbol, slots=f"{code.symbol}_slots")
-        if blocks:
-            head = head.replace("__launch_bounds__(256)", f"__launch_bounds__(256, {blocks})")
+        bounds = f"{step.threads}, {blocks}" if blocks else step.threads
+        head = head.replace(f"__launch_bounds__({THREADS})", f"__launch_bounds__({bounds})")
         out.text(head)
         function = out.inside()
         for param, kind in self.kernel.params:
@@ -191,7 +195,8 @@ class _GridProgram:
         if guards is None or not streamed or stop is None:
             return
         row_bytes = sum(row.kinds[ref].dtype.itemsize for ref in streamed)
-        step = replace(step, symbol=f"{code.symbol}_block{loop.loop}", guards=guards, row_bytes=row_bytes)
+        one_row = {"guards": guards, "row_bytes": row_bytes, "per_thread": 1}
+        step = replace(step, symbol=f"{code.symbol}_block{loop.loop}", **one_row)
         assert loop.loop is not None
         with self.kernel_function(step, loop.loop, MIN_BLOCKS):
             self.write_bounds(loop, before)
@@ -224,20 +229,28 @@ class _GridProgram:
     def write_loop(self, loop: ir.For) -> dict[str, Any]:
         """Prints the loop. Returns the fields of its step that differ from a thread for each iteration."""
         code = self.code
+        assert loop.loop is not None
+        threads, most = self.shape.of_loop(loop.loop)
         if runs_by_teams(loop, code.pure):
+            if threads != THREADS:
+                remark = f"threads={threads} has no effect: an iteration belongs to a team, of a block of {THREADS}"
+                code.remarks[loop.loc.line, remark] = None
             self.team_loop(loop)
-            return {"team": True} | self.row()
+            return {"team": True, "per_thread": most or 1} | self.row()
         store = elementwise_store(code, loop, self.code.pure)
         if store is None or (len(loop.ranges) > 1 and not is_tileable(loop)):
             self.thread_loop(loop)
-            return {}
+            return {"threads": threads, "per_thread": most or 1}
         if len(loop.ranges) > 1:
             vectorized_rows_loop(code, loop, store)
-            tile_loop(code, loop, store, self.thread_loop)
-            return {"per_thread": ROWS}
-        vector = vector_arrays(code, loop)
-        vector_loop(code, loop, store)
-        return {"per_thread": per_thread(code, store, vector)}
+            tile_loop(code, loop, store, self.thread_loop, threads)
+            return {"threads": threads, "per_thread": most or tile_rows(threads)}
+        size = per_thread(code, store, vector_arrays(code, loop), most)
+        if size == 1:
+            self.thread_loop(loop)
+        else:
+            vector_loop(code, loop, store, size)
+        return {"threads": threads, "per_thread": most or size}
 
     def team_loop(self, loop: ir.For) -> None:
         """Prints a loop whose iterations are run by teams: blocks, if each iteration has _BLOCK_ELEMENTS, or
@@ -261,7 +274,7 @@ class _GridProgram:
         row = self.code.cached_row
         range_ = row.loops[0].ranges[0] if row is not None else None
         slot = self.slot(range_.stop) if range_ is not None and range_.start is None else None
-        return {} if row is None or slot is None else {"row_slot": slot, "row_elements": _THREADS * row.elements}
+        return {} if row is None or slot is None else {"row_slot": slot, "row_elements": THREADS * row.elements}
 
     def thread_loop(self, loop: ir.For) -> None:
         """A grid-stride loop over the iterations."""

@@ -18,10 +18,12 @@ from .emit_vectorized import stored_element, unconditional_loads, write_body
 from .printer import Printer
 
 TILE = 32
-ROWS = 4  # of a tile, per thread of a block of 256
 _SHARED = 40960  # bytes of a block
-_ROW_STEP = TILE // ROWS  # rows between those of a thread
-_OTHER_INDEX = f"tile_y + k * {_ROW_STEP}"
+
+
+def tile_rows(threads: int) -> int:
+    """Rows of a tile that a thread of a block of so many takes; the last may be outside."""
+    return -(-TILE * TILE // threads)
 
 
 def is_tileable(loop: ir.For) -> bool:
@@ -39,6 +41,20 @@ class _TileAccess:
     kind: Any
     number: int
     transpose_test: str | None
+    threads: int  # of a block
+
+    @property
+    def row_step(self) -> int:
+        """Rows between those of a thread."""
+        return self.threads // TILE
+
+    @property
+    def rows(self) -> int:
+        return tile_rows(self.threads)
+
+    @property
+    def other_index(self) -> str:
+        return f"tile_y + k * {self.row_step}"
 
     def start(self, i: str, j: str) -> list[str]:
         turn = f"turn{self.number}"
@@ -51,7 +67,7 @@ class _TileAccess:
         x, y = (f"({turn} ? {a} : {b})" for a, b in (("tile_y", "tile_x"), ("tile_x", "tile_y")))
         return [
             f"const bool {turn} = {rows};",
-            f"const int64_t step{self.number} = {_ROW_STEP} * ({turn} ? {steps[1]} : {steps[0]});",
+            f"const int64_t step{self.number} = {self.row_step} * ({turn} ? {steps[1]} : {steps[0]});",
             f"char *at{self.number};",
             "{",
             f"    const int64_t {cname(i)} = top + {y}, {cname(j)} = left + {x};",
@@ -61,22 +77,24 @@ class _TileAccess:
 
     @property
     def inside(self) -> str:
-        straight = f"{_OTHER_INDEX} < high && tile_x < wide"
+        straight = f"{self.other_index} < high && tile_x < wide"
         if self.transpose_test is None:
             return straight
-        return f"(turn{self.number} ? tile_x < high && {_OTHER_INDEX} < wide : {straight})"
+        return f"(turn{self.number} ? tile_x < high && {self.other_index} < wide : {straight})"
 
     @property
     def element(self) -> str:
         return f"*({self.kind.dtype.ctype} *)(at{self.number} + k * step{self.number})"
 
 
-def tile_loop(code: Emitter, loop: ir.For, store: ir.Store, write_plain: Callable[[ir.For], None]) -> None:
-    """Prints the loop; `write_plain` prints its loop of threads."""
+def tile_loop(
+    code: Emitter, loop: ir.For, store: ir.Store, write_plain: Callable[[ir.For], None], threads: int
+) -> None:
+    """Prints the loop for blocks of so many `threads`; `write_plain` prints its loop of threads."""
     fields, out = [field for field, _ in bound_fields(loop)], code.out
     names = [cname(v) for v in loop.variables]
     rows, columns = fields[-2:]
-    accesses = _tile_accesses(code, loop, store)
+    accesses = _tile_accesses(code, loop, store, threads)
     plain = code.printed(write_plain, loop)
     with out.block(f"if (pa_in_tiles({rows}, {columns}))"):
         down, across = (f"({n} + {TILE - 1}) / {TILE}" for n in (rows, columns))
@@ -103,7 +121,7 @@ def tile_loop(code: Emitter, loop: ir.For, store: ir.Store, write_plain: Callabl
         out.text(plain)
 
 
-def _tile_accesses(code: Emitter, loop: ir.For, store: ir.Store) -> list[_TileAccess]:
+def _tile_accesses(code: Emitter, loop: ir.For, store: ir.Store, threads: int) -> list[_TileAccess]:
     """The filled array's, and those of all elements that every iteration reads."""
     shared_bytes, kinds, last = _SHARED, dict(code.kernel.params), loop.variables[-2:]
     stored = stored_element(store)
@@ -116,13 +134,13 @@ def _tile_accesses(code: Emitter, loop: ir.For, store: ir.Store) -> list[_TileAc
             shared_bytes -= size
             steps = [f"({views.stride(kind, cname(name), ref.index(v))})" for v in last]
             test = f"pa_nearer({steps[0]}, {steps[1]})"
-        accesses.append(_TileAccess(name, ref, kind, len(accesses), test))
+        accesses.append(_TileAccess(name, ref, kind, len(accesses), test, threads))
     return accesses
 
 
-def _unrolled(out: Printer) -> Printer:
+def _unrolled(out: Printer, rows: int) -> Printer:
     out.line("#pragma unroll")
-    return out.block(f"for (int k = 0; k < {ROWS}; ++k)")
+    return out.block(f"for (int k = 0; k < {rows}; ++k)")
 
 
 def _tile_body(code: Emitter, loop: ir.For, accesses: list[_TileAccess]) -> None:
@@ -130,23 +148,23 @@ def _tile_body(code: Emitter, loop: ir.For, accesses: list[_TileAccess]) -> None
     (stored, *read), out = accesses, code.out
     if (stored.name, stored.ref) in unconditional_loads(code, loop):
         read = [*read, stored]
-    out.lines(f"{w.kind.dtype.ctype} own{w.number}[{ROWS}];" for w in read)
+    out.lines(f"{w.kind.dtype.ctype} own{w.number}[{stored.rows}];" for w in read)
     for w in read:
-        with _unrolled(out):
+        with _unrolled(out, w.rows):
             out.line(f"if ({w.inside}) own{w.number}[k] = {w.element};")
     for w in read:
         _transposed_tile(out, w, f"own{w.number}")
     i, j = (cname(v) for v in loop.variables[-2:])
     registers = {(w.name, w.ref): f"own{w.number}[k]" for w in read}
-    out.line(f"{stored.kind.dtype.ctype} value[{ROWS}];")
-    with _unrolled(out):
-        out.line(f"const int64_t {i} = top + {_OTHER_INDEX}, {j} = left + tile_x;")
-        with out.block(f"if ({_OTHER_INDEX} < high && tile_x < wide)"):
+    out.line(f"{stored.kind.dtype.ctype} value[{stored.rows}];")
+    with _unrolled(out, stored.rows):
+        out.line(f"const int64_t {i} = top + {stored.other_index}, {j} = left + tile_x;")
+        with out.block(f"if ({stored.other_index} < high && tile_x < wide)"):
             if code.debug:
                 out.line(begin_iteration(_iteration_number(loop)))
             write_body(code, loop, None, registers)
     _transposed_tile(out, stored, "value")
-    with _unrolled(out):
+    with _unrolled(out, stored.rows):
         out.line(f"if ({stored.inside}) {stored.element} = value[k];")
 
 
@@ -155,12 +173,14 @@ def _transposed_tile(out: Printer, w: _TileAccess, values: str) -> None:
     shared memory."""
     if w.transpose_test is None:
         return
+    row = w.other_index
+    in_tile = f"if ({row} < {TILE}) " if TILE % w.row_step else ""
     with out.block(f"if (turn{w.number})"):
-        with _unrolled(out):
-            out.line(f"tile{w.number}[{_OTHER_INDEX}][tile_x] = {values}[k];")
+        with _unrolled(out, w.rows):
+            out.line(f"{in_tile}tile{w.number}[{row}][tile_x] = {values}[k];")
         out.line("__syncthreads();")
-        with _unrolled(out):
-            out.line(f"{values}[k] = tile{w.number}[tile_x][{_OTHER_INDEX}];")
+        with _unrolled(out, w.rows):
+            out.line(f"{in_tile}{values}[k] = tile{w.number}[tile_x][{row}];")
         out.line("__syncthreads();")
 
 

@@ -79,10 +79,12 @@ def stored_element(store: ir.Store) -> tuple[str, tuple[str, ...]]:
     return store.array.name, ref
 
 
-def per_thread(code: Emitter, store: ir.Store, vector: list[str]) -> int:
-    """Iterations of a thread: a vector of 16 bytes of the smallest element, four at least."""
+def per_thread(code: Emitter, store: ir.Store, vector: list[str], most: int | None) -> int:
+    """Iterations that a thread takes at once: a vector of 16 bytes of the smallest element, four at least; of the
+    largest power of two that is at most `most`, if that is less."""
     kinds: dict[str, Any] = dict(code.kernel.params)
-    return max(16 // min(kinds[n].dtype.itemsize for n in (stored_element(store)[0], *vector)), 4)
+    size = max(16 // min(kinds[n].dtype.itemsize for n in (stored_element(store)[0], *vector)), 4)
+    return size if most is None or most >= size else 1 << (most.bit_length() - 1)
 
 
 def vector_arrays(code: Emitter, loop: ir.For) -> list[str]:
@@ -91,11 +93,11 @@ def vector_arrays(code: Emitter, loop: ir.For) -> list[str]:
     return [name for (name, ref), kind in loads.items() if len(ref) == 1 and not kind.strided]
 
 
-def vector_loop(code: Emitter, loop: ir.For, store: ir.Store) -> None:
-    """Prints a loop with one variable."""
+def vector_loop(code: Emitter, loop: ir.For, store: ir.Store, size: int) -> None:
+    """Prints a loop with one variable, of which a thread takes `size` iterations at once."""
     types, out = {n: str(k.dtype.ctype) for n, k in code.kernel.params if hasattr(k, "ndim")}, code.out
     name, vector = stored_element(store)[0], vector_arrays(code, loop)
-    element, size = types[name], per_thread(code, store, vector)
+    element = types[name]
     out.lines(["const int64_t pa_block = blockDim.x;", "int64_t done = 0;"])
     variable = cname(loop.variables[0])
     general = code.printed(write_body, code, loop, "t + k * pa_block", {})

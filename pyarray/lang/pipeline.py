@@ -17,6 +17,7 @@ from .emit import emit
 from .emit_gpu import emit_gpu
 from .evaluation_order import order_operands
 from .infer import infer
+from .launch_shape import UNSHAPED, LaunchShape
 from .loop_dependences import refuse_dependent
 from .loop_extents import LoopExtents, are_sizes_of_output, extents
 from .operation_counts import CountOperations, OperationCounts, count
@@ -55,7 +56,8 @@ class Program:
 @dataclass(frozen=True)
 class Analysed:
     """A kernel that is found to be in the language, before a target is chosen: its typed tree, the promises
-    about its parameters, the directions that were declared of them, and what a `Program` has of it."""
+    about its parameters, the directions that were declared of them, the launch's shape, and what a `Program` has of
+    it."""
 
     source: FunctionSource
     tree: ir.Tree
@@ -65,6 +67,7 @@ class Analysed:
     directions: dict[str, str]
     write_only: frozenset[str]
     count_operations: CountOperations
+    shape: LaunchShape = UNSHAPED
 
 
 def lower(
@@ -74,10 +77,11 @@ def lower(
     debug: bool = False,
     wraparound: bool = False,
     declared: Mapping[str, str] | None = None,
+    shape: LaunchShape = UNSHAPED,
 ) -> Program:
     """Kernel + parameter types → text for `target`. `declared` are directions of array parameters, by path.
     Raises `CompileError` for what is outside the language, or does what a direction excludes."""
-    return generate(analyse(source, params, wraparound, declared), target, debug)
+    return generate(analyse(source, params, wraparound, declared, shape), target, debug)
 
 
 def analyse(
@@ -85,6 +89,7 @@ def analyse(
     params: Sequence[tuple[str, Any]],
     wraparound: bool = False,
     declared: Mapping[str, str] | None = None,
+    shape: LaunchShape = UNSHAPED,
 ) -> Analysed:
     """The passes that know no target, once for all of them. Raises as `lower`."""
     plain, specs = _split_types(params)
@@ -97,8 +102,9 @@ def analyse(
         refuse_races(tree, sources)
         refuse_dependent(tree, sources)
     by_parameter, count_operations = directions(tree, in_use, accesses), operation_counter(source, plain, wraparound)
+    shape.check_loops(source, tree.kernel)
     only_written = write_only(tree, accesses)
-    return Analysed(source, tree, specs, in_use, captures, by_parameter, only_written, count_operations)
+    return Analysed(source, tree, specs, in_use, captures, by_parameter, only_written, count_operations, shape)
 
 
 def generate(analysed: Analysed, target: str, debug: bool) -> Program:
@@ -112,7 +118,8 @@ def generate(analysed: Analysed, target: str, debug: bool) -> Program:
     tree = _without_unused(verify(order_operands(tree)))
     used = dict(tree.kernel.params)
     specs = {path: x for path, x in analysed.specializations.items() if path in used}
-    text, steps, divided = (emit if dialect.blocks else emit_gpu)(tree, dialect, debug, specs)
+    shaped = None if dialect.blocks else emit_gpu(tree, dialect, debug, specs, analysed.shape)
+    text, steps, divided = shaped or emit(tree, dialect, debug, specs)
     by_parameter = analysed.directions
     tested = tuple(x for x in extents(tree.kernel) if not are_sizes_of_output(x, by_parameter))
     return Program(

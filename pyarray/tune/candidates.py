@@ -10,7 +10,7 @@ from ..errors import AutotuneError
 from ..jit.kernel import Kernel
 from ..jit.signature import Parameter
 from ..lang.markers import constexpr
-from .config import Config, check_configs, check_constant
+from .config import Config, check_configs, check_constant, check_shapes
 from .tuned_call import TunedCall
 
 
@@ -43,11 +43,14 @@ class Candidates:
     def first(self) -> dict[str, Any]:
         """Constants of the first of them, by name: some that the kernel can be typed with. Raises `TypeError`
         where they come from a function of the arguments."""
+        return self.first_config().values
+
+    def first_config(self) -> Config:
+        """The first of them. Raises as `first`."""
         if callable(self._configs):
             what = "its candidates come from a function of the arguments"
             raise TypeError(f"{self.kernel.__name__}: {what}; pass the kernel without the tuner, .kernel")
-        configs = check_configs(self.kernel.__name__, self._configs, self.kernel.parameters)
-        return dict(configs[0].values) if configs else {}
+        return check_configs(self.kernel.__name__, self._configs, self.kernel.parameters)[0]
 
     def of(self, call: TunedCall) -> tuple[Config, ...]:
         """Those that agree with what the caller has set. Raises `AutotuneError` for none."""
@@ -87,6 +90,7 @@ class Candidates:
         if not isinstance(config, Config):
             raise TypeError(f"{name}: default(...) gives a pa.Config or None, got {config!r}")
         constants = {p.name: p for p in parameters if p.name in tuned}
+        check_shapes(name, (config,), [p.name for p in parameters])
         for set_ in config.values:
             check_constant(name, config, set_, constants, parameters)
         if not call.is_compatible(config):

@@ -180,7 +180,9 @@ class Chooser:
             try:
                 rows = _run(search)
             finally:
-                self.counts["timed"] += sum(1 for c in search.results if search.results[c].source == "timed")
+                self.counts["timed"] += sum(
+                    r.source == "timed" for c, r in search.results.items() if c not in search.duplicates
+                )
                 self._remember(key, search.results, work or {})
                 saver.flush()
             chosen = self._chosen(key, task, rows, default)

@@ -14,27 +14,30 @@ import numpy as np
 from ..dtypes import named_dtype
 from ..jit.compile import checked_flags
 from ..jit.signature import Parameter
+from ..lang.launch_shape import UNSHAPED, LaunchShape, Numbers, launch_shape
 from ..lang.markers import constexpr
 
-_RESERVED = ("flags", "pre_hook")
+_RESERVED = ("flags", "pre_hook", "threads", "per_thread")
 
 
 class Config:
     """A candidate: values of a kernel's `constexpr` parameters, by name, and how it is compiled. Immutable,
     hashable, equal to another of the same values. NumPy's scalars become Python's numbers.
 
-    `flags` are further flags for the compiler, or one. `pre_hook(args)` is called before each run of a
-    search, with all arguments by name; such a candidate can't be written down. Raises `TypeError` for what is
-    no flag, no function, and for a value that can't be hashed.
+    `flags` are further flags for the compiler, or one. `threads` and `per_thread` are those of `pa.kernel`, and
+    replace them. `pre_hook(args)` is called before each run of a search, with all arguments by name; such a
+    candidate can't be written down. Raises `TypeError` for what is no flag, no function, no number, and for a
+    value that can't be hashed, `ValueError` for numbers that a block can't have.
 
-    >>> Config(block=64, unroll=4)
-    Config(block=64, unroll=4)
+    >>> Config(block=64, threads=128)
+    Config(block=64, threads=128)
     >>> Config.from_dict(Config(block=64).to_dict()) == Config(block=64)
     True
     """
 
-    __slots__ = ("_identity", "_values", "flags", "pre_hook")
+    __slots__ = ("_identity", "_values", "flags", "pre_hook", "shape")
 
+    shape: LaunchShape
     flags: tuple[str, ...]
     pre_hook: Callable[[dict[str, Any]], None] | None
     _values: dict[str, Any]
@@ -45,21 +48,23 @@ class Config:
         *,
         flags: Iterable[str] = (),
         pre_hook: Callable[[dict[str, Any]], None] | None = None,
+        threads: Numbers = None,
+        per_thread: Numbers = None,
         **values: Any,
     ):
-        checked = checked_flags("a Config", flags)
+        checked, shape = checked_flags("a Config", flags), launch_shape("a Config", threads, per_thread)
         if pre_hook is not None and not callable(pre_hook):
             raise TypeError(f"the pre_hook of a Config is a function of the arguments, got {pre_hook!r}")
         values = {n: v.item() if isinstance(v, np.generic) else v for n, v in values.items()}
-        identity = (tuple(sorted((n, _tagged(v)) for n, v in values.items())), checked, pre_hook)
+        identity = (tuple(sorted((n, _tagged(v)) for n, v in values.items())), checked, pre_hook, shape)
         try:
             hash(identity)
         except TypeError:
             shown = ", ".join(f"{n}={v!r}" for n, v in values.items())
             raise TypeError(f"the values of a Config are constants, that can be hashed: got {shown}") from None
-        for name, value in (("flags", checked), ("pre_hook", pre_hook), ("_values", values)):
+        fields = {"flags": checked, "pre_hook": pre_hook, "shape": shape, "_values": values, "_identity": identity}
+        for name, value in fields.items():
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "_identity", identity)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a Config can't be changed; make another: Config({name}={value!r}, ...)")
@@ -72,6 +77,20 @@ class Config:
         """The constants by name: a copy."""
         return dict(self._values)
 
+    @property
+    def threads(self) -> Numbers:
+        """Threads of a block: of all parallel loops, or of each. None: as the kernel has it."""
+        return self.shape.threads
+
+    @property
+    def per_thread(self) -> Numbers:
+        """Iterations of a thread, in the same way."""
+        return self.shape.per_thread
+
+    def without_shape(self) -> Config:
+        """The candidate without `threads` and `per_thread`."""
+        return _rebuilt(self._values, self.flags, self.pre_hook, UNSHAPED)
+
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
 
@@ -82,13 +101,13 @@ class Config:
         return hash(self._identity)
 
     def __repr__(self) -> str:
-        parts = [f"{n}={v!r}" for n, v in self._values.items()]
+        parts = [f"{n}={v!r}" for n, v in (self._values | self.shape.given()).items()]
         parts += [f"flags={self.flags!r}"] if self.flags else []
         parts += [f"pre_hook={self.pre_hook!r}"] if self.pre_hook else []
         return f"Config({', '.join(parts)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (self._values, self.flags, self.pre_hook)
+        return _rebuilt, (self._values, self.flags, self.pre_hook, self.shape)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON. Raises `ValueError` for what JSON would change or lose: a hook, a tuple, a function."""
@@ -101,7 +120,7 @@ class Config:
                     f"{self!r} can't be written down: {name} is a {type(value).__name__}, which JSON would "
                     "change; use numbers, texts, bools or None"
                 )
-        return {"values": dict(self._values), "flags": list(self.flags)}
+        return {"values": dict(self._values), "flags": list(self.flags), **self.shape.given()}
 
     @staticmethod
     def from_dict(row: Any) -> Config:
@@ -110,7 +129,8 @@ class Config:
             values, flags = row["values"], row["flags"]
             if not isinstance(flags, list) or set(values) & set(_RESERVED):
                 raise TypeError
-            config = Config(flags=flags, **values)
+            shape = {name: row.get(name) for name in ("threads", "per_thread")}
+            config = Config(flags=flags, **shape, **values)
             config.to_dict()
             return config
         except (TypeError, KeyError, ValueError):
@@ -125,12 +145,13 @@ class Config:
             named = {name: _named(value) for name, value in self._values.items()}
         except TypeError:
             return None
-        text = json.dumps([named, list(self.flags)], sort_keys=True)
+        shape = [self.shape.given()] if self.shape != UNSHAPED else []
+        text = json.dumps([named, list(self.flags), *shape], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _rebuilt(values: Mapping[str, Any], flags: tuple[str, ...], pre_hook: Any) -> Config:
-    return Config(flags=flags, pre_hook=pre_hook, **values)
+def _rebuilt(values: Mapping[str, Any], flags: tuple[str, ...], pre_hook: Any, shape: LaunchShape) -> Config:
+    return Config(flags=flags, pre_hook=pre_hook, **shape.given(), **values)
 
 
 def _tagged(value: Any) -> Any:
@@ -182,6 +203,7 @@ def check_configs(kernel: str, configs: Iterable[Any], parameters: Sequence[Para
     distinct = _distinct(kernel, configs)
     constants = {p.name: p for p in parameters if p.annotation is constexpr}
     tuned = {name for config in distinct for name in config._values}
+    check_shapes(kernel, distinct, [p.name for p in parameters])
     for config in distinct:
         for name in config._values:
             check_constant(kernel, config, name, constants, parameters)
@@ -207,9 +229,21 @@ def check_constant(
     raise ValueError(f"{kernel}: {config!r} sets {name!r}, which is no parameter{suggestion(name, constants)}")
 
 
+def check_shapes(kernel: str, configs: Iterable[Config], names: Sequence[str]) -> None:
+    """Raises `ValueError` for a candidate that sets the launch's `threads` where the kernel has a parameter of that
+    name."""
+    for config in configs:
+        for name in config.shape.given():
+            if name in names:
+                what = f"{kernel}: {name} of {config!r} is the launch's, and the kernel has a parameter {name!r}"
+                raise ValueError(f"{what}; rename the parameter")
+
+
 def check_spelling(kernel: str, configs: Iterable[Config], names: Sequence[str]) -> None:
     """Raises `ValueError` for a name that is none of `names`, the parameters of a kernel whose annotations
     can't be read yet."""
+    configs = tuple(configs)
+    check_shapes(kernel, configs, names)
     for config in configs:
         for name in config._values:
             if name not in names:

@@ -137,23 +137,39 @@ class Search:
         self._samples: dict[Config, list[float]] = {}
         self._repeats: dict[Config, int] = {}
         self._first_run: dict[Config, float] = {}  # milliseconds of the first run
+        self.duplicates: dict[Config, Config] = {}  # candidates that have the result of an equal one
         self.on_progress: Progress | None = None
         self._untimed_reason = ""  # nothing is timed
 
     def run(self) -> list[Result]:
         """Results of all candidates, in their order. The budget begins now."""
         self._end = time.monotonic() + self._budget
-        unknown = [c for c in self.task.candidates if c not in self.results]
+        self.duplicates = self._duplicates()
+        unknown = [c for c in self.task.candidates if c not in self.results and c not in self.duplicates]
         rough = [r.config for r in self.results.values() if r.rough]
         if unknown or len(rough) > 1 or (rough and len(self.results) > 1):
             anchor = self._stored_reference() if unknown and self.options.check is True else None
             self._compile([*unknown, *(c for c in (anchor,) if c), *rough])
             self._on_arguments(unknown, anchor)
+        for c, same in self.duplicates.items():
+            if c not in self.results and same in self.results:
+                self.results[c] = replace(self.results[same], config=c)
+                self._save([self.results[c]])
         for c in self.task.candidates:
             if c not in self.results:
                 text = f"{LATE}: {self._untimed_reason or f'the budget of {self._budget:g} s was over'}"
                 self.results[c] = Result(c, reason=text, text=self.task.text(c))
         return self._report_fastest([self.results[c] for c in self.task.candidates])
+
+    def _duplicates(self) -> dict[Config, Config]:
+        """Candidates that are compiled to the same as an earlier one, as shapes of a launch are on CPUs."""
+        first, duplicates = dict[Any, Config](), dict[Config, Config]()
+        for c in self.task.candidates:
+            text = self.task.text(c)
+            same = first.setdefault((c.without_shape(), text), c)
+            if text and same is not c:
+                duplicates[c] = same
+        return duplicates
 
     def _stored_reference(self) -> Config | None:
         """A candidate that was found right before, to compare new ones with."""

@@ -14,17 +14,19 @@ from typing import Any, NoReturn
 from .. import config as settings
 from .._core import Dispatcher, TreeDef, VariantTable
 from ..array import ndarray
+from ..jit.ahead_of_time import compile_ahead, find_targets
 from ..jit.functions import import_path
 from ..jit.kernel import Kernel
 from ..jit.launch import launcher_of
 from ..jit.launch_cost import cost_of_call
 from ..jit.launch_state import observed
+from ..jit.saved import SavedKernel
 from ..jit.variants import Variant
 from ..locks import new_lock
 from . import cost, shipped
 from .candidates import Candidates, is_size
 from .choice import Choice, Chooser, offline, searching, with_default
-from .config import Config
+from .config import Config, check_configs
 from .cost import Fit
 from .dispatcher import CHOSEN, DispatcherSpec, setting_guards, setting_texts, treedef_of, with_constants, zeroing
 from .restore import zero
@@ -162,7 +164,7 @@ class Tuned(Dispatcher):
         else:
             self._table.hit()
             self._add_fast_path(call, config, settings_now)  # a setting or a captured value is another object now
-        call.launch(self._compiler.kernel(config.flags), config, self.options.zeroed)
+        call.launch(self._compiler.kernel(config), config, self.options.zeroed)
 
     _refused = _miss
 
@@ -249,7 +251,10 @@ class Tuned(Dispatcher):
         return None
 
     def _text(self, call: TunedCall) -> Callable[[Config], str]:
-        return lambda config: self._texts.digest(call.with_config(config), call.checked)
+        def digest(config: Config) -> str:
+            return self._texts.digest(self._compiler.kernel(config), call.with_config(config), call.checked)
+
+        return digest
 
     def _median(self, q: _Question, config: Config) -> float | None:
         result = self._chooser.results(q.key, [config], self._text(q.call)).get(config)
@@ -384,6 +389,18 @@ class Tuned(Dispatcher):
         named = {"artifacts": "artifact", "defaults": "default", "predicted": "model"}
         counters = {name: counts[name] for name in ("searches", "timed", "misses", "disk_hits")}
         return {**counters, "hits": self._table.hits, **{name: counts[count] for name, count in named.items()}}
+
+    def compile(
+        self, /, *types: Any, target: Any, config: Config | None = None, debug: bool | None = None, **named: Any
+    ) -> SavedKernel:
+        """As `Kernel.compile`, with the constants, flags and shape of `config` (default: the first candidate), which
+        callers of the result leave out. Raises `ValueError` for a config that sets no parameter of the kernel."""
+        name, parameters = self.__name__, self.kernel.parameters
+        (config,) = check_configs(name, [config or self._all.first_config()], parameters)
+        constants = {p.name: p.default for p in parameters if p.name in self.tuned} | config.values
+        kernel = self._compiler.kernel(config)
+        signatures = [(types, named)] if types or named else None
+        return compile_ahead(kernel, signatures, find_targets(target), debug, constants)
 
     def emit(self, dir: Any, /, *args: Any, **kwargs: Any) -> Path:
         """Write the choice for these arguments' key into a file of the folder `dir`, to ship with an

@@ -17,6 +17,7 @@ from ..jit.report import raise_bounds
 from ..jit.signature import as_argument
 from ..jit.variants import Variant
 from ..lang.ir import static_key
+from ..lang.launch_shape import LaunchShape
 from ..locks import new_lock
 from .choice import offline
 from .config import Config
@@ -176,39 +177,40 @@ class CandidateCompiler:
 
     def __init__(self, kernel: Kernel, check: Any):
         self._kernel, self._check = kernel, bool(check)
-        # By flags and bounds checks: all else is the one kernel's.
-        self._others: dict[tuple[tuple[str, ...], bool | None], Kernel] = {}
+        # By flags, the launch's shape and bounds checks: all else is the one kernel's.
+        self._others: dict[tuple[tuple[str, ...], LaunchShape, bool | None], Kernel] = {}
         self._lock = new_lock()
 
-    def kernel(self, flags: tuple[str, ...], debug: bool | None = None) -> Kernel:
-        """The kernel, or one of the same source with further flags or with bounds checks fixed."""
-        if not flags and debug is None:
-            return self._kernel
+    def kernel(self, config: Config, debug: bool | None = None, more_flags: tuple[str, ...] = ()) -> Kernel:
+        """The kernel, or one of the same source with a candidate's flags and shape, or with bounds checks fixed."""
+        base, flags = self._kernel, (*config.flags, *more_flags)
+        shape = base.shape.overridden(config.shape)
+        if not flags and debug is None and shape == base.shape:
+            return base
         with self._lock:
-            kernel = self._others.get((flags, debug))
+            kernel = self._others.get((flags, shape, debug))
             if kernel is None:
-                base = self._kernel
                 checked = base.debug if debug is None else debug
                 change = base.on_global_change
-                kernel = Kernel(base.source_text, checked, base.wraparound, (*base.flags, *flags), change)
+                kernel = Kernel(base.source_text, checked, base.wraparound, (*base.flags, *flags), change, shape)
                 kernel.counts = base.counts
-                self._others[flags, debug] = kernel
+                self._others[flags, shape, debug] = kernel
         return kernel
 
     def variant(self, call: TunedCall, config: Config) -> Variant:
         """The variant that a call with this candidate launches. Raises `CompileError`, `DeviceError`."""
-        return self.kernel(config.flags)._variant(call.with_config(config), call.checked)
+        return self.kernel(config)._variant(call.with_config(config), call.checked)
 
     def prepare(self, call: TunedCall, config: Config) -> CompiledCandidate:
         """The candidate, twice where it is to be checked."""
         bound = call.with_config(config)
         debug = call.checked
-        variant = self.kernel(config.flags, debug)._compile(bound, debug)
+        variant = self.kernel(config, debug)._compile(bound, debug)
         run, program = self._run(variant, bound), variant.program
         checked = run if self._check else None
         if self._check and not debug:
             quick = QUICK_FLAGS if _is_small(bound) else ()
-            checked = self._run(self.kernel((*config.flags, *quick), True)._compile(bound, True), bound)
+            checked = self._run(self.kernel(config, True, quick)._compile(bound, True), bound)
         arrays = {p.name for p, a in bound.pairs if isinstance(a, ndarray)}
         directions = {n: how for n, how in program.directions.items() if n in arrays}
         return CompiledCandidate(run, checked, directions, program.write_only)

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..array import ndarray
 from ..driver.base import Device
+from ..driver.kernel_step import format_steps
 from ..dtypes import named_dtype
 from ..errors import CompileError, DeviceError
 from ..jit import compile as compiler
@@ -126,12 +127,12 @@ def toolchain_properties(device: Device) -> dict[str, Any]:
 
 
 class TextHashes:
-    """Hash of the text that a kernel is lowered to, per types of the arguments: the front end takes some
-    milliseconds. What the text was made with is looked at each time."""
+    """Hash of the text that a kernel is lowered to and of its grids, per types of the arguments: the front end
+    takes some milliseconds. What the text was made with is looked at each time."""
 
     def __init__(self, kernel: Any):
         self._kernel = kernel
-        # By types of leaves with their constants, bounds checks, kind of device; captures are compared.
+        # By types of leaves with their constants, bounds checks, kind of device, shape; captures are compared.
         self._hashes: dict[Any, tuple[str, tuple[Any, ...]]] = {}
         self.captures: tuple[Any, ...] = ()  # the Python values that were compiled in, of all texts so far
 
@@ -143,10 +144,11 @@ class TextHashes:
         body = node.body if isinstance(node.body, list) else [node.body]
         return digest_of([ast.dump(node.args), *map(ast.dump, body)])
 
-    def digest(self, bound: BoundArguments, checked: bool) -> str:
-        """Of the text for these arguments; "" where there is none, since it doesn't compile."""
+    def digest(self, kernel: Any, bound: BoundArguments, checked: bool) -> str:
+        """Of the text for these arguments, with the shape of `kernel`, one of the same source; "" where there is none,
+        since it doesn't compile."""
         try:
-            return self._digest(bound, checked)
+            return self._digest(kernel, bound, checked)
         except CompileError:
             return ""
 
@@ -154,12 +156,12 @@ class TextHashes:
         """What the captured values are now, for this process."""
         return tuple(static_key(c.current_value()) for c in self.captures)
 
-    def _digest(self, bound: BoundArguments, checked: bool) -> str:
-        key = bound.key(checked), bound.device().kind
+    def _digest(self, kernel: Any, bound: BoundArguments, checked: bool) -> str:
+        key = bound.key(checked), bound.device().kind, kernel.shape
         cached = self._hashes.get(key)
         if cached is None or any(static_key(c.current_value()) != static_key(c.value) for c in cached[1]):
-            program = self._kernel._lowered(bound, checked)
-            cached = digest_of(program.text), program.captures
+            program = kernel._lowered(bound, checked)
+            cached = digest_of([program.text, format_steps(program.steps)]), program.captures
             if len(self._hashes) >= _MAX_ENTRIES:
                 self._hashes = {}  # emptied: see `__init__`
             self._hashes[key] = cached

@@ -739,7 +739,7 @@ def test_debug_mode(device):
     with pa.debug():
         t(out, v, 16)
         t(out, v, 16)
-        assert {debug for _, debug in t._compiler._others} == {True}
+        assert {debug for *_, debug in t._compiler._others} == {True}
         with pytest.raises(pa.BoundsError, match="got index 16"):
             t(out, v, 17)
     t(out, v, 16)

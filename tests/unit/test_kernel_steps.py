@@ -12,7 +12,8 @@ NUMBERS = st.integers(0, 1 << 20)
 SIZES = st.none() | st.lists(NUMBERS, max_size=MOST_SIZES).map(tuple)
 ROWS = st.just((None, 0)) | st.tuples(NUMBERS, NUMBERS)
 SYMBOLS = st.from_regex(r"[a-z_][a-z_0-9]*", fullmatch=True)
-PLAIN = st.builds(KernelStep, SYMBOLS, SIZES, st.integers(1, 64), shared=NUMBERS)
+THREADS = st.integers(1, 32).map(lambda warps: 32 * warps)
+PLAIN = st.builds(KernelStep, SYMBOLS, SIZES, st.integers(1, 64), shared=NUMBERS, threads=THREADS)
 TEAMS = st.builds(lambda symbol, sizes, row: KernelStep(symbol, sizes, 1, True, *row), SYMBOLS, SIZES, ROWS)
 SINGLE = st.builds(KernelStep, SYMBOLS, single=st.just(True))
 GUARDS = st.lists(st.builds(Guard, NUMBERS, st.integers(-1, 15), NUMBERS, NUMBERS), min_size=1, max_size=MOST_GUARDS)
@@ -34,6 +35,7 @@ def test_steps_are_read_as_they_were_written(steps):
             "k_once0=.;k_0=*b3:4096",
             [KernelStep("k_once0", single=True), KernelStep("k_0", None, 1, True, 3, 4096)],
         ),
+        ("k_0=1x4t64@8", [KernelStep("k_0", (1,), 4, shared=8, threads=64)]),
         ("rows=1b", [KernelStep("rows", (1,), team=True)]),
         ("", []),
     ],

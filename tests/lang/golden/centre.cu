@@ -2,7 +2,7 @@
 
 PA_FN int64_t pa_thread(void) { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
 PA_FN int64_t pa_threads(void) { return (int64_t)gridDim.x * blockDim.x; }
-#define PA_BLOCK_SIZE 256 /* threads, of every launch */
+#define PA_BLOCK_SIZE 256 /* threads, of a block that shares an iteration */
 #define PA_WARP_BITS (PA_WARP == 64 ? 6 : 5)
 #if defined(__HIPCC__) || defined(__HIPCC_RTC__)
 #define PA_WARP warpSize
