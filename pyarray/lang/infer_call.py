@@ -16,6 +16,7 @@ from .builtins import ATOMICS, FUNCTIONS, advice_for, draws, name_of
 from .infer_access import atomic, reshape, subview
 from .infer_aggregates import call_special_method, user_method
 from .infer_invoke import construct, invoke, is_weak
+from .infer_local_functions import call_local, is_function, lambda_source
 from .infer_operators import arithmetic, select
 from .infer_scope import Scope, rule
 from .infer_temporaries import with_let_bound
@@ -30,11 +31,13 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     callee = scope.infer(node.func)
     if user_method(scope, callee, "__call__") is not None and not node.keywords:
         return call_special_method(scope, node, callee, "__call__", *map(scope.infer, node.args))
-    if not isinstance(callee, ir.Static):
+    if not isinstance(callee, ir.Static) and not is_function(callee):
         scope.fail(node.func, f"{describe(callee)} can't be called")
-    function = callee.value
     args = [scope.infer(a) for a in node.args]
     keywords = {str(k.arg): scope.infer(k.value) for k in node.keywords}
+    if not isinstance(callee, ir.Static):
+        return call_local(scope, node, callee, args, keywords)
+    function = callee.value
     if isinstance(function, Method):
         if function.name == "subview":
             return subview(scope, node, function.owner, args, keywords)
@@ -45,7 +48,7 @@ def _call(scope: Scope, node: ast.Call) -> Any:
         return invoke(scope, node, function.function.__pyarray_func__, [function.owner, *args], keywords)
     if isinstance(function, type) and is_structure(function):
         return construct(scope, node, function, args, keywords)
-    source = getattr(function, "__pyarray_func__", None)
+    source = getattr(function, "__pyarray_func__", None) or lambda_source(scope, function)
     if source is not None:
         return invoke(scope, node, source, args, keywords)
     if name_of(function) == "subview" and args:
