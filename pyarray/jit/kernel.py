@@ -33,7 +33,7 @@ from .launch import launcher_of, make_dispatcher, make_key, written_by
 from .launch_cost import Cost, cost_of_call
 from .launch_state import OBSERVED, Launch, launch_state, observe, observed
 from .pytree import Pytree, flatten
-from .report import raise_bounds, warn_of_changes
+from .report import raise_failure, warn_of_changes
 from .signature import Parameter, Signature, parameters_of, signature_of, type_key
 from .variants import Variant, Variants
 
@@ -287,7 +287,7 @@ class Kernel(Importable):
         self._launch(self._variant(bound, self._checked()), bound)
 
     def _report(self, failure: Any, launch: Callable[..., Any]) -> None:
-        raise_bounds(self.__name__, vars(launch)["sites"], failure)
+        raise_failure(self.__name__, vars(launch)["sites"], failure)
 
     # ---- introspection
 

@@ -114,6 +114,9 @@ def _numbered(
                 return node
             sites.append(Site(kind, node.loc, function.name))
             return replace(node, site=len(sites) - 1)
+        if isinstance(node, ir.While):
+            sites.append(Site("while", node.loc, function.name))
+            return replace(node, site=len(sites) - 1)
         if isinstance(node, ir.Invoke):
             callee = functions[node.function]
             pairs = zip(callee.params, node.args, strict=True)

@@ -10,6 +10,7 @@ from . import ir
 from .aggregates import is_aggregate, leaves, skeleton, transform
 from .infer_access import index_parts, load_element
 from .infer_aggregates import call_special_method, unpack, unpack_result
+from .infer_generators import refuse_generator
 from .infer_local_functions import bind, define, holds_function
 from .infer_operators import DUNDER, arithmetic, binary_operator
 from .infer_scope import Scope, rule
@@ -22,6 +23,7 @@ def assign_name(scope: Scope, where: ast.AST, name: str, value: Any) -> list[ir.
         advice = advice_for_captured(value) or "variables are numbers, views of arrays and tuples of them"
         scope.fail(where, f"{name!r} can't hold {describe(value)}", advice)
     _check_assignable(scope, where, name)
+    refuse_generator(scope, where, value, "kept")
     if holds_function(value):
         scope.fail(where, "a function can't be kept in a variable", "give it a name by def, call it, or pass it on")
     if is_aggregate(value):

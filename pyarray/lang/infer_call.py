@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import types as python_types
 from typing import Any
 
@@ -12,9 +13,10 @@ from ..annotations import is_structure
 from ..dtypes import DType, asdtype, named_dtype
 from . import ir
 from .aggregates import as_tuple, leaves
-from .builtins import ATOMICS, FUNCTIONS, advice_for, draws, name_of
+from .builtins import ATOMICS, FUNCTIONS, advice_for, draws, name_of, source_for
 from .infer_access import atomic, reshape, subview
 from .infer_aggregates import call_special_method, user_method
+from .infer_generators import Draw, draw, make_generator, refuse_generator
 from .infer_invoke import construct, invoke, is_weak
 from .infer_local_functions import call_local, is_function, lambda_source
 from .infer_operators import arithmetic, select
@@ -35,6 +37,8 @@ def _call(scope: Scope, node: ast.Call) -> Any:
         scope.fail(node.func, f"{describe(callee)} can't be called")
     args = [scope.infer(a) for a in node.args]
     keywords = {str(k.arg): scope.infer(k.value) for k in node.keywords}
+    for argument in (*args, *keywords.values()):
+        refuse_generator(scope, node, argument, "passed to a function")
     if not isinstance(callee, ir.Static):
         return call_local(scope, node, callee, args, keywords)
     function = callee.value
@@ -44,11 +48,15 @@ def _call(scope: Scope, node: ast.Call) -> Any:
         if function.name == "view":
             return _bitcast(scope, node, function.owner, args, keywords)
         return reshape(scope, node, function, args, keywords)
+    if isinstance(function, Draw):
+        return draw(scope, node, function, args, keywords)
+    if hasattr(function, "__pyarray_rng__"):
+        return make_generator(scope, node, function, args, keywords)
     if isinstance(function, BoundFunction):
         return invoke(scope, node, function.function.__pyarray_func__, [function.owner, *args], keywords)
     if isinstance(function, type) and is_structure(function):
         return construct(scope, node, function, args, keywords)
-    source = getattr(function, "__pyarray_func__", None) or lambda_source(scope, function)
+    source = source_for(function) or lambda_source(scope, function)
     if source is not None:
         return invoke(scope, node, source, args, keywords)
     if name_of(function) == "subview" and args:
@@ -69,6 +77,9 @@ def _call_builtin(scope: Scope, node: ast.Call, function: Any, args: list[Any]) 
         return with_let_bound(scope, args, lambda c, a, b: select(scope, node, scope.truth(node, c), a, b))
     if name == "pow" and len(args) == 2:
         return arithmetic(scope, node, ast.Pow(), args[0], args[1])
+    if function is math.log and len(args) == 2:
+        x, base = (scope.apply(node, call, loc, "log", [scope.number(node, a)]) for a in args)
+        return arithmetic(scope, node, ast.Div(), x, base)
     if name in FUNCTIONS:
         return scope.apply(node, call, loc, name, [scope.number(node, a) for a in args])
     if function is len and len(args) == 1:

@@ -14,6 +14,7 @@ from .collapse_loops import sole_inner_loop
 from .infer_aggregates import unpack, unpack_result
 from .infer_assign import assign, assign_name, set_structure
 from .infer_conditions import Condition, infer_condition
+from .infer_generators import refuse_generator
 from .infer_local_functions import define, definition_of, holds_function, local_function
 from .infer_scope import Scope, rule
 from .infer_sequences import Sequence, array_sequence, range_sequence, sequence_of
@@ -49,9 +50,12 @@ def _lambda(scope: Scope, node: ast.Lambda) -> Any:
 
 
 def infer_block(scope: Scope, statements: list[ast.stmt]) -> tuple[ir.Stmt, ...]:
+    """What never runs needn't fit: the rest of a block behind a jump, also in a branch that constants choose."""
     result: list[ir.Stmt] = []
     for statement in statements:
         result += scope.infer(statement)
+        if _ends_in_jump(tuple(result)):
+            break
     return tuple(result)
 
 
@@ -113,6 +117,7 @@ def _return_value(scope: Scope, node: ast.AST, value: Any) -> list[ir.Stmt]:
     value = unpack_result(scope, value, result)
     if getattr(value, "type", value) is None:
         scope.fail(node, "this call returns nothing that could be returned")
+    refuse_generator(scope, node, value, "returned")
     if holds_function(value):
         scope.fail(node, "a function that is defined in another one can't be returned", "return what it computes")
     set_structure(scope, node, "return", value)

@@ -12,6 +12,7 @@ from typing import Any
 
 from . import ir
 from .aggregates import Aggregate, is_aggregate
+from .infer_generators import refuse_generator
 from .infer_invoke import invoke
 from .infer_scope import Scope
 from .infer_values import describe
@@ -127,7 +128,9 @@ def local_function(scope: Scope, where: ast.AST, definition: Definition, around:
         elif isinstance(scope.params.get(name), ir.Static):
             items.append(scope.params[name])
         else:
-            items.append(scope.infer(ast.copy_location(ast.Name(name, ast.Load()), where)))
+            value = scope.infer(ast.copy_location(ast.Name(name, ast.Load()), where))
+            refuse_generator(scope, where, value, "used by a function inside a kernel")
+            items.append(value)
     return Aggregate(definition.kind, definition.used, tuple(items))
 
 

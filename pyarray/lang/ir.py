@@ -295,8 +295,11 @@ class For(Node):
 
 @dataclass(frozen=True, slots=True)
 class While(Node):
+    """`site`: debug mode counts its turns."""
+
     condition: Expr
     body: tuple[Stmt, ...]
+    site: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
