@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from ..driver.base import Failure
-from ..errors import BoundsError, EndlessLoopError, Frame
+from ..errors import BoundsError, EndlessLoopError, Frame, KernelAssertionError
 from ..lang.bounds_checks import Site
+from ..lang.messages import text_of
 from ..lang.parse import is_internal as is_internal
 
 INDEX, STEP0, SHAPE = 1, 4, 5  # of the kinds in csrc/device/pa_check.h; the others are of sub-views
@@ -124,7 +125,17 @@ def raise_endless(kernel: str, sites: Sequence[Site], failure: Failure) -> NoRet
     raise EndlessLoopError(with_frames(head, frames, launch), **fields)
 
 
+def raise_assertion(kernel: str, sites: Sequence[Site], failure: Failure) -> NoReturn:
+    """Raise the error of an assertion."""
+    words = (failure.index, failure.extent, failure.offset, failure.size)
+    text, values = text_of(sites[failure.site].text, words)
+    tid, launch, frames = max(failure.tid, 0), caller(), frames_of(sites, failure)
+    head = f"assertion failed: kernel[{kernel}] tid={tid}: {text}"
+    fields = {"kernel": kernel, "text": text, "values": values, "tid": tid, "frames": frames, "launch": launch}
+    raise KernelAssertionError(with_frames(head, frames, launch), **fields)
+
+
 def raise_failure(kernel: str, sites: Sequence[Site], failure: Failure) -> NoReturn:
     """Raise the error of this record. Sites are those of the running source, so the lines are today's."""
-    raiser = {"while": raise_endless}.get(sites[failure.site].kind, raise_bounds)
+    raiser = {"while": raise_endless, "assert": raise_assertion}.get(sites[failure.site].kind, raise_bounds)
     raiser(kernel, sites, failure)

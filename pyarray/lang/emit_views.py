@@ -224,6 +224,16 @@ def turn_checker(function: str, limit: int) -> tuple[str, str]:
     return "checked_turn", function_text(head, lines)
 
 
+def assertion(function: str) -> tuple[str, str]:
+    """(name, text) of the function that records a failed assertion."""
+    lines = [
+        "pa_fail(at->rt, up, PA_FAIL_ASSERT, site, at->loop, at->tid, a, b, c, d);",
+        "at->failed = true;",
+    ]
+    params = "pa_at *at, const pa_frame *up, int32_t site, int64_t a, int64_t b, int64_t c, int64_t d"
+    return "failed_assertion", function_text(f"{function} void failed_assertion({params})", lines)
+
+
 _INT64_MAX = "0x7fffffffffffffffll"
 
 

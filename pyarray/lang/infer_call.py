@@ -19,6 +19,7 @@ from .infer_aggregates import call_special_method, user_method
 from .infer_generators import Draw, draw, make_generator, refuse_generator
 from .infer_invoke import construct, invoke, is_weak
 from .infer_local_functions import call_local, is_function, lambda_source
+from .infer_messages import print_call
 from .infer_operators import arithmetic, select
 from .infer_scope import Scope, rule
 from .infer_temporaries import with_let_bound
@@ -35,6 +36,8 @@ def _call(scope: Scope, node: ast.Call) -> Any:
         return call_special_method(scope, node, callee, "__call__", *map(scope.infer, node.args))
     if not isinstance(callee, ir.Static) and not is_function(callee):
         scope.fail(node.func, f"{describe(callee)} can't be called")
+    if isinstance(callee, ir.Static) and callee.value is print:
+        return print_call(scope, node)
     args = [scope.infer(a) for a in node.args]
     keywords = {str(k.arg): scope.infer(k.value) for k in node.keywords}
     for argument in (*args, *keywords.values()):
@@ -111,8 +114,6 @@ def _refuse(scope: Scope, node: ast.Call, function: Any) -> Any:
         scope.fail(node.func, f"{name!r} works on whole arrays", "call it on the host; in a kernel write the loop")
     if isinstance(function, python_types.FunctionType):
         scope.fail(node.func, f"{name!r} is a plain Python function", "decorate it with @pa.func")
-    if function is print:
-        scope.fail(node.func, "a kernel can't print", "store the value into an array and print that")
     scope.fail(node.func, f"{name!r} is not part of the kernel language", advice_for(function))
 
 

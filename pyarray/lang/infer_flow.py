@@ -87,7 +87,7 @@ def _expr(scope: Scope, node: ast.Expr) -> list[ir.Stmt]:
     if isinstance(node.value, ast.Constant):  # a docstring
         return []
     value = scope.infer(node.value)
-    if not isinstance(value, (ir.Atomic, ir.Invoke, ir.Let)):
+    if not isinstance(value, (ir.Atomic, ir.Invoke, ir.Let, ir.Print)):
         scope.fail(node, "this statement has no effect")
     return [ir.Evaluate(scope.loc(node), value)]
 

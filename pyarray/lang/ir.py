@@ -246,9 +246,29 @@ class Let(Expression):
     body: Expr
 
 
+@dataclass(frozen=True, slots=True)
+class Print(Expression):
+    """A line of text with numbers in it, of type None. `args` are of 64 bits or complex; `text` is a template of
+    `messages`."""
+
+    args: tuple[Expr, ...]
+    text: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Assert(Expression):
+    """Fails where the condition doesn't hold, with a text as that of `Print`; of type None. Only checked code has
+    any."""
+
+    condition: Expr
+    args: tuple[Expr, ...]
+    text: tuple[Any, ...]
+    site: int | None = None
+
+
 Expr = (
     Let | Const | Local | Unary | Binary | Compare | Logic | Select | Cast | Builtin | Load | Atomic | Size
-    | Stride | Slice | SubView | Reshape | Invoke | Convert | Pack | Item
+    | Stride | Slice | SubView | Reshape | Invoke | Convert | Pack | Item | Print | Assert
 )  # fmt: skip
 
 

@@ -191,7 +191,7 @@ class CandidateCompiler:
                 base = self._kernel
                 checked = base.debug if debug is None else debug
                 change = base.on_global_change
-                kernel = Kernel(base.source_text, checked, base.wraparound, (*base.flags, *flags), change)
+                kernel = Kernel(base.source_text, checked, base.wraparound, (*base.flags, *flags), change, base.asserts)
                 kernel.counts = base.counts
                 self._others[flags, debug] = kernel
         return kernel
