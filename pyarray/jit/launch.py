@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..annotations import ArrayAnnotation
-from ..array import WATCHED
+from ..array import WATCHED, empty
 from ..driver.base import Device, Operand
 from ..lang import loop_extents
 from ..lang.ir import ArrayType
@@ -26,6 +26,7 @@ from ..lang.loop_extents import LoopExtents
 from ..lang.parse import Capture
 from ..lang.pipeline import Program
 from ..lang.print_lowering import BUFFER
+from ..lang.reduction_lowering import CHUNKS
 from ..lang.write_mask import LOW, MASK
 from .argument_errors import MISSING, compile_function, signature, unused_prefix
 from .prints import PrintBuffer
@@ -119,12 +120,13 @@ def make_launcher(
     maybe_watched: Sequence[str] = (),
     extents: Sequence[LoopExtents] = (),
     prints: Callable[[], Any] | None = None,
+    partials: Mapping[str, Callable[[], Any]] | None = None,
 ) -> Callable[..., Any]:
     """Function of all the kernel's arguments that packs the live ones and runs; a checked run's failure
     record is its value. Masks of what was declared Out (`lang.write_mask`) are made, and checked behind. Of
     `watched` arguments the owners' `before_write` is called; of `maybe_watched` ones, where
     they have such an owner. Loops of `extents` with more than 2**63 - 1 iterations are a `ValueError`.
-    `prints` makes the buffer of what the launch prints."""
+    `prints` makes the buffer of what the launch prints, `partials` make further arrays, by name."""
     p = unused_prefix(names)  # the path of a field is no name
     variables = {name: name if name.isidentifier() else f"{p}{k}" for k, name in enumerate(names)}
     parameters = ", ".join(variables.values())
@@ -132,6 +134,8 @@ def make_launcher(
     masks = {name: f"{p}mask{k}" for k, name in enumerate(outs)}
     for name, mask in masks.items():
         variables |= {name + LOW: f"{mask}.low", name + MASK: f"{mask}.mask"}
+    further = {name: f"{p}partial{k}" for k, name in enumerate(partials or ())}
+    variables |= further
     if prints is not None:
         variables[BUFFER] = f"{p}lines.array"
     pack = struct.Struct("@" + "".join(slot_format(kind, debug) for _, kind in params)).pack
@@ -140,6 +144,8 @@ def make_launcher(
     scope |= {"complex": _complex, "bool": bool}
     text = f"def {p}f({parameters}):\n"
     text += f"    {p}lines = {p}prints()\n" if prints is not None else ""
+    scope |= {variable.removeprefix(p) + "_of": (partials or {})[name] for name, variable in further.items()}
+    text += "".join(f"    {variable} = {variable}_of()\n" for variable in further.values())
     text += "".join(f"    {mask} = {p}Mask({variables[name]})\n" for name, mask in masks.items())
     text += "".join(f"    {variables[name]}._buffer.before_write()\n" for name in watched)
     live = {name for name, _ in params}
@@ -174,6 +180,8 @@ def launcher_of(
 ) -> Callable[..., Any]:
     """`make_launcher` for the driver's handle of a program's kernel."""
     checked = checked or program.checked
+    if program.partials:
+        further["partials"] = {n: partial(empty, CHUNKS + 1, dtype, device) for n, dtype in program.partials}
     if program.lines:
         further["prints"] = partial(PrintBuffer, device, program.lines)
     start = device.driver.checked_launcher if checked else device.driver.launcher

@@ -79,6 +79,13 @@ class Emitter(ExprEmitter):
         element = f"{dtype.ctype} *const element = {target[1:] if target.startswith('*') else f'&{target}'};"
         self.out.line(f"{{ {value} {element} *element = value;{marks} }}")
 
+    def write_BeginIteration(self, s: ir.BeginIteration) -> None:
+        self.out.line(begin_iteration(self.expr(s.number)))
+
+    def guard_of(self, s: ir.For) -> str:
+        """`loop_guard`, but for a loop over iterations of a parallel one: each of these begins without a failure."""
+        return "" if s.body and isinstance(s.body[0], ir.BeginIteration) else self.loop_guard
+
     def write_Evaluate(self, s: ir.Evaluate) -> None:
         self.out.line(f"{'' if s.value.type is None else '(void)'}{self.expr(s.value)};")
 
@@ -184,11 +191,11 @@ class Emitter(ExprEmitter):
             if not isinstance(range_.stop, ir.Const):
                 hoisted, stop = f", {k}_stop = {stop}", f"{k}_stop"
             return self.out.block(
-                f"for (int64_t {name} = {start}{hoisted}; {name} < {stop}{self.loop_guard}; ++{name})"
+                f"for (int64_t {name} = {start}{hoisted}; {name} < {stop}{self.guard_of(s)}; ++{name})"
             )
         head = f"{k}_first = {start}, {k}_last = {stop}, {k}_step = {self.step(s)}"
         count = f"{k}_count = pa_range_len({k}_first, {k}_last, {k}_step)"
-        self.out.open(f"for (int64_t {k} = 0, {head}, {count}; {k} < {k}_count{self.loop_guard}; ++{k})")
+        self.out.open(f"for (int64_t {k} = 0, {head}, {count}; {k} < {k}_count{self.guard_of(s)}; ++{k})")
         self.out.line(f"const int64_t {name} = pa_add_i64({k}_first, pa_mul_i64({k}, {k}_step));")
         return self.out
 
@@ -231,7 +238,7 @@ class Emitter(ExprEmitter):
         declared = f" {span.declared}" if span.declared else ""
         out.line(f"int64_t {k} = {span.first};")
         out.line(f"const int64_t {k}_past = {span.past};")
-        with out.block(f"for (; {k} + {count} <= {k}_past{self.loop_guard}; {k} += {count})"):
+        with out.block(f"for (; {k} + {count} <= {k}_past{self.guard_of(s)}; {k} += {count})"):
             out.line(self.dialect.lanes)
             with out.block(f"for (int lane = 0; lane < {count}; ++lane)"):
                 out.line(f"const int64_t {span.k} = {k} + lane;{declared}")

@@ -66,17 +66,22 @@ def set_structure(scope: Scope, where: ast.AST, name: str, value: Any) -> None:
 
 def _check_assignable(scope: Scope, where: ast.AST, name: str) -> None:
     if scope.before_parallel is not None and name in scope.before_parallel:
-        scope.fail(
-            where,
-            f"{name!r} is assigned before the parallel loop and again in it: its iterations run at the same time",
-            "use another name inside the loop, or collect with pa.atomic_add(array, index, value)",
-        )
+        if name in scope.params or not isinstance(scope.types.get(name), ir.ScalarType):
+            refuse_assigned(scope, where, name)
+        scope.reduced.setdefault(name, where)
     if name in scope.functions:
         scope.fail(where, f"{name!r} is a function here and something else elsewhere", "use another name")
     if name in scope.params and not isinstance(scope.params[name], ir.ScalarType):
         kind = scope.params[name]
         what = describe(kind) if isinstance(kind, ir.Static) or is_aggregate(kind) else kind
         scope.fail(where, f"{name!r} is a parameter ({what}) and can't be assigned", "use another name")
+
+
+def refuse_assigned(scope: Scope, where: ast.AST, name: str) -> NoReturn:
+    """Refuses an assignment of a variable from before the parallel loop."""
+    what = f"{name!r} is assigned before the parallel loop and again in it: its iterations run at the same time"
+    advice = "use another name inside the loop, or only update it, by one operator: s += x, m = max(m, x)"
+    scope.fail(where, what, advice)
 
 
 def assign(scope: Scope, target: ast.expr, value: Any) -> list[ir.Stmt]:

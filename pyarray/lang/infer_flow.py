@@ -16,6 +16,7 @@ from .infer_assign import assign, assign_name, set_structure
 from .infer_conditions import Condition, infer_condition
 from .infer_generators import refuse_generator
 from .infer_local_functions import define, definition_of, holds_function, local_function
+from .infer_reductions import reducing_loop
 from .infer_scope import Scope, rule
 from .infer_sequences import Sequence, array_sequence, range_sequence, sequence_of
 from .infer_temporaries import assign_temporary, has_side_effect, new_temporary
@@ -222,7 +223,7 @@ def _for(scope: Scope, node: ast.For) -> list[ir.Stmt]:
     number = scope.parallel_loops if parallel else None
     if parallel:
         ranges = tuple(_assign_bounds(scope, r, before) for r in ranges)
-        scope.before_parallel = entry | set(scope.params)
+        scope.before_parallel, scope.reduced = entry | set(scope.params), {}
         scope.parallel_loops += 1
     starts: list[ir.Expr | None] = [None] * len(ranges)
     if len(ranges) > 1 and any(r.start is not None for r in ranges):
@@ -237,10 +238,12 @@ def _for(scope: Scope, node: ast.For) -> list[ir.Stmt]:
     if len(ranges) > 1 and (_has_break(body) or (scope.is_kernel and has_return(*body))):
         what = f"{'break' if _has_break(body) else 'return'!r} in a loop over ndrange"
         scope.fail(node, f"{what} is not part of the kernel language", "write nested for loops")
-    reductions = _reductions(scope, node, body, entry) if unordered else ()
-    free = unordered and not parallel
-    made = ir.For(scope.loc(node), names, ranges, body, number, reductions, unordered=free)
-    return _leave_loop(scope, node, loop, [*before, made])
+    if parallel:
+        made = reducing_loop(scope, ir.For(scope.loc(node), names, ranges, body, number))
+    else:
+        reductions = _reductions(scope, node, body, entry) if unordered else ()
+        made = [ir.For(scope.loc(node), names, ranges, body, number, reductions, unordered=unordered)]
+    return _leave_loop(scope, node, loop, [*before, *made])
 
 
 def _loop_variables(

@@ -119,6 +119,7 @@ class Scope:
     loop_depth: int = 0
     branch_depth: int = 0
     loops: list[Any] = field(default_factory=list)  # those around, the innermost last (`loop_exits.Loop`)
+    reduced: dict[str, Any] = field(default_factory=dict)  # names from before it that the parallel loop assigns: where
     functions: dict[str, Any] = field(default_factory=dict)  # that are defined here, by name
 
     def infer_again(self) -> tuple[ir.Stmt, ...]:

@@ -59,7 +59,7 @@ def range_sequence(
     if isinstance(start, ir.Const) and start.value == 0 and step.value == 1:
         length, last = stop, binary(loc, "sub", stop, constant(loc, 1))
     else:
-        length, last = _length_and_last(loc, start, stop, step.value)
+        length, last = length_and_last(loc, start, stop, step.value)
 
     def from_first(index: ir.Expr) -> ir.Expr:
         return binary(loc, "add", start, binary(loc, "mul", index, step))
@@ -77,7 +77,7 @@ def _sum(start: ir.Expr, index: ir.Expr) -> ir.Expr:
     return index if is_zero else binary(index.loc, "add", start, index)
 
 
-def _length_and_last(loc: ir.Loc, start: ir.Expr, stop: ir.Expr, step: int) -> tuple[ir.Expr, ir.Expr]:
+def length_and_last(loc: ir.Loc, start: ir.Expr, stop: ir.Expr, step: int) -> tuple[ir.Expr, ir.Expr]:
     """How many numbers a range has, 2**63 - 1 at most, and its last one, by differences of 64 bits without sign: no
     number in between is too large for them."""
 

@@ -299,9 +299,9 @@ class For(Node):
     ranges are evaluated once, before the first iteration.
 
     `loop` is the number of a parallel (top-level) loop, None for an inner one. `reductions` (variable, op) of
-    an inner loop may be accumulated in any order, and the iterations of an `unordered` one may run in any
-    order, or at the same time. `site` is that of a step that may be 0, or of sizes that may have too large a
-    product.
+    a parallel loop are lowered (`reduction_lowering`), those of an inner one may be accumulated in any order, and
+    the iterations of an `unordered` one may run in any order, or at the same time. `site` is that of a step that may
+    be 0, or of sizes that may have too large a product.
     """
 
     variables: tuple[str, ...]
@@ -311,6 +311,14 @@ class For(Node):
     reductions: tuple[tuple[str, str], ...] = ()
     site: int | None = None
     unordered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BeginIteration(Node):
+    """The following statements are iteration `number` of a parallel loop, for failure records; in checked code
+    only."""
+
+    number: Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +359,7 @@ class Evaluate(Node):
     value: Expr
 
 
-Stmt = Assign | Store | For | While | If | Break | Continue | Return | Evaluate
+Stmt = Assign | Store | BeginIteration | For | While | If | Break | Continue | Return | Evaluate
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..driver.kernel_step import KernelStep
+from ..dtypes import DType
 from . import ir
 from .aggregates import transform
 from .assertions import has_assertions, without_assertions
@@ -24,6 +25,7 @@ from .operation_counts import CountOperations, OperationCounts, count
 from .parse import Capture, FunctionSource, is_internal
 from .print_lowering import Line, lower_prints
 from .races import refuse_races
+from .reduction_lowering import lower_reductions
 from .reshape_indexing import Remarks, index_base_arrays
 from .specializations import Specializations
 from .verify import verify
@@ -38,7 +40,7 @@ class Program:
     `write_only` parameters are written and never read. `extents` are those of loops that a launch tests.
     `count_operations` counts what a launch does, by numbers and shapes of parameters. `remarks` are pairs of a
     source line and what became of its divisions and reshapes. `checked`: its launches return failures. `lines` are what
-    it prints."""
+    it prints, `partials` further arrays for reductions, by name."""
 
     name: str
     text: str
@@ -55,6 +57,7 @@ class Program:
     remarks: tuple[tuple[int, str], ...] = field(default=(), compare=False)
     checked: bool = False
     lines: tuple[Line, ...] = ()
+    partials: tuple[tuple[str, DType], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -121,17 +124,18 @@ def generate(analysed: Analysed, target: str, debug: bool, asserts: bool = False
         tree = without_assertions(tree)
     debug |= asserts
     dialect, (tree, lines) = DIALECTS[target], lower_prints(tree)
+    tree, partials = lower_reductions(tree, debug)
     tree, remarks = (tree, Remarks()) if debug else index_base_arrays(tree, dialect.blocks)
     tree = _without_unused(verify(order_operands(tree)))
     used = dict(tree.kernel.params)
     specs = {path: x for path, x in analysed.specializations.items() if path in used}
     text, steps, divided = (emit if dialect.blocks else emit_gpu)(tree, dialect, debug, specs)
     by_parameter = analysed.directions
-    tested = tuple(x for x in extents(tree.kernel) if not are_sizes_of_output(x, by_parameter))
+    tested = tuple(x for x in extents(analysed.tree.kernel) if not are_sizes_of_output(x, by_parameter))
     return Program(
         analysed.source.name, text, steps, tree.kernel.params, by_parameter, sites, analysed.captures, specs, False,
         analysed.write_only, tested, analysed.count_operations, tuple(sorted(remarks | divided)),
-        debug, lines,
+        debug, lines, partials,
     )  # fmt: skip
 
 
