@@ -166,12 +166,10 @@ def make_launcher(
         scope.update(Mask=Mask, kernel=kernel)
         checks = " or ".join(f"{mask}.check({p}kernel, {name!r})" for name, mask in masks.items())
         call = f"{call} or {checks}"
-    if prints is None:
-        text += f"    return {call}\n"
-    else:
+    if prints is not None:
         scope.update(prints=prints, kernel=kernel)
-        text += f"    {p}result = {call}\n"
-        text += f"    {p}lines.show({p}kernel)\n    return {p}result\n"
+        call = f"{p}lines.show({p}kernel, {call})"
+    text += f"    return {call}\n"
     return compile_function(text, p, scope, "launch")
 
 

@@ -24,14 +24,15 @@ class PrintBuffer:
         driver.fill(self.array._ptr, 0, 8 * HEADER)
         driver.fill(self.array._ptr, HEADER, 1)  # where the first line goes; the words have their low bytes first
 
-    def show(self, kernel: str) -> None:
-        """Writes the lines, in the order of phase and iteration."""
+    def show(self, kernel: str, result: Any) -> Any:
+        """Writes the lines, in the order of phase and iteration, behind a launch, whose `result` is given back."""
         used = int(asnumpy(self.array[:1])[0])
         if used == HEADER:
-            return
+            return result
         words = asnumpy(self.array[: min(used, WORDS)])
         sys.stdout.write("".join(text_of(line.template, numbers)[0] for line, numbers in lines_of(words, self._lines)))
         if lost := int(words[1]):
             sys.stdout.write(
                 f"kernel[{kernel}]: {lost} lines were lost: there was no room for more than {WORDS} words\n"
             )
+        return result

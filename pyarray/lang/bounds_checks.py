@@ -104,8 +104,8 @@ def _numbered(
         return first
 
     def change(node: Any) -> Any:
-        if isinstance(node, ir.Assert):
-            sites.append(Site("assert", node.loc, function.name, text=node.text))
+        if (kind := _check_without_array(node, launched, asserts_only)) is not None:
+            sites.append(Site(kind, node.loc, function.name, text=getattr(node, "text", ())))
             return replace(node, site=len(sites) - 1)
         if asserts_only and not isinstance(node, ir.Invoke):
             return node
@@ -117,15 +117,6 @@ def _numbered(
             return replace(node, site=number(node, "subview"))
         if isinstance(node, ir.Reshape):
             return replace(node, site=number(node, "shape"))
-        if isinstance(node, ir.For):
-            kind = _loop_check(node, launched)
-            if kind is None:
-                return node
-            sites.append(Site(kind, node.loc, function.name))
-            return replace(node, site=len(sites) - 1)
-        if isinstance(node, ir.While):
-            sites.append(Site("while", node.loc, function.name))
-            return replace(node, site=len(sites) - 1)
         if isinstance(node, ir.Invoke):
             callee = functions[node.function]
             pairs = zip(callee.params, node.args, strict=True)
@@ -137,6 +128,15 @@ def _numbered(
         return node
 
     return replace(function, body=tuple(ir.rewrite(s, change) for s in function.body))
+
+
+def _check_without_array(node: Any, launched: set[int], asserts_only: bool) -> str | None:
+    """What is tested of an assertion or a loop."""
+    if isinstance(node, ir.Assert):
+        return "assert"
+    if asserts_only:
+        return None
+    return "while" if isinstance(node, ir.While) else _loop_check(node, launched) if isinstance(node, ir.For) else None
 
 
 def _loop_check(node: ir.For, launched: set[int]) -> str | None:

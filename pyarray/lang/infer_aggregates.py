@@ -140,7 +140,8 @@ def field(scope: Scope, node: ast.AST, owner: Aggregate, name: str) -> Any:
     if hasattr(attribute, "__pyarray_func__"):
         return ir.Static(BoundFunction(attribute, owner))
     if hasattr(attribute, "__pyarray_draw__"):
-        return ir.Static(Draw(*attribute.__pyarray_draw__, owner))
+        source, counts = attribute.__pyarray_draw__
+        return ir.Static(Draw(source, counts, owner))
     if isinstance(attribute, python_types.FunctionType):
         scope.fail(node, f"{name!r} is a plain method of {owner.kind.__name__}", "decorate it with @pa.func")
     if attribute is UnreadableField or not owner.complete:

@@ -59,7 +59,8 @@ def definition_of(scope: Scope, node: _Node) -> Definition:
         source = scope.source.nested(node, _signature(scope, node, used))
         kind = type(f"function {source.name!r}", (LocalFunction,), {})
         known[node] = kind.definition = Definition(source, used, kind)  # type: ignore[attr-defined]
-    return known[node]  # type: ignore[no-any-return]
+    made: Definition = known[node]
+    return made
 
 
 def _free_names(node: _Node) -> set[str]:
@@ -95,7 +96,7 @@ def _signature(scope: Scope, node: _Node, used: tuple[str, ...]) -> inspect.Sign
     arguments, empty = node.args, inspect.Parameter.empty
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults)) + [*arguments.defaults]
-    kinds = [inspect.Parameter.POSITIONAL_ONLY] * len(arguments.posonlyargs)
+    kinds: list[Any] = [inspect.Parameter.POSITIONAL_ONLY] * len(arguments.posonlyargs)
     kinds += [inspect.Parameter.POSITIONAL_OR_KEYWORD] * len(arguments.args)
     kinds += [inspect.Parameter.KEYWORD_ONLY] * len(arguments.kwonlyargs)
     parameters = []
@@ -161,4 +162,5 @@ def lambda_source(scope: Scope, function: Any) -> FunctionSource | None:
     known = scope.instances.local_functions
     if function not in known:
         known[function] = source_of(function)
-    return known[function]  # type: ignore[no-any-return]
+    source: FunctionSource = known[function]
+    return source

@@ -110,7 +110,7 @@ def _is_same(scope: Scope, node: ast.Compare, left: Any, right: Any) -> bool:
     return False  # a number or an array is not None
 
 
-def compare_objects(scope: Scope, node: ast.Compare, op: ast.cmpop, left: ir.Static, right: ir.Static) -> ir.Expr:
+def compare_objects(scope: Scope, node: ast.AST, op: ast.cmpop, left: ir.Static, right: ir.Static) -> ir.Expr:
     """Element types, mostly: `v.dtype == pa.float32`."""
     if not isinstance(op, (ast.Eq, ast.NotEq)):
         scope.fail(node, f"{describe(left)} has no order")

@@ -81,19 +81,19 @@ def length_and_last(loc: ir.Loc, start: ir.Expr, stop: ir.Expr, step: int) -> tu
     """How many numbers a range has, 2**63 - 1 at most, and its last one, by differences of 64 bits without sign: no
     number in between is too large for them."""
 
-    def unsigned(x: Any) -> ir.Expr:
-        return cast(x if isinstance(x, ir.Node) else constant(loc, x), uint64)
-
     low, high = (start, stop) if step > 0 else (stop, start)
-    span = binary(loc, "sub", binary(loc, "sub", unsigned(high), unsigned(low)), unsigned(1))
-    steps = binary(loc, "floordiv", span, unsigned(abs(step)))
-    count = ir.Convert(loc, ir.INDEX, binary(loc, "add", steps, unsigned(1)), "saturate")
+    one, size = (cast(constant(loc, n), uint64) for n in (1, abs(step)))
+    span = binary(loc, "sub", binary(loc, "sub", cast(high, uint64), cast(low, uint64)), one)
+    steps = binary(loc, "floordiv", span, size)
+    count = ir.Convert(loc, ir.INDEX, binary(loc, "add", steps, one), "saturate")
     holds = compare(loc, "lt", low, high)
     if isinstance(holds, ir.Const):
         if not holds.value:
             return constant(loc, 0), start
-        size = (high.value - low.value - 1) // abs(step) + 1  # type: ignore[union-attr]
-        return constant(loc, min(size, (1 << 63) - 1)), constant(loc, start.value + (size - 1) * step)  # type: ignore[union-attr]
+        ends: Any = (low, high, start)
+        lowest, highest, first = (x.value for x in ends)
+        number = (highest - lowest - 1) // abs(step) + 1
+        return constant(loc, min(number, (1 << 63) - 1)), constant(loc, first + (number - 1) * step)
     length = ir.Select(loc, ir.INDEX, holds, count, cast(constant(loc, 0), int64, True))
     walked = binary(loc, "mul", cast(steps, int64, True), constant(loc, step))
     return length, binary(loc, "add", start, walked)

@@ -50,6 +50,12 @@ def has_return(*nodes: Any) -> bool:
     return any(isinstance(n, ir.Return) for n in ir.walk(*nodes))
 
 
+def unless_returned(bound: Any) -> Any:
+    """A loop's bound as it was before `ReturnLowering` made it one of an empty range behind a return."""
+    lowered = isinstance(bound, ir.Select) and isinstance(bound.condition, ir.Local) and isinstance(bound.a, ir.Const)
+    return bound.b if lowered and bound.condition.name.startswith(".") else bound
+
+
 class ReturnLowering:
     """Rewrites a kernel's body: a return sets the flag and leaves the loops around it. What follows runs unless
     the flag is set; a parallel loop is then empty, and reads none of its bounds."""
@@ -94,7 +100,8 @@ class ReturnLowering:
                 # in a loop the return has left it
                 behind = rest if looped else (unless(s.loc, self.flag, rest),) if rest else ()
                 return (*body[:k], s, *behind)
-            s = replace(s, body=self.block(s.body, True))  # type: ignore[call-arg, union-attr]
+            assert isinstance(s, (ir.For, ir.While))
+            s = replace(s, body=self.block(s.body, True))
             flag = ir.Local(s.loc, ir.BOOL, self.flag)
             if looped:
                 return (*body[:k], s, ir.If(s.loc, flag, (ir.Break(s.loc),), ()), *rest)

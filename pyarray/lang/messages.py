@@ -60,7 +60,7 @@ def text_of(template: Template, words: Sequence[int]) -> tuple[str, dict[str, An
 def formatted(value: Any, spec: str, conversion: str) -> str:
     """As an f-string formats it. NumPy's scalars print as numbers."""
     if conversion:
-        value = {"r": repr, "s": str, "a": ascii}[conversion](value)
+        value = str(value) if conversion == "s" else repr(value) if conversion == "r" else ascii(value)
     elif isinstance(value, np.generic) and not spec:
         return str(value)
     return format(value, spec)

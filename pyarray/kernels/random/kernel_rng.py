@@ -245,4 +245,4 @@ for _method, _draw, _counts in (
     (Rng.bits, _bits, False), (Rng.uniform, _uniform, False), (Rng.normal, _normal, False),
     (Rng.integers, _integers, True),
 ):  # fmt: skip
-    _method.__pyarray_draw__ = (_draw.__pyarray_func__, _counts)  # type: ignore[attr-defined]
+    setattr(_method, "__pyarray_draw__", (_draw.__pyarray_func__, _counts))  # noqa: B010
