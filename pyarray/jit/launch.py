@@ -135,9 +135,7 @@ def make_launcher(
     for name, mask in masks.items():
         variables |= {name + LOW: f"{mask}.low", name + MASK: f"{mask}.mask"}
     further = {name: f"{p}partial{k}" for k, name in enumerate(partials or ())}
-    variables |= further
-    if prints is not None:
-        variables[BUFFER] = f"{p}lines.array"
+    variables |= further | {BUFFER: f"{p}lines.array"}
     pack = struct.Struct("@" + "".join(slot_format(kind, debug) for _, kind in params)).pack
     values = ", ".join(slot_values(variables[name], kind, debug, p) for name, kind in params)
     scope: dict[str, Any] = {"run": run, "pack": pack, "offset": offset_of, "flag": _flag}

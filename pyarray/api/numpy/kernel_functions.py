@@ -156,7 +156,7 @@ for _name, _ufunc in vars(np).items():
         if _made is not None:
             _FUNCTIONS.setdefault(_ufunc, _made)
 for _function, _made in _FUNCTIONS.items():
-    if hasattr(_made, "__pyarray_func__"):
+    if hasattr(_made, "__pyarray_func__") and name_of(_function) is None:
         register_source(_function, _made.__pyarray_func__)
 for _function, _name in ((np.real, "real"), (np.imag, "imag"), (np.fix, "trunc"), (np.round, "round")):
     register(_function, _name)
