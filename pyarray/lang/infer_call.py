@@ -18,7 +18,7 @@ from .infer_access import atomic, reshape, subview
 from .infer_aggregates import call_special_method, user_method
 from .infer_generators import Draw, draw, make_generator, refuse_generator
 from .infer_invoke import construct, invoke, is_weak
-from .infer_local_functions import call_local, is_function, lambda_source
+from .infer_local_functions import call_local, is_function, lambda_source, refuse_changed
 from .infer_messages import print_call
 from .infer_operators import arithmetic, select
 from .infer_scope import Scope, rule
@@ -42,6 +42,7 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     keywords = {str(k.arg): scope.infer(k.value) for k in node.keywords}
     for argument in (*args, *keywords.values()):
         refuse_generator(scope, node, argument, "passed to a function")
+    refuse_changed(scope, node, [callee, *args, *keywords.values()])
     if not isinstance(callee, ir.Static):
         return call_local(scope, node, callee, args, keywords)
     function = callee.value

@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import Any
 
 from . import ir
-from .aggregates import Aggregate, is_aggregate
+from .aggregates import Aggregate, is_aggregate, leaves
 from .infer_generators import refuse_generator
 from .infer_invoke import invoke
 from .infer_scope import Scope
@@ -145,6 +145,18 @@ def holds_function(value: Any) -> bool:
         return False
     items = value.items if isinstance(value, Aggregate) else value
     return is_function(value) or any(map(holds_function, items))
+
+
+def refuse_changed(scope: Scope, node: ast.Call, values: list[Any]) -> None:
+    """Refuses a call whose arguments set what a local function of it uses: in Python it sees the variables as they
+    are behind the arguments."""
+    parts = [leaf for value in values for _, leaf in leaves("", value) if isinstance(leaf, ir.Node)]
+    changed = {n.name for part in parts for n in ir.walk(part) if isinstance(n, ir.Let)}
+    functions = [value for value in values if holds_function(value)] if changed else []
+    used = [leaf.name for value in functions for _, leaf in leaves("", value) if isinstance(leaf, ir.Local)]
+    if taken := changed.intersection(used):
+        what = f"{min(taken)!r} is set in a call of a function that uses it"
+        scope.fail(node, what, "assign it on a line of its own")
 
 
 def call_local(scope: Scope, node: ast.Call, callee: Aggregate, args: list[Any], keywords: dict[str, Any]) -> ir.Expr:

@@ -75,6 +75,7 @@ NAMES = {
 class _Writer:
     def __init__(self, draw):
         self.draw, self.lines, self.loops = draw, [], 0
+        self.calls = 0  # of local functions around, which must not set what these use
 
     def line(self, depth, text):
         self.lines.append("    " * depth + text)
@@ -85,7 +86,11 @@ class _Writer:
         simple = ["x", "y", "z", str(draw.randint(0, 9)), "p.x", "q.y", "len(w)", "t[0]", "t[1]"]
         if depth > 1:
             return draw.choice(simple)
-        kind = draw.choice("vvvnnnmmwwupttgalkibhzZfFFyr")
+        kind = draw.choice("vvvnnnmmwwupttgalkibhrfFFy" + ("" if self.calls else "zZ"))
+        if kind in "fFy":
+            self.calls += 1
+            inner_text = self.number(depth + 1)
+            self.calls -= 1
         forms = {
             "v": lambda: draw.choice(simple),
             "n": lambda: f"note(log, {inner()})",
@@ -103,9 +108,9 @@ class _Writer:
             "h": lambda: f"halves(log, {draw.choice('wu')})[-1]",
             "z": lambda: f"({draw.choice('xyz')} := {inner()})",
             "Z": lambda: f"({inner()} + (x := {inner()} % M) * x) % M",
-            "f": lambda: f"{draw.choice(['late', 'early'])}({inner()})",
-            "F": lambda: f"apply({draw.choice(['late', 'early', 'short', 'lambda a: (a * x + y) % M'])}, {inner()})",
-            "y": lambda: f"short(short({inner()}) % M)",
+            "f": lambda: f"{draw.choice(['late', 'early'])}({inner_text})",
+            "F": lambda: f"apply({draw.choice(['late', 'early', 'short', 'lambda a: (a * x + y) % M'])}, {inner_text})",
+            "y": lambda: f"short(short({inner_text}) % M)",
             "r": lambda: f"rng.integers({inner()} % 5, {inner()} % 900)",
         }
         return forms[kind]()

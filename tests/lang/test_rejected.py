@@ -143,6 +143,7 @@ STATEMENTS = {
     "x = 2; x = lambda: 1": "'x' is a function here and something else elsewhere",
     "x = lambda y: x(y); v[i] = x(1)": "'<lambda>' calls itself",
     "x = lambda y=i: y": "a default of a function inside a kernel is a constant",
+    "x = 1; g = lambda y: y * x; v[i] = g((x := 2))": "'x' is set in a call of a function that uses it",
     "g = lambda y: y * i; v[i] = g(1, i=2)": "<lambda>.. has no parameter 'i'",
     "@func\n        def g(y): return y": "a function inside a kernel has no decorator",
     "match i:\n            case {}: pass": "this pattern is not part.*\n.*\n.*\nmatch constants, dotted names",
