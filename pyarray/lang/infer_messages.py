@@ -38,7 +38,7 @@ class _Message:
                 self.add(node, item)
             self.parts.append(",)" if len(items) == 1 else ")")
             return
-        if is_array(value) or not isinstance(getattr(value, "type", None), ir.ScalarType):
+        if isinstance(value, ir.Static) or not isinstance(getattr(value, "type", None), ir.ScalarType):
             advice = "name its elements" if is_array(value) else "numbers and texts can be shown"
             self.scope.fail(node, f"{describe(value)} can't be shown by a kernel", advice)
         if isinstance(value, ir.Const):

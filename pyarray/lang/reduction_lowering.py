@@ -129,9 +129,9 @@ class _Lowering:
         """Statements that set the number of iterations, and those that set the loop's variables in iteration `t`."""
         loc, zero = s.loc, constant(s.loc, 0)
         if len(s.ranges) == 1:
-            (range_,), setup = s.ranges, list[ir.Stmt]()
+            (range_,) = s.ranges
             first, stop = (self.variable(loc) for _ in range(2))
-            setup.append(ir.Assign(loc, first.name, zero if range_.start is None else range_.start))
+            setup: list[ir.Stmt] = [ir.Assign(loc, first.name, zero if range_.start is None else range_.start)]
             setup.append(ir.Assign(loc, stop.name, range_.stop))  # type: ignore[arg-type]
             step = int(getattr(range_.step, "value", 1))  # which is a constant
             if range_.start is None and step == 1:
