@@ -82,7 +82,8 @@ class ReturnLowering:
             flag = ir.Local(x.loc, ir.BOOL, self.flag)
             return ir.Select(x.loc, x.type, flag, replace(constant(x.loc, otherwise), type=x.type), x)
 
-        return ir.Range(bound(range_.start, 0), bound(range_.stop, 0), bound(range_.step, 1))
+        step = range_.step if isinstance(range_.step, ir.Const) else bound(range_.step, 1)
+        return ir.Range(bound(range_.start, 0), bound(range_.stop, 0), step)
 
     def block(self, body: tuple[ir.Stmt, ...], looped: bool = False) -> tuple[ir.Stmt, ...]:
         """Statements of which one returns."""

@@ -133,7 +133,8 @@ class _Lowering:
             first, stop = (self.variable(loc) for _ in range(2))
             setup: list[ir.Stmt] = [ir.Assign(loc, first.name, zero if range_.start is None else range_.start)]
             setup.append(ir.Assign(loc, stop.name, range_.stop))  # type: ignore[arg-type]
-            step = int(getattr(range_.step, "value", 1))  # which is a constant
+            assert range_.step is None or isinstance(range_.step, ir.Const)  # inference refuses others
+            step = 1 if range_.step is None else range_.step.value
             if range_.start is None and step == 1:
                 setup.append(ir.Assign(loc, count.name, call(loc, "max", [stop, zero])))
                 return setup, [ir.Assign(loc, s.variables[0], t)]
