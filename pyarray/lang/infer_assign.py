@@ -220,9 +220,10 @@ def _aug_assign(scope: Scope, node: ast.AugAssign) -> list[ir.Stmt]:
         _refuse_target(scope, node.target)
     before = []
     array = _target_array(scope, node.target)
-    array = array if isinstance(array, ir.Local) else assign_temporary(scope, array, before)
+    changes = any(isinstance(n, ast.NamedExpr) for n in ast.walk(node.value))  # a variable, which may be read here
+    array = array if isinstance(array, ir.Local) and not changes else assign_temporary(scope, array, before)
     parts = _element_index(scope, node.target, array)
-    parts = tuple(p if _is_repeatable(p) else assign_temporary(scope, p, before) for p in parts)
+    parts = tuple(p if _is_repeatable(p) and not changes else assign_temporary(scope, p, before) for p in parts)
     old = load_element(scope, node.target, array, parts)
     value = arithmetic(scope, node, node.op, old, scope.infer(node.value))
     return [*before, _store_element(scope, node, array, parts, value)]

@@ -13,7 +13,7 @@ from . import ir
 from .aggregates import Aggregate, is_aggregate
 from .infer_invoke import invoke
 from .infer_scope import Scope
-from .infer_temporaries import let_bind
+from .infer_temporaries import let_bind, with_let_bound
 from .promotion import binary, cast, constant
 
 _NAMES = ("seed", "sequence", "counter")
@@ -76,12 +76,25 @@ def _variable(scope: Scope, owner: Aggregate) -> ir.Local | None:
 
 def draw(scope: Scope, node: ast.Call, method: Draw, args: list[Any], keywords: dict[str, Any]) -> ir.Expr:
     """A draw; with the counter behind it assigned, where the generator is a variable."""
-    variable, loc = _variable(scope, method.owner), scope.loc(node)
+    variable = _variable(scope, method.owner)
     if variable is not None and scope.before_parallel is not None:
         root = variable.name.rpartition(".")[0]
         if root in scope.before_parallel:
             what = f"{root!r} is made before the parallel loop, whose iterations run at the same time"
             scope.fail(node, what, "make one in each iteration: rng = pa.rng(seed, i)")
+
+    def made(*values: Any) -> ir.Expr:  # the counter is read behind the arguments, which may draw, too
+        named = dict(zip(keywords, values[len(args) :], strict=True))
+        return _drawn(scope, node, method, variable, list(values[: len(args)]), named)
+
+    result: ir.Expr = with_let_bound(scope, [*args, *keywords.values()], made)
+    return result
+
+
+def _drawn(
+    scope: Scope, node: ast.Call, method: Draw, variable: ir.Local | None, args: list[Any], keywords: dict[str, Any]
+) -> ir.Expr:
+    loc = scope.loc(node)
     value: ir.Expr = invoke(scope, node, method.source, [*method.owner.items, *args], keywords)
     counter: ir.Expr = method.owner.items[2]
     if method.counts:

@@ -74,7 +74,7 @@ def _leave_loop(
 @rule(ast.For)
 def _for(scope: Scope, node: ast.For) -> list[ir.Stmt]:
     before: list[ir.Stmt] = []
-    stored = {n.id for s in (node.target, *node.body) for n in ast.walk(s) if _is_stored(n)}
+    stored = {n.id for s in (node.target, node.iter, *node.body) for n in ast.walk(s) if _is_stored(n)}
     ranges, sequence, unordered = _iteration_space(scope, node.iter, before, stored)
     entry = set(scope.assigned)
     parallel = scope.is_kernel and not scope.loop_depth and not scope.branch_depth
