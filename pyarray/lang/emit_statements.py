@@ -61,7 +61,8 @@ class Emitter(ExprEmitter):
         self.out.line(f"{self.renamed.get(s.name) or cname(s.name)} = {self.expr(s.value)};")
 
     def write_Store(self, s: ir.Store) -> None:
-        plain = s.site is None and not s.marks
+        sets = any(isinstance(n, ir.Let) and not n.name.startswith(".") for n in ir.walk(s.array, *s.index))
+        plain = s.site is None and not s.marks and not sets
         if plain and not any(isinstance(n, (ir.Invoke, ir.Atomic, ir.Let)) for n in ir.walk(s.value)):
             self.out.line(f"{self.lvalue(s)} = {self.expr(s.value)};")
             return
