@@ -79,13 +79,15 @@ def _for(scope: Scope, node: ast.For) -> list[ir.Stmt]:
     entry = set(scope.assigned)
     parallel = scope.is_kernel and not scope.loop_depth and not scope.branch_depth
     number = scope.parallel_loops if parallel else None
-    if parallel:
+    effects = any(x is not None and has_side_effect(x) for r in ranges for x in (r.start, r.stop, r.step))
+    if effects and (parallel or len(ranges) > 1):  # a loop evaluates its bounds in another order than Python
         ranges = tuple(_assign_bounds(scope, r, before) for r in ranges)
+    if parallel:
         scope.before_parallel, scope.reduced = entry | set(scope.params), {}
         scope.parallel_loops += 1
     starts: list[ir.Expr | None] = [None] * len(ranges)
     if len(ranges) > 1 and any(r.start is not None for r in ranges):
-        ranges = tuple(_assign_bounds(scope, r, before, bool(r.start)) for r in ranges)
+        ranges = tuple(_assign_bounds(scope, r, before) if r.start else r for r in ranges)
         starts, ranges = [r.start for r in ranges], tuple(map(_from_zero, ranges))
     loop = _enter_loop(scope, node)
     names, prefix = _loop_variables(scope, node, len(ranges), sequence, starts)
@@ -234,12 +236,9 @@ def _sequence(scope: Scope, node: ast.expr, before: list[ir.Stmt], names: set[st
     scope.fail(node, what, advice)
 
 
-def _assign_bounds(scope: Scope, range_: ir.Range, into: list[ir.Stmt], always: bool = False) -> ir.Range:
-    """Loop bounds as temporaries if one of them has a side effect: a loop evaluates its bounds in another order
-    than Python."""
+def _assign_bounds(scope: Scope, range_: ir.Range, into: list[ir.Stmt]) -> ir.Range:
+    """Loop bounds as temporaries."""
     parts = (range_.start, range_.stop, range_.step)
-    if not always and not any(x is not None and has_side_effect(x) for x in parts):
-        return range_
     return ir.Range(*(None if x is None else assign_temporary(scope, x, into) for x in parts))
 
 
