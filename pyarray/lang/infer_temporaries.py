@@ -49,7 +49,7 @@ def with_let_bound(scope: Scope, values: list[Any], build: Callable[..., Any]) -
     return _nest_lets(build(*operands), lets)
 
 
-def _names_of(kind: type, values: Iterable[Any]) -> set[str]:
+def _names_of(kind: type[ir.Let] | type[ir.Local], values: Iterable[Any]) -> set[str]:
     """Variables that values set (`Let`) or read (`Local`)."""
     nodes = (n for x in values if isinstance(x, ir.Node) for n in ir.walk(x))
     return {n.name for n in nodes if isinstance(n, kind)}
