@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from .. import shapes
 from ..array import STRIDED, ndarray
 from ..driver.kernel_step import format_steps
 from ..dtypes import DType
-from ..jit.launch import offset_of, slot_format
+from ..jit.launch import is_hidden, offset_of, slot_format
 from ..jit.launch_state import Launch
 from ..jit.serialization import site_to_json, type_to_json
 from ..jit.signature import array_type
@@ -47,7 +47,7 @@ def arguments(launch: Launch) -> Iterator[LaunchArgument]:
                 yield LaunchArgument(index, name, None, "CONSTANT", value)
         return
     program, types = launch.variant.program, launch.variant.leaf_types
-    live = [name for name, _ in program.params if "!" not in name]  # no hidden ones
+    live = [name for name, _ in program.params if not is_hidden(name)]
     for index, name in enumerate([*live, *(n for n in launch.args if n not in live)]):
         kind = types.get(name)
         typed = isinstance(kind, (ArrayType, ScalarType))
@@ -181,7 +181,8 @@ def program_metadata(launch: Launch, number: int) -> dict[str, Any]:
     return {
         "number": number, "kernel": launch.kernel, "key": variant.artifact.key, "name": program.name,
         "device": variant.device.kind, "entry": format_steps(program.steps), "flags": list(variant.flags),
-        "checked": variant.checked, "directions": dict(program.directions),
+        "checked": variant.returns_failures, "directions": dict(program.directions),
         "params": [[name, type_to_json(kind)] for name, kind in program.params],
         "sites": [site_to_json(site) for site in program.sites], "text": program.text, "raw": program.raw,
+        "lines": [asdict(line) for line in program.lines],
     }  # fmt: skip

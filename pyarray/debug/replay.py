@@ -13,9 +13,9 @@ from ..array import array_at
 from ..driver.base import Device
 from ..driver.kernel_step import parse_steps
 from ..jit import compile as compiler
-from ..jit.launch import make_launcher, start_of
-from ..jit.report import raise_bounds
-from ..jit.serialization import site_from_json, type_from_json
+from ..jit.launch import is_hidden, make_launcher, start_of
+from ..jit.report import raise_failure
+from ..jit.serialization import line_from_json, site_from_json, type_from_json
 from ..memory.buffer import Buffer
 from ..memory.host_access import download, upload
 from .argument import DumpedArgument, Elements
@@ -39,7 +39,7 @@ def replay(
         raise ValueError(
             f"launch {number} of {program['kernel']!r} can't be replayed: a RawKernel's grid isn't recorded"
         )
-    named = [name for name, _ in program["params"] if "!" not in name]  # the others are the launcher's own
+    named = [name for name, _ in program["params"] if not is_hidden(name)]
     live = [_recorded_argument(program["kernel"], number, args.get(name), name) for name in named]
     flags, checked = tuple(program["flags"]), program["checked"]
     steps = parse_steps(program["entry"])
@@ -50,11 +50,12 @@ def replay(
     memory = _Memory(device, [a for a in live if a.kind == "array"], trusted)
     params = tuple((name, type_from_json(type_row)) for name, type_row in program["params"])
     start = start_of(device, artifact.function, checked)
-    launch = make_launcher(params, tuple(named), start, checked, program["kernel"])
+    lines = tuple(map(line_from_json, program["lines"]))
+    launch = make_launcher(params, tuple(named), start, checked, program["kernel"], device=device, lines=lines)
     failure = launch(*(memory.value(a) for a in live))
     device.driver.synchronize()
     if failure:
-        raise_bounds(program["kernel"], [site_from_json(row) for row in program["sites"]], failure)
+        raise_failure(program["kernel"], [site_from_json(row) for row in program["sites"]], failure)
     return {a.name: memory.read(a) for a in live if a.direction in ("OUT", "INOUT")}
 
 

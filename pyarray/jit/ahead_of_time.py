@@ -24,6 +24,7 @@ from . import compile as compiler
 from . import saved
 from .binding import BoundArguments
 from .pytree import Pytree
+from .save import file_of
 from .signature import Parameter, field_annotation
 from .variants import Origin
 
@@ -40,7 +41,7 @@ class AheadArtifact:
 
 @dataclass(frozen=True, eq=False)
 class AheadVariant:
-    """What `saved.file_of` reads of a variant."""
+    """What `save.file_of` reads of a variant."""
 
     program: Program
     artifact: AheadArtifact
@@ -126,7 +127,7 @@ def compile_ahead(
     with ThreadPoolExecutor(max(1, min(cores(), len(lowered))), thread_name_prefix="pyarray-compile") as pool:
         variants = list(pool.map(lambda job: _compiled(kernel, checked, *job), lowered))
     path = f"the kernel {kernel.__name__!r}, compiled ahead,"
-    return saved.kernel_of(saved.file_of(kernel, variants, constants or {}), path)
+    return saved.kernel_of(file_of(kernel, variants, constants or {}), path)
 
 
 def _lowered(

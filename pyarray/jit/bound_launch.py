@@ -29,7 +29,7 @@ def bind_launch(
     addresses, `offsets` bytes before them, and of the numbers, which have no layout. It takes arrays for addresses.
     `numbers` are the first of the numbers, which are part of it then. Its arguments come in the order of the
     parameters, or in this `order`."""
-    assert not variant.checked, "checked code has other slots"
+    assert not variant.returns_failures, "checked code has other slots"
     left = list(numbers)
     slots, arguments, size = b"", list[tuple[int, int, int]](), 1
     for k, ((_, kind), layout) in enumerate(zip(variant.program.params, layouts, strict=True)):

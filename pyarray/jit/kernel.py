@@ -25,7 +25,7 @@ from ..lang.parse import Capture, FunctionSource, attributes_read, function_from
 from ..lang.pipeline import Program, lower
 from ..locks import new_lock
 from . import compile as compiler
-from . import explain, foreign_arrays, saved
+from . import explain, foreign_arrays, save
 from .ahead_of_time import Compilable, check_types
 from .argument_errors import Binder
 from .binding import BoundArguments
@@ -36,7 +36,7 @@ from .launch import launcher_of
 from .launch_cost import Cost, cost_of_call
 from .launch_state import Launch, launch_state, observe, observed
 from .pytree import Pytree, flatten
-from .report import raise_bounds, warn_of_changes
+from .report import raise_failure, warn_of_changes
 from .signature import Parameter, Signature, parameters_of, signature_of
 from .variants import Variant, Variants
 
@@ -63,13 +63,14 @@ class Kernel(Importable, Compilable, Dispatcher):
         flags: tuple[str, ...],
         on_global_change: str | None,
         shape: LaunchShape = UNSHAPED,
+        asserts: bool = False,
     ):
         self.__name__, self.__doc__ = source.name, source.function.__doc__
         self.__module__, self.__qualname__ = source.function.__module__, source.function.__qualname__
         self.__wrapped__ = source.function
         self.source_text = source
         self.debug, self.wraparound, self.flags = debug, wraparound, flags
-        self.on_global_change, self.shape = on_global_change, shape
+        self.on_global_change, self.shape, self.asserts = on_global_change, shape, asserts
         self.counts: Counter[str] = Counter()
         self.marked: frozenset[str] = frozenset()
         self._variants = Variants()
@@ -210,9 +211,9 @@ class Kernel(Importable, Compilable, Dispatcher):
 
     def _lowered(self, bound: BoundArguments, checked: bool, kind: str | None = None) -> Program:
         """The program for these arguments, on their device or one of another `kind`."""
-        types, kind, how = bound.types(), kind or bound.device().kind, (self.wraparound, bound.declared(), self.shape)
+        types, kind, options = bound.types(), kind or bound.device().kind, (self.wraparound, bound.declared())
         try:
-            return lower(self.source_text, types, kind, checked, *how)
+            return lower(self.source_text, types, kind, checked, *options, self.shape, self.asserts)
         except CompileError as error:  # the message says where; the compiler's own frames don't help
             raise error.with_traceback(None) from None
         except RecursionError:
@@ -265,7 +266,7 @@ class Kernel(Importable, Compilable, Dispatcher):
         self._launch(self._variant(bound, self._checked()), bound)
 
     def _report(self, failure: Any, launch: Any) -> None:
-        raise_bounds(self.__name__, launch.sites, failure)
+        raise_failure(self.__name__, launch.sites, failure)
 
     # ---- introspection
 
@@ -322,12 +323,12 @@ class Kernel(Importable, Compilable, Dispatcher):
         """What `save` writes, without texts and binaries: names, types, directions and slots of parameters,
         target, hashes. For JSON. Raises `RuntimeError` before the first launch, `TypeError` for a value
         compiled in that can't be written down."""
-        return saved.manifest(self)
+        return save.manifest(self)
 
     def save(self, path: Any) -> None:
         """Write the variants compiled so far to a file that `pa.load_kernel` turns into a callable in any
         process, without this source. Raises what `manifest` does."""
-        saved.save(self, path)
+        save.save(self, path)
 
     def source(self, device: Any = None, *, args: tuple[Any, ...] | None = None, debug: bool | None = None) -> str:
         """Text that is compiled for a device.
@@ -364,6 +365,7 @@ def kernel(
     threads: Numbers = None,
     per_thread: Numbers = None,
     types: Iterable[Any] = (),
+    asserts: bool = False,
 ) -> Callable[[Callable[P, Any]], TypedKernel[Callable[P, None]]]: ...
 def kernel(
     function: Any = None,
@@ -375,6 +377,7 @@ def kernel(
     threads: Numbers = None,
     per_thread: Numbers = None,
     types: Iterable[Any] = (),
+    asserts: bool = False,
 ) -> Any:
     """Compile a Python function for devices: each top-level `for` is a parallel loop.
 
@@ -383,7 +386,8 @@ def kernel(
     function takes from globals or closures are compiled in; when one has changed the kernel is compiled
     again, or, with `on_global_change="raise"`, the launch is a `RuntimeError`. On GPUs, blocks have so many
     `threads` and a thread takes `per_thread` iterations: of all parallel loops, or of each by a tuple; no result
-    depends on it. `types` are what `compile` compiles for, a tuple for each signature.
+    depends on it. `types` are what `compile` compiles for, a tuple for each signature. `asserts` tests the kernel's
+    assertions without debug mode, too.
 
     Raises `TypeError` for what is no Python function and for options of a wrong type, `ValueError` for numbers
     that a block can't have; what is outside the language is a `CompileError` at the first call.
@@ -404,7 +408,7 @@ def kernel(
 
     def make(f: Any) -> Kernel:
         plain = f.__wrapped__ if isinstance(f, (Kernel, Func)) else f
-        made = Kernel(source_of(plain, scope), debug, wraparound, checked_flags, on_global_change, shape)
+        made = Kernel(source_of(plain, scope), debug, wraparound, checked_flags, on_global_change, shape, asserts)
         made.declared_types = declared_types
         return made
 

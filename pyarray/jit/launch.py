@@ -9,17 +9,20 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
-import numpy as np
-
 from .._core import Launcher
+from ..array import empty
 from ..driver.base import Device, NativeLaunch, Operand
 from ..lang import loop_extents
 from ..lang.ir import ArrayType
 from ..lang.loop_extents import LoopExtents
 from ..lang.pipeline import Program
+from ..lang.print_lowering import BUFFER, Line
+from ..lang.reduction_lowering import CHUNKS, PARTIAL
 from ..lang.write_mask import LOW, MASK
+from .prints import PrintBuffer
 from .variants import Variant
 from .write_masks import Mask
 
@@ -60,45 +63,15 @@ def operands(params: Sequence[tuple[str, Any]], directions: Mapping[str, str], d
     return tuple(found)
 
 
-def slot_values(name: str, kind: Any, debug: bool, p: str) -> str:
-    """Python expressions of one parameter's slots, in the order of `slot_format`; `p` begins our own
-    names."""
-    if isinstance(kind, ArrayType):
-        values = [f"{name}._ptr"]
-        if debug:
-            values.append(f"{p}offset({name})")
-        if kind.ndim == 1:
-            values.append(f"{name}._size")
-        elif kind.ndim:
-            values.append(f"*{name}._shape")
-        if kind.strided:
-            values.append(f"*{name}._strides")
-        return ", ".join(values)
-    letter = kind.dtype.kind
-    if letter == "c":
-        return f"{p}complex({name}).real, {p}complex({name}).imag"
-    if letter == "b":
-        return f"{name} if {name}.__class__ is {p}bool else {p}flag({name})"
-    return name
-
-
-def _flag(value: Any) -> bool:
-    """Anything has a truth value, and `struct` takes that: only bools are meant."""
-    if not isinstance(value, np.bool_):
-        raise TypeError(f"expected a bool, got {type(value).__name__}")
-    return bool(value)
-
-
-def _complex(value: Any) -> complex:
-    if isinstance(value, (str, bytes)):
-        raise TypeError("expected a number, got text")
-    return complex(value)
-
-
 def offset_of(array: Any) -> int:
     """Elements between the base's first element and the array's, for reports."""
     base = array._base
     return 0 if base is None else int((array._ptr - base._ptr) // array._dtype.itemsize)
+
+
+def is_hidden(parameter: str) -> bool:
+    """Whether a parameter is one that launchers add."""
+    return parameter.endswith((LOW, MASK)) or parameter.startswith(PARTIAL) or parameter == BUFFER
 
 
 def written_by(program: Program) -> list[str]:
@@ -114,13 +87,18 @@ def make_launcher(
     kernel: str = "kernel",
     written: Sequence[str] = (),
     extents: Sequence[LoopExtents] = (),
-) -> Launcher | MaskingLauncher:
+    device: Device | None = None,
+    lines: tuple[Line, ...] = (),
+) -> Launcher | ExtendingLauncher:
     """Function of all the kernel's arguments that packs the live ones and launches; a checked launch's failure
     record is its value. Masks of what was declared Out (`lang.write_mask`) are made, and checked behind. Of
     `written` arguments the owners' `before_write` is called, where they have such an owner. Loops of `extents` with
-    more than 2**63 - 1 iterations are a `ValueError`."""
+    more than 2**63 - 1 iterations are a `ValueError`. On `device` there are arrays of partial
+    results made, and the buffer of what the launch prints: numbers for `lines`."""
     outs = [name.removesuffix(MASK) for name, _ in params if name.endswith(MASK) and name not in names]
-    every = (*names, *(name + end for name in outs for end in (LOW, MASK)))
+    partials = {name: kind.dtype for name, kind in params if name.startswith(PARTIAL)}
+    prints = any(name == BUFFER for name, _ in params)
+    every = [*names, *(name + end for name in outs for end in (LOW, MASK)), *partials, *[BUFFER] * prints]
     numbers = {name: k for k, name in enumerate(every)}
     fields, slots, slot = list[tuple[int, int, int, bool, bool]](), dict[str, tuple[int, int]](), 0
     for name, kind in params:
@@ -141,19 +119,39 @@ def make_launcher(
 
     program = loop_extents.encoded(extents, slots)
     launcher = Launcher(launch, len(every), tuple(fields), debug, program, check_extents if extents else None)
-    return MaskingLauncher(kernel, launcher, {name: numbers[name] for name in outs}) if outs else launcher
+    if len(every) == len(names):
+        return launcher
+    makers = [partial(empty, CHUNKS + 1, dtype, device) for dtype in partials.values()]
+    lines_of_launch = partial(PrintBuffer, device, lines) if prints else None
+    return ExtendingLauncher(kernel, launcher, {name: numbers[name] for name in outs}, makers, lines_of_launch)
 
 
-class MaskingLauncher:
-    """A launcher that makes the masks of `outs`, names with the numbers of their arguments, and checks them behind."""
+class ExtendingLauncher:
+    """A launcher that makes further arguments for each launch: the masks of `outs`, names with the numbers of their
+    arguments, which it checks behind, arrays of partial results, and the buffer of what is printed, which it shows."""
 
-    def __init__(self, kernel: str, launcher: Launcher, outs: Mapping[str, int]):
+    def __init__(
+        self,
+        kernel: str,
+        launcher: Launcher,
+        outs: Mapping[str, int],
+        partials: Sequence[Callable[[], Any]],
+        prints: Callable[[], PrintBuffer] | None,
+    ):
         self.sites: Any = ()
         self._kernel, self._launcher, self._outs = kernel, launcher, outs
+        self._partials, self._prints = partials, prints
 
     def __call__(self, *arguments: Any) -> Any:
         masks = {name: Mask(arguments[k]) for name, k in self._outs.items()}
-        failure = self._launcher(*arguments, *(part for mask in masks.values() for part in (mask.low, mask.mask)))
+        further = [part for mask in masks.values() for part in (mask.low, mask.mask)]
+        further += [make() for make in self._partials]
+        lines = self._prints() if self._prints else None
+        if lines is not None:
+            further.append(lines.array)
+        failure = self._launcher(*arguments, *further)
+        if lines is not None:
+            lines.show(self._kernel)
         if failure is None:
             for name, mask in masks.items():
                 mask.check(self._kernel, name)
@@ -164,8 +162,10 @@ def launcher_of(
     program: Program, function: int, device: Device, names: tuple[str, ...], checked: bool, **further: Any
 ) -> Any:
     """`make_launcher` for the driver's handle of a program's kernel."""
+    checked = checked or program.checked
     launch = start_of(device, function, checked, operands(program.params, program.directions, checked))
-    return make_launcher(program.params, names, launch, checked, written=written_by(program), **further)
+    further |= {"written": written_by(program), "device": device, "lines": program.lines}
+    return make_launcher(program.params, names, launch, checked, **further)
 
 
 def start_of(device: Device, function: int, checked: bool, arrays: Sequence[Operand] = ()) -> NativeLaunch:

@@ -118,7 +118,7 @@ class Capture:
     def _step(self, launch: Launch) -> tuple[Any, ...]:
         variant = launch.variant
         program = getattr(variant, "program", None)
-        if program is None or variant.checked:
+        if program is None or variant.returns_failures:
             raise _NotReplayable(f"{launch.kernel} is no kernel without bounds checks")
         if variant.device is not self.device:
             raise _NotReplayable(f"{launch.kernel} runs on another device, {variant.device}")

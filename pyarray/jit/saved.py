@@ -1,34 +1,26 @@
-"""Saved kernels: compiled variants in a file, which a process without the source can load and launch.
-
-A file is two lines of text, then the texts and binaries of the variants. The first line has a digest of all
-that follows it, the second is the manifest (JSON). Nothing in it is executed but the binaries.
-"""
+"""Saved kernels: variants in a file that `save` wrote, which a process without the source can load and launch."""
 
 from __future__ import annotations
 
-import enum
 import hashlib
 import json
 import logging
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from ..array import ndarray
 from ..driver.base import Device
-from ..driver.kernel_step import format_steps, parse_steps
-from ..dtypes import BY_NAME, DType, named_dtype
+from ..driver.kernel_step import parse_steps
+from ..dtypes import BY_NAME
 from ..errors import DeviceError
-from ..lang.emit_views import struct_fields
-from ..lang.ir import ArrayType, ScalarType, Static
+from ..lang.ir import ArrayType, Static
 from ..lang.pipeline import Program
 from . import compile as compiler
 from . import foreign_arrays
@@ -37,148 +29,17 @@ from .atomic_file import replace_file
 from .binding import BoundArguments
 from .launch import launcher_of
 from .launch_state import Launch, launch_state, observe, observed
-from .pytree import Pytree, Struct
+from .pytree import Pytree
 from .report import launch_checked
-from .serialization import extents_from_json, site_from_json, site_to_json, type_from_json, type_to_json
+from .save import MAGIC, SCHEMA, constant_text
+from .serialization import extents_from_json, line_from_json, site_from_json, type_from_json
 from .signature import Constant, Parameter, Signature, Unread, as_argument, signature_of
 from .variants import Variant
 
-SCHEMA = 1
-MAGIC = b"pyarray kernel "
 _PYTHON = {kind.__name__: kind for kind in (bool, int, float, complex)}
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), enum.Enum)
-_NONE: Mapping[str, Any] = MappingProxyType({})
 _PART = re.compile(r"\.(\w+)|\[(\d+)\]")
 
 log = logging.getLogger("pyarray")
-
-
-# ---- writing
-
-
-def manifest(kernel: Any) -> dict[str, Any]:
-    """See `Kernel.manifest`."""
-    return _manifest(kernel, _variants_of(kernel))
-
-
-def _variants_of(kernel: Any) -> list[Variant]:
-    """The variants as they are now: other threads may compile more meanwhile."""
-    variants = list(kernel._variants)
-    if not variants:
-        what = f"kernel {kernel.__name__!r} has nothing to save before its first launch"
-        raise RuntimeError(f"{what}: types come with the arguments")
-    return variants
-
-
-def _manifest(kernel: Any, variants: Sequence[Any], constants: Mapping[str, Any] = _NONE) -> dict[str, Any]:
-    return {
-        "schema": SCHEMA,
-        "kernel": kernel.__name__,
-        "debug": kernel.debug,
-        "parameters": [_parameter_row(p) for p in _with_constants(kernel.parameters, constants)],
-        "variants": [_variant_row(kernel.__name__, v) for v in variants],
-    }
-
-
-def _with_constants(parameters: Sequence[Parameter], constants: Mapping[str, Any]) -> list[Parameter]:
-    """Parameters, those with a value in `constants` as their default last, by keyword only."""
-    fixed = (replace(p, default=constants[p.name], keyword_only=True) if p.name in constants else p for p in parameters)
-    return sorted(fixed, key=lambda p: p.keyword_only)
-
-
-def _parameter_row(p: Parameter) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": p.name, "keyword_only": p.keyword_only}
-    if isinstance(p.default, (bool, int, float, str)) or p.default is None:
-        row["default"] = p.default
-    return row
-
-
-def _variant_row(kernel: str, v: Any) -> dict[str, Any]:
-    """Of a `Variant`, or of one that was compiled ahead."""
-    program = v.program
-    return {
-        **v.origin._asdict(),
-        "interface": compiler.interface(),
-        "artifact": v.artifact.key,
-        "entry": format_steps(program.steps),
-        "debug": v.checked,
-        "flags": list(v.flags),
-        "text_sha256": hashlib.sha256(program.text.encode()).hexdigest(),
-        "binary_sha256": hashlib.sha256(v.artifact.binary).hexdigest(),
-        "structures": [row for item in v.pytree.items for row in _structure_rows(item)],
-        "leaves": [_leaf_row(kernel, v, p, kind) for p, kind in zip(v.pytree.leaves, v.types, strict=True)],
-        "directions": program.directions,
-        "params": [[name, type_to_json(kind)] for name, kind in program.params],
-        "sites": [site_to_json(site) for site in program.sites],
-        "extents": [asdict(extent) for extent in program.extents],
-    }
-
-
-def _structure_rows(item: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(item, Struct):
-        yield {
-            "path": item.name,
-            "class": item.kind.__qualname__,
-            "names": list(item.names),
-            "count": len(item.items),
-        }
-        for part in item.items:
-            yield from _structure_rows(part)
-
-
-def _leaf_row(kernel: str, v: Any, p: Parameter, kind: Any) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": p.name, "direction": v.program.directions.get(p.name)}
-    if isinstance(kind, (ArrayType, ScalarType)):
-        row |= type_to_json(kind)
-        if p.scalar:
-            row["annotation"] = p.annotation.name if isinstance(p.annotation, DType) else p.annotation.__name__
-    elif isinstance(p.annotation, Unread):
-        row |= {"kind": "unread"}
-    else:
-        row |= {"kind": "constant", "value": _constant(kernel, p.name, kind.value)}
-    live = dict(v.program.params)
-    row["slots"] = _slots(live[p.name], v.checked) if p.name in live else []
-    return row
-
-
-def _slots(kind: Any, checked: bool) -> list[str]:
-    """Names of a parameter's slots: each has 8 bytes, and all parameters' stand in order."""
-    if isinstance(kind, ArrayType):
-        return [name for _, name in struct_fields(kind, checked)]
-    return ["re", "im"] if kind.dtype.kind == "c" else ["value"]
-
-
-def _constant(kernel: str, name: str, value: Any) -> str:
-    """What was compiled in, in words that are the same in each process. Raises `TypeError` where there are
-    none."""
-    if isinstance(value, (tuple, list)):
-        return f"{type(value).__name__}({', '.join(_constant(kernel, name, item) for item in value)})"
-    if (row := named_dtype(value)) is not None:
-        return f"dtype {row}"
-    if isinstance(value, _PLAIN):
-        return f"{type(value).__qualname__} {value!r}"
-    what = f"kernel {kernel!r} can't be saved: {name!r} was compiled in with {value!r}"
-    raise TypeError(f"{what}, and only numbers, texts, dtypes, None and tuples of these can be written down")
-
-
-def save(kernel: Any, path: str | os.PathLike[str]) -> None:
-    """See `Kernel.save`. The file appears as a whole, or not at all."""
-    replace_file(Path(path), file_of(kernel, _variants_of(kernel)))
-
-
-def file_of(kernel: Any, variants: Sequence[Any], constants: Mapping[str, Any] = _NONE) -> bytes:
-    """The file of a kernel's variants, or of ones that were compiled ahead, with defaults of further parameters."""
-    head, blobs, at = _manifest(kernel, variants, constants), [], 0
-    for row, v in zip(head["variants"], variants, strict=True):
-        for name, data in (("text", v.program.text.encode()), ("binary", v.artifact.binary)):
-            row[name] = [at, len(data)]
-            blobs.append(data)
-            at += len(data)
-    body = json.dumps(head).encode() + b"\n" + b"".join(blobs)
-    return MAGIC + f"{SCHEMA} {hashlib.sha256(body).hexdigest()}\n".encode() + body
-
-
-# ---- reading
 
 
 def load_kernel(path: str | os.PathLike[str]) -> SavedKernel:
@@ -326,9 +187,12 @@ class _SavedVariant:
             if isinstance(k, ArrayType)
         }
         text, directions = self.text.decode(), row["directions"]
-        extents = tuple(map(extents_from_json, row.get("extents", ())))
-        steps = parse_steps(row["entry"])
-        return Program(self.kernel, text, steps, params, directions, sites, (), specs, extents=extents)
+        further = {
+            "extents": tuple(map(extents_from_json, row.get("extents", ()))),
+            "checked": row.get("returns_failures", self.checked),
+            "lines": tuple(map(line_from_json, row.get("lines", ()))),
+        }
+        return Program(self.kernel, text, parse_steps(row["entry"]), params, directions, sites, (), specs, **further)
 
     def bind(self, arguments: dict[str, Any]) -> tuple[BoundArguments, int] | None:
         """The leaves of the arguments, and how many of them the variant takes in a more general form; None if they
@@ -435,7 +299,7 @@ def _read(path: str, arguments: dict[str, Any]) -> Any:
 
 def _constant_text(value: Any) -> str | None:
     try:
-        return _constant("", "", value)
+        return constant_text("", "", value)
     except TypeError:
         return None
 

@@ -10,6 +10,7 @@ from ..dtypes import BY_NAME
 from ..lang.bounds_checks import Site
 from ..lang.ir import ArrayType, Loc, ScalarType
 from ..lang.loop_extents import LoopExtents
+from ..lang.print_lowering import Line
 from ..lang.specializations import Specialization
 
 
@@ -45,6 +46,11 @@ def site_from_json(row: Mapping[str, Any]) -> Site:
 def extents_from_json(row: Mapping[str, Any]) -> LoopExtents:
     """The extents of which `asdict` gave the row, which may have been through JSON."""
     return LoopExtents(Loc(**row["loc"]), row["loop"], _tuples(row["sizes"]))
+
+
+def line_from_json(row: Mapping[str, Any]) -> Line:
+    """The line of which `asdict` gave the row, which may have been through JSON."""
+    return Line(_tuples(row["template"]), row["words"])
 
 
 def _tuples(value: Any) -> Any:

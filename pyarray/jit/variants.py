@@ -52,6 +52,11 @@ class Variant:
         return dict(self.program.params) if self.pytree is None else self.pytree.named(self.types)
 
     @property
+    def returns_failures(self) -> bool:
+        """Whether its launches do: those of debug mode, and those that test assertions without it."""
+        return self.checked or self.program.checked
+
+    @property
     def origin(self) -> Origin:
         driver = self.device.driver
         return Origin(self.device.kind, driver.target(), driver.machine(), driver.compiler().fingerprint)

@@ -32,15 +32,18 @@ class Site:
     view: str | None = None
     views: tuple[tuple[str, str | None], ...] = ()
     unsigned: bool = False
+    text: tuple[Any, ...] = ()  # of an assertion: a template of `messages`
 
 
-def insert_checks(tree: ir.Tree) -> tuple[ir.Tree, tuple[Site, ...]]:
-    """The tree with `site` set on each call, and on each access and on what is tested of each loop if it
-    isn't proven, and the sites by number."""
+def insert_checks(tree: ir.Tree, asserts_only: bool = False) -> tuple[ir.Tree, tuple[Site, ...]]:
+    """The tree with `site` set on each call and assertion, and on each access and on what is tested of each loop if
+    it isn't proven, and the sites by number."""
     sites: list[Site] = []
     by_symbol, results = {f.symbol: f for f in tree.functions}, result_bases(tree)
-    functions = tuple(_numbered(f, by_symbol, results, sites) for f in tree.functions)
-    numbered = ir.Tree(_numbered(tree.kernel, by_symbol, results, sites), functions)
+    functions = tuple(_numbered(f, by_symbol, results, sites, asserts_only) for f in tree.functions)
+    numbered = ir.Tree(_numbered(tree.kernel, by_symbol, results, sites, asserts_only), functions)
+    if asserts_only:
+        return numbered, tuple(sites)
     return _drop_proven(numbered, sites, proven_sites(numbered))
 
 
@@ -71,8 +74,9 @@ def _site_count(node: Any) -> int:
 
 
 def _numbered(
-    function: ir.Function, functions: dict[str, ir.Function], results: dict[str, frozenset[int]], sites: list[Site]
-) -> ir.Function:
+    function: ir.Function, functions: dict[str, ir.Function], results: dict[str, frozenset[int]], sites: list[Site],
+    asserts_only: bool,
+) -> ir.Function:  # fmt: skip
     roots = view_bases(function, results)
     launched = {loop_extents.loop for loop_extents in extents(function)}
 
@@ -100,6 +104,11 @@ def _numbered(
         return first
 
     def change(node: Any) -> Any:
+        if (kind := _check_without_array(node, launched, asserts_only)) is not None:
+            sites.append(Site(kind, node.loc, function.name, text=getattr(node, "text", ())))
+            return replace(node, site=len(sites) - 1)
+        if asserts_only and not isinstance(node, ir.Invoke):
+            return node
         if isinstance(node, (ir.Load, ir.Store, ir.Atomic)):
             return replace(node, site=number(node, "index", node.index)) if node.index else node
         if isinstance(node, ir.Slice):
@@ -108,12 +117,6 @@ def _numbered(
             return replace(node, site=number(node, "subview"))
         if isinstance(node, ir.Reshape):
             return replace(node, site=number(node, "shape"))
-        if isinstance(node, ir.For):
-            kind = _loop_check(node, launched)
-            if kind is None:
-                return node
-            sites.append(Site(kind, node.loc, function.name))
-            return replace(node, site=len(sites) - 1)
         if isinstance(node, ir.Invoke):
             callee = functions[node.function]
             pairs = zip(callee.params, node.args, strict=True)
@@ -125,6 +128,15 @@ def _numbered(
         return node
 
     return replace(function, body=tuple(ir.rewrite(s, change) for s in function.body))
+
+
+def _check_without_array(node: Any, launched: set[int], asserts_only: bool) -> str | None:
+    """What is tested of an assertion or a loop."""
+    if isinstance(node, ir.Assert):
+        return "assert"
+    if asserts_only:
+        return None
+    return "while" if isinstance(node, ir.While) else _loop_check(node, launched) if isinstance(node, ir.For) else None
 
 
 def _loop_check(node: ir.For, launched: set[int]) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from .. import config
 from ..dtypes import DType
 from . import emit_views as views
 from . import ir
@@ -60,7 +61,8 @@ class Emitter(ExprEmitter):
         self.out.line(f"{self.renamed.get(s.name) or cname(s.name)} = {self.expr(s.value)};")
 
     def write_Store(self, s: ir.Store) -> None:
-        plain = s.site is None and not s.marks
+        sets = any(isinstance(n, ir.Let) and not n.name.startswith(".") for n in ir.walk(s.array, *s.index))
+        plain = s.site is None and not s.marks and not sets
         if plain and not any(isinstance(n, (ir.Invoke, ir.Atomic, ir.Let)) for n in ir.walk(s.value)):
             self.out.line(f"{self.lvalue(s)} = {self.expr(s.value)};")
             return
@@ -78,6 +80,13 @@ class Emitter(ExprEmitter):
         element = f"{dtype.ctype} *const element = {target[1:] if target.startswith('*') else f'&{target}'};"
         self.out.line(f"{{ {value} {element} *element = value;{marks} }}")
 
+    def write_BeginIteration(self, s: ir.BeginIteration) -> None:
+        self.out.line(begin_iteration(self.expr(s.number)))
+
+    def guard_of(self, s: ir.For) -> str:
+        """`loop_guard`, but for a loop over iterations of a parallel one: each of these begins without a failure."""
+        return "" if s.body and isinstance(s.body[0], ir.BeginIteration) else self.loop_guard
+
     def write_Evaluate(self, s: ir.Evaluate) -> None:
         self.out.line(f"{'' if s.value.type is None else '(void)'}{self.expr(s.value)};")
 
@@ -91,8 +100,16 @@ class Emitter(ExprEmitter):
         self.out.line("continue;")
 
     def write_While(self, s: ir.While) -> None:
-        with self.out.block(f"while ({self.expr(s.condition)}{self.loop_guard})"):
-            self.write(s.body)
+        condition = f"{self.expr(s.condition)}{self.loop_guard}"
+        if s.site is None:
+            with self.out.block(f"while ({condition})"):
+                self.write(s.body)
+            return
+        check = self.helper(views.turn_checker(self.dialect.function, config.get("PYARRAY_DEBUG_TURNS")))
+        with self.out.block():
+            self.out.line("int64_t turns = 0;")
+            with self.out.block(f"while ({condition} && {check}(at, up, {s.site}, ++turns))"):
+                self.write(s.body)
 
     def write_If(self, s: ir.If) -> None:
         with self.out.block(f"if ({self.expr(s.condition)})"):
@@ -175,11 +192,11 @@ class Emitter(ExprEmitter):
             if not isinstance(range_.stop, ir.Const):
                 hoisted, stop = f", {k}_stop = {stop}", f"{k}_stop"
             return self.out.block(
-                f"for (int64_t {name} = {start}{hoisted}; {name} < {stop}{self.loop_guard}; ++{name})"
+                f"for (int64_t {name} = {start}{hoisted}; {name} < {stop}{self.guard_of(s)}; ++{name})"
             )
         head = f"{k}_first = {start}, {k}_last = {stop}, {k}_step = {self.step(s)}"
         count = f"{k}_count = pa_range_len({k}_first, {k}_last, {k}_step)"
-        self.out.open(f"for (int64_t {k} = 0, {head}, {count}; {k} < {k}_count{self.loop_guard}; ++{k})")
+        self.out.open(f"for (int64_t {k} = 0, {head}, {count}; {k} < {k}_count{self.guard_of(s)}; ++{k})")
         self.out.line(f"const int64_t {name} = pa_add_i64({k}_first, pa_mul_i64({k}, {k}_step));")
         return self.out
 
@@ -222,7 +239,7 @@ class Emitter(ExprEmitter):
         declared = f" {span.declared}" if span.declared else ""
         out.line(f"int64_t {k} = {span.first};")
         out.line(f"const int64_t {k}_past = {span.past};")
-        with out.block(f"for (; {k} + {count} <= {k}_past{self.loop_guard}; {k} += {count})"):
+        with out.block(f"for (; {k} + {count} <= {k}_past{self.guard_of(s)}; {k} += {count})"):
             out.line(self.dialect.lanes)
             with out.block(f"for (int lane = 0; lane < {count}; ++lane)"):
                 out.line(f"const int64_t {span.k} = {k} + lane;{declared}")

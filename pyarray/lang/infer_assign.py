@@ -10,6 +10,8 @@ from . import ir
 from .aggregates import is_aggregate, leaves, skeleton, transform
 from .infer_access import index_parts, load_element
 from .infer_aggregates import call_special_method, unpack, unpack_result
+from .infer_generators import refuse_generator
+from .infer_local_functions import bind, define, holds_function
 from .infer_operators import DUNDER, arithmetic, binary_operator
 from .infer_scope import Scope, rule
 from .infer_temporaries import assign_temporary, has_side_effect
@@ -21,6 +23,9 @@ def assign_name(scope: Scope, where: ast.AST, name: str, value: Any) -> list[ir.
         advice = advice_for_captured(value) or "variables are numbers, views of arrays and tuples of them"
         scope.fail(where, f"{name!r} can't hold {describe(value)}", advice)
     _check_assignable(scope, where, name)
+    refuse_generator(scope, where, value, "kept")
+    if holds_function(value):
+        scope.fail(where, "a function can't be kept in a variable", "give it a name by def, call it, or pass it on")
     if is_aggregate(value):
         return _assign_aggregate(scope, where, name, value)
     if value.type is None:
@@ -61,15 +66,22 @@ def set_structure(scope: Scope, where: ast.AST, name: str, value: Any) -> None:
 
 def _check_assignable(scope: Scope, where: ast.AST, name: str) -> None:
     if scope.before_parallel is not None and name in scope.before_parallel:
-        scope.fail(
-            where,
-            f"{name!r} is assigned before the parallel loop and again in it: its iterations run at the same time",
-            "use another name inside the loop, or collect with pa.atomic_add(array, index, value)",
-        )
+        if name in scope.params or not isinstance(scope.types.get(name), ir.ScalarType):
+            refuse_assigned(scope, where, name)
+        scope.reduced.setdefault(name, where)
+    if name in scope.functions:
+        scope.fail(where, f"{name!r} is a function here and something else elsewhere", "use another name")
     if name in scope.params and not isinstance(scope.params[name], ir.ScalarType):
         kind = scope.params[name]
         what = describe(kind) if isinstance(kind, ir.Static) or is_aggregate(kind) else kind
         scope.fail(where, f"{name!r} is a parameter ({what}) and can't be assigned", "use another name")
+
+
+def refuse_assigned(scope: Scope, where: ast.AST, name: str) -> NoReturn:
+    """Refuses an assignment of a variable from before the parallel loop."""
+    what = f"{name!r} is assigned before the parallel loop and again in it: its iterations run at the same time"
+    advice = "use another name inside the loop, or only update it, by one operator: s += x, m = max(m, x)"
+    scope.fail(where, what, advice)
 
 
 def assign(scope: Scope, target: ast.expr, value: Any) -> list[ir.Stmt]:
@@ -149,12 +161,30 @@ def _store_element(scope: Scope, where: ast.AST, array: ir.Expr, index: tuple[An
 @rule(ast.Assign)
 def _assign(scope: Scope, node: ast.Assign) -> list[ir.Stmt]:
     result: list[ir.Stmt] = []
+    if _defines(scope, node):
+        return result
     value = unpack_result(scope, scope.infer(node.value), result)
     if len(node.targets) > 1:
         value = _assign_temporaries(scope, node, value, result)
     for target in node.targets:
         result += assign(scope, target, value)
     return result
+
+
+def _defines(scope: Scope, node: ast.Assign) -> bool:
+    """Gives names to a lambda, or to a function that has one."""
+    value = node.value
+    known = isinstance(value, ast.Name) and value.id in scope.functions and value.id in scope.assigned
+    if not isinstance(value, ast.Lambda) and not known:
+        return False
+    for target in node.targets:
+        if not isinstance(target, ast.Name):
+            scope.fail(target, "a function can't be stored", "give it a name: f = lambda x: ...")
+        if isinstance(value, ast.Lambda):
+            define(scope, value, target.id)
+        else:
+            bind(scope, target, target.id, scope.functions[value.id])  # type: ignore[attr-defined]
+    return True
 
 
 @rule(ast.AnnAssign)
@@ -190,9 +220,10 @@ def _aug_assign(scope: Scope, node: ast.AugAssign) -> list[ir.Stmt]:
         _refuse_target(scope, node.target)
     before = []
     array = _target_array(scope, node.target)
-    array = array if isinstance(array, ir.Local) else assign_temporary(scope, array, before)
+    changes = any(isinstance(n, ast.NamedExpr) for n in ast.walk(node.value))  # a variable, which may be read here
+    array = array if isinstance(array, ir.Local) and not changes else assign_temporary(scope, array, before)
     parts = _element_index(scope, node.target, array)
-    parts = tuple(p if _is_repeatable(p) else assign_temporary(scope, p, before) for p in parts)
+    parts = tuple(p if _is_repeatable(p) and not changes else assign_temporary(scope, p, before) for p in parts)
     old = load_element(scope, node.target, array, parts)
     value = arithmetic(scope, node, node.op, old, scope.infer(node.value))
     return [*before, _store_element(scope, node, array, parts, value)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import types as python_types
 from typing import Any
 
@@ -12,10 +13,13 @@ from ..annotations import is_structure
 from ..dtypes import DType, asdtype, named_dtype
 from . import ir
 from .aggregates import as_tuple, leaves
-from .builtins import ATOMICS, FUNCTIONS, advice_for, draws, name_of
+from .builtins import ATOMICS, FUNCTIONS, advice_for, draws, name_of, source_for
 from .infer_access import atomic, reshape, subview
 from .infer_aggregates import call_special_method, user_method
+from .infer_generators import Draw, draw, make_generator, refuse_generator
 from .infer_invoke import construct, invoke, is_weak
+from .infer_local_functions import call_local, is_function, lambda_source, refuse_changed
+from .infer_messages import print_call
 from .infer_operators import arithmetic, select
 from .infer_scope import Scope, rule
 from .infer_temporaries import with_let_bound
@@ -30,22 +34,33 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     callee = scope.infer(node.func)
     if user_method(scope, callee, "__call__") is not None and not node.keywords:
         return call_special_method(scope, node, callee, "__call__", *map(scope.infer, node.args))
-    if not isinstance(callee, ir.Static):
+    if not isinstance(callee, ir.Static) and not is_function(callee):
         scope.fail(node.func, f"{describe(callee)} can't be called")
-    function = callee.value
+    if isinstance(callee, ir.Static) and callee.value is print:
+        return print_call(scope, node)
     args = [scope.infer(a) for a in node.args]
     keywords = {str(k.arg): scope.infer(k.value) for k in node.keywords}
+    for argument in (*args, *keywords.values()):
+        refuse_generator(scope, node, argument, "passed to a function")
+    refuse_changed(scope, node, [callee, *args, *keywords.values()])
+    if not isinstance(callee, ir.Static):
+        return call_local(scope, node, callee, args, keywords)
+    function = callee.value
     if isinstance(function, Method):
         if function.name == "subview":
             return subview(scope, node, function.owner, args, keywords)
         if function.name == "view":
             return _bitcast(scope, node, function.owner, args, keywords)
         return reshape(scope, node, function, args, keywords)
+    if isinstance(function, Draw):
+        return draw(scope, node, function, args, keywords)
+    if hasattr(function, "__pyarray_rng__"):
+        return make_generator(scope, node, function, args, keywords)
     if isinstance(function, BoundFunction):
         return invoke(scope, node, function.function.__pyarray_func__, [function.owner, *args], keywords)
     if isinstance(function, type) and is_structure(function):
         return construct(scope, node, function, args, keywords)
-    source = getattr(function, "__pyarray_func__", None)
+    source = source_for(function) or lambda_source(scope, function)
     if source is not None:
         return invoke(scope, node, source, args, keywords)
     if name_of(function) == "subview" and args:
@@ -66,6 +81,9 @@ def _call_builtin(scope: Scope, node: ast.Call, function: Any, args: list[Any]) 
         return with_let_bound(scope, args, lambda c, a, b: select(scope, node, scope.truth(node, c), a, b))
     if name == "pow" and len(args) == 2:
         return arithmetic(scope, node, ast.Pow(), args[0], args[1])
+    if function is math.log and len(args) == 2:
+        x, base = (scope.apply(node, call, loc, "log", [scope.number(node, a)]) for a in args)
+        return arithmetic(scope, node, ast.Div(), x, base)
     if name in FUNCTIONS:
         return scope.apply(node, call, loc, name, [scope.number(node, a) for a in args])
     if function is len and len(args) == 1:
@@ -97,8 +115,6 @@ def _refuse(scope: Scope, node: ast.Call, function: Any) -> Any:
         scope.fail(node.func, f"{name!r} works on whole arrays", "call it on the host; in a kernel write the loop")
     if isinstance(function, python_types.FunctionType):
         scope.fail(node.func, f"{name!r} is a plain Python function", "decorate it with @pa.func")
-    if function is print:
-        scope.fail(node.func, "a kernel can't print", "store the value into an array and print that")
     scope.fail(node.func, f"{name!r} is not part of the kernel language", advice_for(function))
 
 

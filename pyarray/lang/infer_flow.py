@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, TypeGuard
+from collections.abc import Callable
+from typing import Any
 
-from ..dtypes import uint64
 from . import ir
 from .aggregates import is_aggregate, leaves
-from .builtins import advice_for
-from .collapse_loops import sole_inner_loop
-from .infer_access import load_element
-from .infer_aggregates import unpack, unpack_result
-from .infer_assign import assign, assign_name, set_structure
+from .infer_aggregates import unpack_result
+from .infer_assign import set_structure
+from .infer_conditions import Condition, infer_condition
+from .infer_generators import refuse_generator
+from .infer_local_functions import define, definition_of, holds_function, local_function
 from .infer_scope import Scope, rule
-from .infer_temporaries import assign_temporary, has_side_effect, new_temporary
-from .infer_values import advice_for_captured, describe, is_array
-from .promotion import binary
-
-_REDUCTION_OPS = ("add", "mul", "and", "or", "xor", "min", "max")
+from .infer_temporaries import new_temporary
+from .infer_values import describe, is_array
+from .loop_exits import ReturnLowering, has_return, set_flag
 
 
 @rule(ast.FunctionDef)
-def _function_def(scope: Scope, node: ast.FunctionDef) -> tuple[ir.Stmt, ...]:
-    body = _infer_block(scope, node.body)
+def _function_def(scope: Scope, node: ast.FunctionDef) -> Any:
+    if node is not scope.source.node:
+        define(scope, node, node.name)
+        return []
+    body = infer_block(scope, node.body)
+    if scope.is_kernel and has_return(*body):
+        body = ReturnLowering(new_temporary(scope, ir.BOOL)).kernel(scope.loc(node), body)
     if ("return" in scope.types or "return" in scope.structures) and not _always_returns(body):
         advice = "end with a return that gives the value for the other cases"
         scope.fail(node, f"{scope.source.name}() returns a value on some paths only", advice)
@@ -31,16 +34,21 @@ def _function_def(scope: Scope, node: ast.FunctionDef) -> tuple[ir.Stmt, ...]:
 
 
 @rule(ast.Lambda)
-def _lambda(scope: Scope, node: ast.Lambda) -> tuple[ir.Stmt, ...]:
+def _lambda(scope: Scope, node: ast.Lambda) -> Any:
+    if node is not scope.source.node:
+        return local_function(scope, node, definition_of(scope, node))
     if scope.is_kernel:
         scope.fail(node, "a lambda returns a value, and a kernel returns nothing", "write def k(v): ...")
     return tuple(_return_value(scope, node.body, scope.infer(node.body)))
 
 
-def _infer_block(scope: Scope, statements: list[ast.stmt]) -> tuple[ir.Stmt, ...]:
+def infer_block(scope: Scope, statements: list[ast.stmt]) -> tuple[ir.Stmt, ...]:
+    """What never runs needn't fit: the rest of a block behind a jump, also in a branch that constants choose."""
     result: list[ir.Stmt] = []
     for statement in statements:
         result += scope.infer(statement)
+        if ends_in_jump(tuple(result)):
+            break
     return tuple(result)
 
 
@@ -52,7 +60,9 @@ def _break(scope: Scope, node: ast.Break) -> list[ir.Stmt]:
     if scope.before_parallel is not None and scope.loop_depth == 1:
         what = "'break' can't leave a parallel loop: its iterations run at the same time"
         scope.fail(node, what, "skip with continue")
-    return [ir.Break(scope.loc(node))]
+    loop, loc = scope.loops[-1], scope.loc(node)
+    loop.at_breaks.append(set(scope.assigned))
+    return [*([set_flag(loc, loop.flag, True)] if loop.flag else []), ir.Break(loc)]
 
 
 @rule(ast.Continue)
@@ -70,7 +80,7 @@ def _expr(scope: Scope, node: ast.Expr) -> list[ir.Stmt]:
     if isinstance(node.value, ast.Constant):  # a docstring
         return []
     value = scope.infer(node.value)
-    if not isinstance(value, (ir.Atomic, ir.Invoke, ir.Let)):
+    if not isinstance(value, (ir.Atomic, ir.Invoke, ir.Let, ir.Print)):
         scope.fail(node, "this statement has no effect")
     return [ir.Evaluate(scope.loc(node), value)]
 
@@ -78,10 +88,18 @@ def _expr(scope: Scope, node: ast.Expr) -> list[ir.Stmt]:
 @rule(ast.Return)
 def _return(scope: Scope, node: ast.Return) -> list[ir.Stmt]:
     if scope.is_kernel:
-        advice = "store results into an array parameter; skip an iteration with continue"
-        scope.fail(node, "a kernel returns nothing", advice)
+        _check_kernel_return(scope, node)
     bare = node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None)
     return _return_value(scope, node, None if bare or node.value is None else scope.infer(node.value))
+
+
+def _check_kernel_return(scope: Scope, node: ast.Return) -> None:
+    if node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None):
+        advice = "store results into an array parameter; skip an iteration with continue"
+        scope.fail(node, "a kernel returns nothing", advice)
+    if scope.before_parallel is not None:
+        what = "'return' can't leave a parallel loop: its iterations run at the same time"
+        scope.fail(node, what, "skip with continue, or make the iteration a function, which may return")
 
 
 def _return_value(scope: Scope, node: ast.AST, value: Any) -> list[ir.Stmt]:
@@ -92,6 +110,9 @@ def _return_value(scope: Scope, node: ast.AST, value: Any) -> list[ir.Stmt]:
     value = unpack_result(scope, value, result)
     if getattr(value, "type", value) is None:
         scope.fail(node, "this call returns nothing that could be returned")
+    refuse_generator(scope, node, value, "returned")
+    if holds_function(value):
+        scope.fail(node, "a function that is defined in another one can't be returned", "return what it computes")
     set_structure(scope, node, "return", value)
     parts: list[ir.Expr] = []
     for path, part in leaves("return", value):
@@ -106,250 +127,47 @@ def _return_value(scope: Scope, node: ast.AST, value: Any) -> list[ir.Stmt]:
     return [*result, ir.Return(loc, ir.Pack(loc, ir.TupleType(tuple(p.type for p in parts)), tuple(parts)))]
 
 
-# ---- conditions and while
+# ---- conditions
 
 
 @rule(ast.If)
 def _if(scope: Scope, node: ast.If) -> list[ir.Stmt]:
-    condition = scope.truth(node.test, scope.infer(node.test))
-    if isinstance(condition, ir.Const):  # a branch that isn't taken may have type errors: specializations by constexpr
-        return list(_infer_block(scope, node.body if condition.value else node.orelse))
-    entry = set(scope.assigned)
+    condition = infer_condition(scope, node.test)
+    return branches(
+        scope, node, condition, lambda: infer_block(scope, node.body), lambda: infer_block(scope, node.orelse)
+    )
+
+
+def branches(
+    scope: Scope, node: ast.AST, condition: Condition,
+    infer_then: Callable[[], tuple[ir.Stmt, ...]], infer_else: Callable[[], tuple[ir.Stmt, ...]],
+) -> list[ir.Stmt]:  # fmt: skip
+    value, when_true, when_false = condition
+    if isinstance(value, ir.Const):  # a branch that isn't taken may have type errors: specializations by constexpr
+        scope.assigned = when_true if value.value else when_false
+        return list(infer_then() if value.value else infer_else())
     scope.branch_depth += 1
-    then = _infer_block(scope, node.body)
-    after_then, scope.assigned = scope.assigned, set(entry)
-    orelse = _infer_block(scope, node.orelse)
+    scope.assigned = set(when_true)
+    then = infer_then()
+    after_then, scope.assigned = scope.assigned, set(when_false)
+    orelse = infer_else()
     scope.branch_depth -= 1
-    if orelse and _ends_in_jump(orelse):
+    if orelse and ends_in_jump(orelse):
         scope.assigned = after_then
-    elif not _ends_in_jump(then):
+    elif not ends_in_jump(then):
         scope.assigned &= after_then
-    return [ir.If(scope.loc(node), condition, then, orelse)]
+    return [ir.If(scope.loc(node), value, then, orelse)]
 
 
-@rule(ast.While)
-def _while(scope: Scope, node: ast.While) -> list[ir.Stmt]:
-    condition = scope.truth(node.test, scope.infer(node.test))
-    return [ir.While(scope.loc(node), condition, _infer_loop_body(scope, node.body))]
-
-
-def _infer_loop_body(scope: Scope, body: list[ast.stmt]) -> tuple[ir.Stmt, ...]:
-    """What the body assigns may be unassigned after the loop, which may run zero times."""
-    entry = set(scope.assigned)
-    scope.loop_depth += 1
-    result = _infer_block(scope, body)
-    scope.loop_depth -= 1
-    scope.assigned = entry
-    return result
-
-
-# ---- for
-
-
-@rule(ast.For)
-def _for(scope: Scope, node: ast.For) -> list[ir.Stmt]:
-    before: list[ir.Stmt] = []
-    stored = {n.id for s in node.body for n in ast.walk(s) if _is_stored(n)}
-    ranges, array, unordered = _iteration_space(scope, node.iter, before, stored)
-    entry = set(scope.assigned)
-    parallel = scope.is_kernel and not scope.loop_depth and not scope.branch_depth
-    number = scope.parallel_loops if parallel else None
-    if parallel:
-        ranges = tuple(_assign_bounds(scope, r, before) for r in ranges)
-        scope.before_parallel = entry | set(scope.params)
-        scope.parallel_loops += 1
-    starts: list[ir.Expr | None] = [None] * len(ranges)
-    if len(ranges) > 1 and any(r.start is not None for r in ranges):
-        ranges = tuple(_assign_bounds(scope, r, before, bool(r.start)) for r in ranges)
-        starts, ranges = [r.start for r in ranges], tuple(map(_from_zero, ranges))
-    names, prefix = _loop_variables(scope, node, len(ranges), array, starts)
-    body = (*prefix, *_infer_loop_body(scope, node.body))
-    scope.assigned = entry
-    if parallel:
-        scope.before_parallel = None
-    if len(ranges) > 1 and _has_break(body):
-        scope.fail(node, "'break' in a loop over ndrange is not part of the kernel language", "write nested for loops")
-    reductions = _reductions(scope, node, body, entry) if unordered else ()
-    free = unordered and not parallel
-    return [*before, ir.For(scope.loc(node), names, ranges, body, number, reductions, unordered=free)]
-
-
-def _loop_variables(
-    scope: Scope, node: ast.For, count: int, array: ir.Expr | None, starts: list[ir.Expr | None]
-) -> tuple[tuple[str, ...], list[ir.Stmt]]:
-    """Loop counters, and the assignments that begin the body.
-
-    A name that is also a variable (it has a value here, or is assigned somewhere) is assigned from a temporary
-    counter, so that assigning it doesn't change the loop; so is one that begins at one of `starts`.
-    """
-    if array is not None:
-        index = ir.Local(scope.loc(node.target), ir.INDEX, new_temporary(scope, ir.INDEX))
-        return (index.name,), assign(scope, node.target, load_element(scope, node.target, array, (index,)))
-    targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
-    if len(targets) != count or not all(isinstance(t, ast.Name) for t in targets):
-        advice = "a tuple alone is a shape; of bounds write range(start, stop)" if count > 1 else ""
-        scope.fail(node.target, f"this loop needs {count} name{'s' * (count > 1)}", advice)
-    names: list[str] = []
-    prefix: list[ir.Stmt] = []
-    targeted = [t.id for t in targets if isinstance(t, ast.Name)]
-    for target, start in zip(targets, starts, strict=True):
-        assert isinstance(target, ast.Name)
-        name, loc = target.id, scope.loc(target)
-        if start is not None and count > 1:
-            names.append(new_temporary(scope, ir.INDEX))
-            counter = ir.Local(loc, ir.INDEX, names[-1])
-            prefix += assign_name(scope, target, name, binary(loc, "add", start, counter))
-        elif name in scope.assigned or name in scope.source.rebound or targeted.count(name) > 1:
-            names.append(new_temporary(scope, ir.INDEX))
-            prefix += assign_name(scope, target, name, ir.Local(loc, ir.INDEX, names[-1]))
-        else:
-            scope.set_type(target, name, ir.INDEX)
-            scope.assigned.add(name)
-            names.append(name)
-    return tuple(names), prefix
-
-
-def _reductions(scope: Scope, node: ast.For, body: tuple[ir.Stmt, ...], outer: set[str]) -> tuple[tuple[str, str], ...]:
-    """Variables of an unordered loop that carry a value from one iteration to the next, with the operator
-    that combines them. If the body is another unordered loop, those of that loop."""
-    operators: dict[str, str] = {}
-    while (inner := sole_inner_loop(body)) is not None:
-        body = inner.body
-    assignments = [n for n in ir.walk(*body) if isinstance(n, ir.Assign) and n.name in outer]
-    for statement in assignments:
-        value = _uncast(statement.value)
-        operands: tuple[ir.Expr, ...] = ()
-        if isinstance(value, (ir.Binary, ir.Builtin)):
-            operands = (value.a, value.b) if isinstance(value, ir.Binary) else value.args
-        op = getattr(value, "op", getattr(value, "name", ""))
-        reads = [n for n in ir.walk(*body) if isinstance(n, ir.Local) and n.name == statement.name]
-        first = _uncast(operands[0]) if operands else None
-        plain = op in _REDUCTION_OPS and len(reads) == 1 and reads[0] is first
-        if not plain or statement not in body or statement.name in operators:
-            what = f"{statement.name!r} is not a plain reduction, so the loop's order matters"
-            scope.fail(node, what, "use range alone")
-        operators[statement.name] = op
-    if any(isinstance(n, (ir.Break, ir.Continue)) for n in ir.walk(*body)):
-        scope.fail(node, "an unordered loop runs all of its iterations", "use range alone")
-    return tuple(operators.items())
-
-
-# ---- iteration spaces
-
-
-def _iteration_space(
-    scope: Scope, node: ast.expr, before: list[ir.Stmt], names: set[str]
-) -> tuple[tuple[ir.Range, ...], ir.Expr | None, bool]:
-    """Ranges of a loop; the array of `for x in v`; whether the loop is unordered. The body assigns `names`; the
-    array is the one from before the loop."""
-    callee = scope.infer(node.func) if isinstance(node, ast.Call) else None
-    function = callee.value if isinstance(callee, ir.Static) else None
-    if isinstance(node, ast.Call):
-        marker = getattr(function, "__pyarray_builtin__", None)
-        if marker == "unordered" and len(node.args) == 1:
-            ranges, array, _ = _iteration_space(scope, node.args[0], before, names)
-            if len(ranges) != 1 or ranges[0].step is not None:
-                scope.fail(node, "an unordered loop runs over range(n) or range(m, n)")
-            return ranges, array, True
-        if marker == "ndrange":
-            return _nd_ranges(scope, node), None, False
-        if function is range:
-            return (_range_of(scope, node, node.args),), None, False
-    value = None
-    if not isinstance(node, ast.Call) or hasattr(function, "__pyarray_func__"):
-        value = scope.infer(node)
-        if is_array(value):
-            if value.type.ndim != 1:
-                what = f"a loop over a {value.type} is not part of the kernel language"
-                scope.fail(node, what, "loop over range(a.shape[0])")
-            if not isinstance(value, ir.Local) or value.name.partition(".")[0].partition("[")[0] in names:
-                value = assign_temporary(scope, value, before)
-            return (ir.Range(None, ir.Size(scope.loc(node), ir.INDEX, value, 0), None),), value, False
-    advice = advice_for(function) if isinstance(node, ast.Call) else advice_for_captured(value)
-    scope.fail(node, "a loop runs over range(...), pa.ndrange(...) or a 1-D array", advice)
-
-
-def _assign_bounds(scope: Scope, range_: ir.Range, into: list[ir.Stmt], always: bool = False) -> ir.Range:
-    """Loop bounds as temporaries if one of them has a side effect: a loop evaluates its bounds in another order
-    than Python."""
-    parts = (range_.start, range_.stop, range_.step)
-    if not always and not any(x is not None and has_side_effect(x) for x in parts):
-        return range_
-    return ir.Range(*(None if x is None else assign_temporary(scope, x, into) for x in parts))
-
-
-def _range_of(scope: Scope, node: ast.AST, args: list[ast.expr]) -> ir.Range:
-    if len(args) not in (1, 2, 3):
-        scope.fail(node, f"range() takes 1 to 3 arguments, got {len(args)}")
-    values: list[ir.Expr] = []
-    for k, argument in enumerate(args):
-        last = k == len(args) - 1 and all(isinstance(x, ir.Const) for x in values) and len(args) < 3
-        values.append(_loop_bound(scope, argument, scope.infer(argument), "a range bound", last))
-    start, stop = (None, values[0]) if len(values) == 1 else values[:2]
-    step = values[2] if len(values) == 3 else None
-    if isinstance(step, ir.Const) and step.value == 0:
-        scope.fail(node, "the step of range() must not be 0")
-    zero = isinstance(start, ir.Const) and start.value == 0
-    one = isinstance(step, ir.Const) and step.value == 1
-    return ir.Range(None if zero else start, stop, None if one else step)
-
-
-def _loop_bound(scope: Scope, node: ast.AST, value: Any, what: str, last: bool) -> ir.Expr:
-    """An integer as the bound of a loop, whose counter is an int64: a uint64 may not fit. That is harmless in the
-    last bound of a loop with step 1 from a constant, which never reaches 2**63."""
-    value = scope.number(node, value)
-    if value.type.dtype is not uint64 or isinstance(value, ir.Const) or last:
-        return scope.integer(node, value, what, saturating=True)
-    scope.fail(node, f"{what} is a uint64, and the loop's variable an int64", "convert it with int(...)")
-
-
-def _nd_ranges(scope: Scope, node: ast.Call) -> tuple[ir.Range, ...]:
-    values = [scope.infer(argument) for argument in node.args]
-    if len(values) == 1:  # a shape
-        values = list(unpack(scope, node, values[0]) or values)
-    if not values:
-        scope.fail(node, "ndrange() takes one size per loop variable", "write pa.ndrange(a.shape[0], a.shape[1])")
-    return tuple(_nd_range(scope, node, value) for value in values)
-
-
-def _nd_range(scope: Scope, node: ast.Call, value: Any) -> ir.Range:
-    """The range of a size, or of a pair of bounds."""
-    pair = unpack(scope, node, value)
-    if pair is not None and len(pair) != 2:
-        advice = "a shape stands alone; write pa.ndrange(n, m.shape[0], m.shape[1])"
-        scope.fail(node, "of several arguments of ndrange() each is a size or (start, stop)", advice)
-    bounds: list[ir.Expr] = []
-    for v in pair or (value,):
-        last = (not pair or len(bounds) == 1) and all(isinstance(x, ir.Const) for x in bounds)
-        bounds.append(_loop_bound(scope, node, v, "a size of ndrange", last))
-    return ir.Range(bounds[0] if pair else None, bounds[-1], None)
-
-
-def _from_zero(range_: ir.Range) -> ir.Range:
-    """A range of the same length from 0."""
-    if range_.start is None or range_.stop is None:
-        return range_
-    return ir.Range(None, binary(range_.stop.loc, "sub", range_.stop, range_.start), None)
-
-
-def _is_stored(node: ast.AST) -> TypeGuard[ast.Name]:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-
-
-def _uncast(expr: ir.Expr) -> ir.Expr:
-    while isinstance(expr, ir.Cast):
-        expr = expr.a
-    return expr
-
-
-def _ends_in_jump(block: tuple[ir.Stmt, ...]) -> bool:
+def ends_in_jump(block: tuple[ir.Stmt, ...]) -> bool:
     return bool(block) and isinstance(block[-1], (ir.Return, ir.Break, ir.Continue))
 
 
-def _has_break(body: tuple[ir.Stmt, ...]) -> bool:
+def leaves_by_break(body: tuple[ir.Stmt, ...]) -> bool:
     """Whether a `break` in the body leaves this loop, not an inner one."""
     return any(
-        isinstance(s, ir.Break) or (isinstance(s, ir.If) and (_has_break(s.then) or _has_break(s.orelse))) for s in body
+        isinstance(s, ir.Break) or (isinstance(s, ir.If) and (leaves_by_break(s.then) or leaves_by_break(s.orelse)))
+        for s in body
     )
 
 
@@ -362,7 +180,7 @@ def _always_returns(body: tuple[ir.Stmt, ...]) -> bool:
             return True
         if isinstance(s, ir.If) and _always_returns(s.then) and _always_returns(s.orelse):
             return True
-        endless = isinstance(s, ir.While) and not _has_break(s.body) and s.condition
+        endless = isinstance(s, ir.While) and not leaves_by_break(s.body) and s.condition
         if isinstance(endless, ir.Const) and endless.value:
             return True
     return False

@@ -57,6 +57,8 @@ def _arguments_in_call_order(
 def _default_of(scope: Scope, node: ast.AST, source: FunctionSource, name: str) -> Any:
     """A parameter's default as it is now: a captured value."""
     function = source.function
+    if source.is_nested:
+        return scope.from_python(node, source.signature.parameters[name].default)
     for attribute in ("__defaults__", "__kwdefaults__"):
         if getattr(function, attribute):
             scope.instances.capture(function, attribute, getattr(function, attribute))

@@ -12,6 +12,7 @@ from ..dtypes import named_dtype
 from . import ir
 from .aggregates import Aggregate, is_aggregate
 from .infer_aggregates import field, load_aggregate, result_item
+from .infer_local_functions import local_function
 from .infer_scope import Scope, rule
 from .infer_temporaries import has_side_effect, let_bind, with_let_bound
 from .infer_values import Method, describe, is_array
@@ -37,6 +38,8 @@ def _tuple(scope: Scope, node: ast.Tuple) -> Any:
 @rule(ast.Name)
 def _name(scope: Scope, node: ast.Name) -> Any:
     name = node.id
+    if name in scope.functions and name in scope.assigned:
+        return local_function(scope, node, scope.functions[name])
     structure = scope.params.get(name, scope.structures.get(name))
     if is_aggregate(structure) and (name in scope.assigned or name in scope.params):
         return load_aggregate(scope, node, name, structure)

@@ -38,22 +38,33 @@ def let_bind(scope: Scope, value: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
 
 def with_let_bound(scope: Scope, values: list[Any], build: Callable[..., Any]) -> Any:
     """`build(*values)` where all values are evaluated once and in order, whatever `build` does with them. Those
-    without a side effect stay where they are."""
+    without a side effect stay where they are, unless they read what another one sets."""
     lets: list[tuple[str, ir.Expr]] = []
     operands = list(values)
+    changed = _names_of(ir.Let, values)
     for k, value in enumerate(values):
-        if has_side_effect(value):
+        if has_side_effect(value) or (changed and changed & _names_of(ir.Local, [value])):
             operands[k] = ir.Local(value.loc, value.type, new_temporary(scope, value.type))
             lets.append((operands[k].name, value))
     return _nest_lets(build(*operands), lets)
+
+
+def _names_of(kind: type[ir.Let] | type[ir.Local], values: Iterable[Any]) -> set[str]:
+    """Variables that values set (`Let`) or read (`Local`)."""
+    nodes = (n for x in values if isinstance(x, ir.Node) for n in ir.walk(x))
+    return {n.name for n in nodes if isinstance(n, kind)}
 
 
 def evaluate_in_order(scope: Scope, called: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """Arguments by name, in the order of the call, for a callee that uses them in the order of `names`: the one
     that it uses first evaluates all."""
     rank = {name: k for k, name in enumerate(names)}
-    parts = {name: [x for _, x in leaves(name, v) if not isinstance(x, (ir.Static, ir.Const, ir.Local))]
-             for name, v in called.items()}  # fmt: skip
+    changed = _names_of(ir.Let, [x for name, v in called.items() for _, x in leaves(name, v)])
+
+    def is_fixed(x: Any) -> bool:
+        return isinstance(x, (ir.Static, ir.Const)) or (isinstance(x, ir.Local) and x.name not in changed)
+
+    parts = {name: [x for _, x in leaves(name, v) if not is_fixed(x)] for name, v in called.items()}
     evaluated = [part for name in called for part in parts[name]]
     first = [part for name in sorted(called, key=rank.__getitem__) for part in parts[name]]
     if evaluated == first or not all(isinstance(part.type, (ir.ScalarType, ir.ArrayType)) for part in evaluated):

@@ -246,9 +246,29 @@ class Let(Expression):
     body: Expr
 
 
+@dataclass(frozen=True, slots=True)
+class Print(Expression):
+    """A line of text with numbers in it, of type None. `args` are of 64 bits or complex; `text` is a template of
+    `messages`."""
+
+    args: tuple[Expr, ...]
+    text: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Assert(Expression):
+    """Fails where the condition doesn't hold, with a text as that of `Print`; of type None. Only checked code has
+    any."""
+
+    condition: Expr
+    args: tuple[Expr, ...]
+    text: tuple[Any, ...]
+    site: int | None = None
+
+
 Expr = (
     Let | Const | Local | Unary | Binary | Compare | Logic | Select | Cast | Builtin | Load | Atomic | Size
-    | Stride | Slice | SubView | Reshape | Invoke | Convert | Pack | Item
+    | Stride | Slice | SubView | Reshape | Invoke | Convert | Pack | Item | Print | Assert
 )  # fmt: skip
 
 
@@ -279,9 +299,9 @@ class For(Node):
     ranges are evaluated once, before the first iteration.
 
     `loop` is the number of a parallel (top-level) loop, None for an inner one. `reductions` (variable, op) of
-    an inner loop may be accumulated in any order, and the iterations of an `unordered` one may run in any
-    order, or at the same time. `site` is that of a step that may be 0, or of sizes that may have too large a
-    product.
+    a parallel loop are lowered (`reduction_lowering`), those of an inner one may be accumulated in any order, and
+    the iterations of an `unordered` one may run in any order, or at the same time. `site` is that of a step that may
+    be 0, or of sizes that may have too large a product.
     """
 
     variables: tuple[str, ...]
@@ -294,9 +314,20 @@ class For(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class BeginIteration(Node):
+    """The following statements are iteration `number` of a parallel loop, for failure records; in checked code
+    only."""
+
+    number: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class While(Node):
+    """`site`: debug mode counts its turns."""
+
     condition: Expr
     body: tuple[Stmt, ...]
+    site: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +359,7 @@ class Evaluate(Node):
     value: Expr
 
 
-Stmt = Assign | Store | For | While | If | Break | Continue | Return | Evaluate
+Stmt = Assign | Store | BeginIteration | For | While | If | Break | Continue | Return | Evaluate
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ Results never depend on it."""
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +50,15 @@ class LaunchShape:
                 what = f"kernel {source.name!r} {has}, and {name}={numbers!r} is for {len(numbers)}"
                 source.fail(loops[0].loc if loops else source.node, what, f"give {name} one number, or one for each")
 
+    def split(self, kernel: ir.Function) -> LaunchShape:
+        """This one for the loops that `lower_reductions` makes of a kernel's: of one that reduces two, which teams run,
+        in blocks of THREADS."""
+        loops = parallel_loops(kernel)
+        if not any(loop.reductions for loop in loops):
+            return self
+        given = (self.threads, self.per_thread)
+        return LaunchShape(*(tuple(_split(numbers, loops)) for numbers in given))
+
     def given(self) -> dict[str, Numbers]:
         """What is asked for, by name."""
         named = {"threads": self.threads, "per_thread": self.per_thread}
@@ -62,6 +72,11 @@ def launch_shape(what: str, threads: Any, per_thread: Any) -> LaunchShape:
     """The shape that a user gave `what`. Raises `TypeError` for what is no integer and no tuple of these,
     `ValueError` for a number that no block, or no thread, can have."""
     return LaunchShape(_checked(what, "threads", threads), _checked(what, "per_thread", per_thread))
+
+
+def _split(numbers: Numbers, loops: Sequence[ir.For]) -> Iterator[int | None]:
+    for k, loop in enumerate(loops):
+        yield from (None, None) if loop.reductions else (_of_loop(numbers, k),)
 
 
 def _of_loop(numbers: Numbers, loop: int) -> int | None:

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from . import ir
 from .builtins import ATOMICS
 from .directions import bases_of, result_bases, view_bases
+from .loop_exits import unless_returned
 from .parse import FunctionSource
 from .promotion import NEGATED_COMPARISON, SWAPPED_COMPARISON
 
@@ -81,16 +82,16 @@ def _zero_based(loop: ir.For) -> dict[str, int]:
     """The variables whose least value is 0, and how far apart their values are."""
     steps = {}
     for name, range_ in zip(loop.variables, loop.ranges, strict=True):
-        start = 0 if range_.start is None else getattr(range_.start, "value", None)
-        step = 1 if range_.step is None else getattr(range_.step, "value", 0)
+        start = 0 if range_.start is None else getattr(unless_returned(range_.start), "value", None)
+        step = 1 if range_.step is None else getattr(unless_returned(range_.step), "value", 0)
         if start == 0 and step > 0:
             steps[name] = step
     return steps
 
 
 def _is_single(range_: ir.Range) -> bool:
-    start = 0 if range_.start is None else getattr(range_.start, "value", None)
-    stop = getattr(range_.stop, "value", None)
+    start = 0 if range_.start is None else getattr(unless_returned(range_.start), "value", None)
+    stop = getattr(unless_returned(range_.stop), "value", None)
     return range_.step is None and start is not None and stop is not None and stop - start <= 1
 
 

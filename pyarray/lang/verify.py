@@ -44,6 +44,7 @@ RULES: dict[type, Any] = {
         and (n.how == "bitcast" or (n.type.dtype is int64 and n.a.type.dtype is uint64))
     ),
     ir.Let: lambda n: n.type == n.body.type,
+    ir.Assert: lambda n: n.type is None and _bool(n.condition),
     ir.If: lambda n: _bool(n.condition),
     ir.While: lambda n: _bool(n.condition),
 }

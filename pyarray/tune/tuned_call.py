@@ -13,7 +13,7 @@ from ..errors import CompileError
 from ..jit.binding import BoundArguments
 from ..jit.kernel import Kernel
 from ..jit.launch_state import launch_state
-from ..jit.report import raise_bounds
+from ..jit.report import raise_failure
 from ..jit.signature import as_argument
 from ..jit.variants import Variant
 from ..lang.ir import static_key
@@ -192,7 +192,8 @@ class CandidateCompiler:
             if kernel is None:
                 checked = base.debug if debug is None else debug
                 change = base.on_global_change
-                kernel = Kernel(base.source_text, checked, base.wraparound, (*base.flags, *flags), change, shape)
+                options = base.wraparound, (*base.flags, *flags), change, shape, base.asserts
+                kernel = Kernel(base.source_text, checked, *options)
                 kernel.counts = base.counts
                 self._others[flags, shape, debug] = kernel
         return kernel
@@ -222,6 +223,6 @@ class CandidateCompiler:
         def run() -> None:
             failure = launch(*slots)
             if failure:
-                raise_bounds(name, sites, failure)
+                raise_failure(name, sites, failure)
 
         return run

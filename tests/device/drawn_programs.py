@@ -1,6 +1,7 @@
 """Random programs of the kernel language whose meaning depends on the order in which Python does things:
 functions that leave traces in an array, called by keyword and within tuples, views that are rebound while a
-loop runs over them, `break`, `continue`, structures with operators of their own."""
+loop runs over them, `break`, `continue`, `else` of loops, `match`, assignments in expressions, functions inside the
+kernel, structures with operators of their own, random numbers, reductions of parallel loops."""
 
 from __future__ import annotations
 
@@ -35,6 +36,11 @@ def halves(log, view):
     return view[len(view) // 2 :] if len(view) > 1 else view[0:]
 
 
+@pa.func
+def apply(f, a):
+    return f(a)
+
+
 class Pair(NamedTuple):
     x: int
     y: int = 4
@@ -62,13 +68,14 @@ class Pair(NamedTuple):
 
 NAMES = {
     "note": note, "mix": mix, "both": both, "halves": halves, "Pair": Pair, "M": MODULUS,
-    "ndrange": pa.ndrange, "atomic_add": pa.atomic_add,
+    "ndrange": pa.ndrange, "atomic_add": pa.atomic_add, "apply": apply, "make_rng": pa.rng,
 }  # fmt: skip
 
 
 class _Writer:
     def __init__(self, draw):
         self.draw, self.lines, self.loops = draw, [], 0
+        self.calls = 0  # of local functions around, which must not set what these use
 
     def line(self, depth, text):
         self.lines.append("    " * depth + text)
@@ -79,7 +86,11 @@ class _Writer:
         simple = ["x", "y", "z", str(draw.randint(0, 9)), "p.x", "q.y", "len(w)", "t[0]", "t[1]"]
         if depth > 1:
             return draw.choice(simple)
-        kind = draw.choice("vvvnnnmmwwupttgalkibh")
+        kind = draw.choice("vvvnnnmmwwupttgalkibhrfFFy" + ("" if self.calls else "zZ"))
+        if kind in "fFy":
+            self.calls += 1
+            inner_text = self.number(depth + 1)
+            self.calls -= 1
         forms = {
             "v": lambda: draw.choice(simple),
             "n": lambda: f"note(log, {inner()})",
@@ -95,6 +106,12 @@ class _Writer:
             "i": lambda: f"{draw.choice(['min', 'max'])}({inner()}, {inner()}, {inner()})",
             "b": lambda: f"both(log, {inner()})[{draw.randint(0, 1)}]",
             "h": lambda: f"halves(log, {draw.choice('wu')})[-1]",
+            "z": lambda: f"({draw.choice('xyz')} := {inner()})",
+            "Z": lambda: f"({inner()} + (x := {inner()} % M) * x) % M",
+            "f": lambda: f"{draw.choice(['late', 'early'])}({inner_text})",
+            "F": lambda: f"apply({draw.choice(['late', 'early', 'short', 'lambda a: (a * x + y) % M'])}, {inner_text})",
+            "y": lambda: f"short(short({inner_text}) % M)",
+            "r": lambda: f"rng.integers({inner()} % 5, {inner()} % 900)",
         }
         return forms[kind]()
 
@@ -143,11 +160,22 @@ class _Writer:
         for text in forms[draw.choice("aaaAtsssSvvVpPrTb")]():
             self.line(depth, text)
 
+    def match(self, depth, looped):
+        number = self.number
+        self.line(depth, f"match {self.draw.choice([f'{number()} % 4', f'({number(1)} % 2, {number(1)} % 3)'])}:")
+        cases = ["0", "1 | 2", f"3 if {self.condition(1)}", "(0, y)", "(1, 2)", "(x, 1)", "(0, 0 | 1)"]
+        chosen = self.draw.sample(cases, self.draw.randint(1, 3))
+        for case in [*chosen, "_"]:
+            self.line(depth + 1, f"case {case}:")
+            self.statement(depth + 2, looped)
+
     def block(self, depth, looped=False):
         for _ in range(self.draw.randint(2, 4)):
-            kind = self.draw.choice("sssfwi") if depth < 4 else "s"
+            kind = self.draw.choice("sssfwim") if depth < 4 else "s"
             if kind == "s":
                 self.statement(depth, looped)
+            elif kind == "m":
+                self.match(depth, looped)
             elif kind == "i":
                 self.line(depth, f"if {self.condition()}:")
                 self.block(depth + 1, looped)
@@ -160,8 +188,15 @@ class _Writer:
                 self.line(depth, f"while {counter} < {self.number(2)} % 4:")
                 self.line(depth + 1, f"{counter} += 1")
                 self.block(depth + 1, True)
+                self.loop_else(depth, looped)
             else:
                 self.loop(depth)
+                self.loop_else(depth, looped)
+
+    def loop_else(self, depth, looped):
+        if self.draw.random() < 0.3:
+            self.line(depth, "else:")
+            self.statement(depth + 1, looped)
 
     def loop(self, depth):
         self.loops += 1
@@ -171,6 +206,10 @@ class _Writer:
             "for z in w:", "for x in u:", "for z in (w, u)[1]:",
             f"for {i} in range(len(w)):", f"for {i} in range({number(1)} % 3, {number(1)} % 5):",
             f"for {i} in range({number(1)} % 9, {number(1)} % 3, -({number(1)} % 3 + 1)):",
+            f"for {i}, z in enumerate(w):", f"for {i}, x in enumerate(u, {self.draw.randint(0, 3)}):",
+            "for x, y in zip(w, u):", f"for {i}, (x, z) in enumerate(zip(u, range({number(1)} % 9))):",
+            "for z in reversed(u):", f"for {i} in reversed(range({number(1)} % 3, {number(1)} % 5)):",
+            f"for {i} in reversed(range({number(1)} % 7, {number(1)} % 3, -2)):",
         ]  # fmt: skip
         if nested:  # no break leaves it
             self.line(depth, f"for {i}, y in ndrange({number(1)} % 3, ({number(1)} % 2, {number(1)} % 4)):")
@@ -179,10 +218,54 @@ class _Writer:
         self.block(depth + 1, not nested)
 
 
+FUNCTIONS = """
+def late(a, b=2):
+    for k in range(a % 5):
+        if note(log, k) % 4 == 3:
+            return (k + x) % M
+    else:
+        if a > b:
+            return (a * y + b) % M
+    return (z - x0) % M
+short = lambda a: (a + z) % M
+def early(a):
+    c = short(a)
+    if c % 2:
+        return c
+    return (late(c, b=x) + 1) % M
+"""
+
+
+def reduction(writer):
+    """A parallel loop that reduces into `r`, `c` and a record, and into an element."""
+    draw = writer.draw
+    terms = ["m[i % 3, i % 5]", "i * i", "x0 - i", "(i % 7 + x0) % 11", "-i"]
+    writer.line(1, f"r, c, best, where = {draw.randint(-3, 3)}, 0, {draw.choice([0, 9, 99])}, -1")
+    ranges = ["range(700)", "range(x0)", "range(x0, -3, -2)", "range(2, 40)", "reversed(range(x0))"]
+    writer.line(1, f"for i in {draw.choice(ranges)}:")
+    if draw.random() < 0.3:
+        writer.line(2, f"if i % {draw.randint(2, 5)} == 1: continue")
+    writer.line(
+        2, draw.choice(["r += {}", "r -= {}", "r = max(r, {})", "r = min({}, r)", "r ^= {}"]).format(draw.choice(terms))
+    )
+    writer.line(2, f"if {draw.choice(terms)} > 3: c += 1")
+    if draw.random() < 0.6:
+        writer.line(2, f"new = {draw.choice(terms)}")
+        writer.line(2, f"if new {draw.choice(['<', '<=', '>', '>='])} best: best, where = new, i")
+    if draw.random() < 0.5:
+        writer.line(2, f"out[{draw.randint(0, 5)}] {draw.choice(['+=', '-='])} {draw.choice(terms)} % 5")
+    for k, name in enumerate(("r", "c", "best", "where")):
+        writer.line(1, f"out[{k}] += {name} % M")
+
+
 def random_program(draw):
     """Text of a kernel `drawn(m, out, log, x0)` of int64: a 3 x 5 matrix, 6 results, 2 traces, a number."""
     writer = _Writer(draw)
     writer.line(0, "def drawn(m, out, log, x0):")
+    if draw.random() < 0.2:
+        writer.line(1, f"if x0 {draw.choice(['> 400', '== 1', '< 1'])}: return")
+    if draw.random() < 0.5:
+        reduction(writer)
     writer.line(1, "for once in range(1):")
     for text in (
         "x = x0",
@@ -193,6 +276,8 @@ def random_program(draw):
         "p = Pair(x0, 3)",
         "q = Pair(2)",
         "t = (x, y)",
+        "rng = make_rng(x0, 3)",
+        *FUNCTIONS.strip().splitlines(),
     ):
         writer.line(2, text)
     writer.block(2)

@@ -14,7 +14,7 @@ import pytest
 
 import pyarray as pa
 from pyarray.driver import get_device
-from pyarray.jit import saved
+from pyarray.jit import save, saved
 
 
 @pa.func
@@ -117,14 +117,14 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
 
 
 def test_variants_that_another_thread_compiles_meanwhile(tmp_path, monkeypatch):
-    k, facts = scaled(), saved._variant_row
+    k, facts = scaled(), save._variant_row
 
     def slow(*args):
         k(pa.zeros(2), pa.ones(2), 1)
         return facts(*args)
 
     k(pa.zeros(2, dtype=pa.float32), pa.ones(2, dtype=pa.float32), 1)
-    monkeypatch.setattr(saved, "_variant_row", slow)
+    monkeypatch.setattr(save, "_variant_row", slow)
     k.save(tmp_path / "k")
     assert len(pa.load_kernel(tmp_path / "k").manifest()["variants"]) == 1
     assert k.cache_info()["variants"] == 2

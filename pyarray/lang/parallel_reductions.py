@@ -1,0 +1,228 @@
+"""Reductions of parallel loops, as inference finds them: variables from before the loop that its iterations only
+update, by one operator; and records, a best value with what belongs to it (`if x < best: best = x; where = i`).
+
+An element with an index that the loop doesn't change is such a variable, too: it is read before the loop and stored
+behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from . import ir
+from .loop_dependences import structural_key
+from .promotion import SWAPPED_COMPARISON
+
+_OPERATORS = frozenset(("add", "sub", "mul", "and", "or", "xor", "min", "max"))
+_BEST = {"lt": "min", "le": "min", "gt": "max", "ge": "max"}
+
+
+@dataclass
+class Found:
+    """`operators` by variable; of each record the variables, the best one first."""
+
+    operators: dict[str, str] = field(default_factory=dict)
+    records: list[tuple[str, ...]] = field(default_factory=list)
+
+    def entries(self) -> tuple[tuple[str, str], ...]:
+        """As a loop has them: the operator of a record's variables is that it is one."""
+        return (*self.operators.items(), *((name, "record") for record in self.records for name in record))
+
+
+def uncast(e: Any) -> Any:
+    while isinstance(e, ir.Cast):
+        e = e.a
+    return e
+
+
+def find_reductions(body: tuple[ir.Stmt, ...], names: Iterable[str]) -> Found | str:
+    """How the body updates the variables; the name of one that it uses in another way."""
+    nodes, names = list(ir.walk(*body)), set(names)
+    found, updates, seen = Found(), dict.fromkeys(names, 0), set[int]()
+    for n in nodes:
+        if isinstance(n, ir.If) and (record := _record(n, names)) is not None:
+            seen |= {id(s) for s in n.then}
+            updates[record[0]] += 1
+            if len(record) > 1:
+                found.records.append(record)
+            elif found.operators.setdefault(record[0], best := _BEST[_comparison(n)[1]]) != best:
+                return record[0]
+    for n in nodes:
+        if isinstance(n, ir.Let) and n.name in names:
+            return n.name
+        if isinstance(n, ir.Assign) and n.name in names and id(n) not in seen:
+            op = update_operator(n.value, n.name)
+            if op is None or found.operators.setdefault(n.name, op) != op:
+                return n.name
+            updates[n.name] += 1
+    in_records = [name for record in found.records for name in record]
+    for name in sorted(names):
+        reads = sum(isinstance(n, ir.Local) and n.name == name for n in nodes)
+        twice = in_records.count(name) + (name in found.operators) > 1
+        if twice or reads != updates[name]:
+            return name
+    return found
+
+
+def _comparison(s: ir.If) -> tuple[str, str, Any]:
+    """The variable of `x < best`, the comparison with x on the left, and x; "" for another condition."""
+    c = s.condition
+    if not isinstance(c, ir.Compare) or c.op not in _BEST:
+        return "", "", None
+    a, b = uncast(c.a), uncast(c.b)
+    if isinstance(b, ir.Local):
+        return b.name, c.op, a
+    return (a.name, SWAPPED_COMPARISON[c.op], b) if isinstance(a, ir.Local) else ("", "", None)
+
+
+def record_comparison(s: ir.If, names: Iterable[str]) -> tuple[str, str] | None:
+    """The best variable of a record among `names`, and the comparison with the new value on the left."""
+    c = s.condition
+    if isinstance(c, ir.Compare) and c.op in _BEST:
+        for x, op in ((uncast(c.b), c.op), (uncast(c.a), SWAPPED_COMPARISON[c.op])):
+            if isinstance(x, ir.Local) and x.name in names:
+                return x.name, op
+    return None
+
+
+def _record(s: ir.If, names: set[str]) -> tuple[str, ...] | None:
+    """The variables that a statement `if x < best: best = x; ...` sets, the best one first."""
+    c = s.condition
+    if s.orelse or not isinstance(c, ir.Compare) or c.op not in _BEST:
+        return None
+    found = record_comparison(s, names)
+    if found is None:
+        return None
+    best = found[0]
+    other = uncast(c.a) if getattr(uncast(c.b), "name", "") == best else uncast(c.b)
+    assigned = _without_temporaries(s.then)
+    if assigned is None:
+        return None
+    targets, values = [name for name, _ in assigned], [value for _, value in assigned]
+    reads = {n.name for value in (other, *values) for n in ir.walk(value) if isinstance(n, ir.Local)}
+    if len(targets) != len(set(targets)) or not set(targets) <= names or best not in targets or reads & names:
+        return None
+    value = uncast(values[targets.index(best)])
+    if structural_key(value) != structural_key(other):
+        return None
+    return (best, *(name for name in targets if name != best))
+
+
+def _without_temporaries(statements: tuple[ir.Stmt, ...]) -> list[tuple[str, Any]] | None:
+    """Names and values of assignments, of which those to temporaries are put where these are read; None where there
+    is another statement."""
+    temporaries: dict[str, Any] = {}
+    result: list[tuple[str, Any]] = []
+
+    def change(node: Any) -> Any:
+        return temporaries.get(node.name, node) if isinstance(node, ir.Local) else node
+
+    for s in statements:
+        if not isinstance(s, ir.Assign):
+            return None
+        value = ir.rewrite(s.value, change)
+        if s.name.startswith("."):
+            temporaries[s.name] = value
+        else:
+            result.append((s.name, value))
+    return result
+
+
+def update_operator(value: Any, name: str) -> str | None:
+    """The operator of `name op x`, which reads the variable once; None of another value."""
+    value = uncast(value)
+    operands: tuple[Any, ...] = ()
+    if isinstance(value, (ir.Binary, ir.Logic)):
+        operands, op = (value.a, value.b), value.op
+    elif isinstance(value, ir.Builtin):
+        operands, op = value.args, value.name
+    if len(operands) != 2 or op not in _OPERATORS:
+        return None
+    sides = [isinstance(x := uncast(o), ir.Local) and x.name == name for o in operands]
+    reads = sum(isinstance(n, ir.Local) and n.name == name for n in ir.walk(value))
+    if sum(sides) != 1 or reads != 1 or (op == "sub" and not sides[0]):
+        return None
+    if isinstance(value, ir.Logic) and not sides[0]:
+        return None  # the variable decides whether the other operand is evaluated
+    return "add" if op == "sub" else op
+
+
+# ---- elements with an index that the loop doesn't change
+
+
+@dataclass(frozen=True)
+class Element:
+    """An element that is reduced into: its variable, and the store that it stands for."""
+
+    name: str
+    store: ir.Store
+
+
+def reduced_elements(
+    body: tuple[ir.Stmt, ...], variables: tuple[str, ...], new_name: Any
+) -> tuple[tuple[ir.Stmt, ...], list[Element]]:
+    """The body with variables in the place of elements that each iteration updates, and these."""
+    changing = {*ir.assigned(*body), *variables}
+    stores = [s for s in body if isinstance(s, ir.Store) and _element_operator(s, changing) is not None]
+    elements: list[Element] = []
+    result = []
+    for s in body:
+        if not any(s is x for x in stores) or not _are_apart(body, s.array.name, stores):  # type: ignore[union-attr]
+            result.append(s)
+            continue
+        assert isinstance(s, ir.Store)
+        kind = ir.ScalarType(s.array.type.dtype)
+        name = new_name(kind)
+        elements.append(Element(name, s))
+
+        def change(node: Any, s: Any = s, name: str = name, kind: Any = kind) -> Any:
+            return ir.Local(node.loc, kind, name) if _is_element(node, s) else node
+
+        result.append(ir.Assign(s.loc, name, ir.rewrite(s.value, change)))
+    return tuple(result), elements
+
+
+def _is_element(node: Any, s: ir.Store) -> bool:
+    return isinstance(node, ir.Load) and structural_key((node.array, node.index)) == structural_key((s.array, s.index))
+
+
+def _are_apart(body: tuple[ir.Stmt, ...], name: str, stores: list[ir.Store]) -> bool:
+    """Whether nothing else uses the array, and of several stores each is into an element of its own."""
+    indices = [s.index for s in stores if s.array.name == name]  # type: ignore[union-attr]
+    numbers = {tuple(getattr(i, "value", None) for i in index) for index in indices}
+    known = all(isinstance(i, ir.Const) for index in indices for i in index)
+    return _uses(body, name) == 2 * len(indices) and (len(indices) == 1 or (known and len(numbers) == len(indices)))
+
+
+def _uses(body: tuple[ir.Stmt, ...], name: str) -> int:
+    return sum(isinstance(n, ir.Local) and n.name == name for n in ir.walk(*body))
+
+
+def _element_operator(s: ir.Store, changing: set[str]) -> str | None:
+    plain = (ir.Local, ir.Const, ir.Size, ir.Cast, ir.Binary)
+    fixed = [n for part in s.index for n in ir.walk(part)]
+    if not isinstance(s.array, ir.Local) or s.array.name in changing:
+        return None
+    if any(not isinstance(n, plain) or (isinstance(n, ir.Local) and n.name in changing) for n in fixed):
+        return None
+    if any(isinstance(n, ir.Local) and n.name == s.array.name for n in fixed):
+        return None
+    name = "#element"
+
+    def change(node: Any) -> Any:
+        return ir.Local(node.loc, node.type, name) if _is_element(node, s) else node
+
+    return update_operator(ir.rewrite(s.value, change), name)
+
+
+def around(loop: ir.For, elements: list[Element], runs: ir.Expr) -> tuple[list[ir.Stmt], list[ir.Stmt]]:
+    """What reads the elements before the loop, and stores them behind it, where the loop runs at all."""
+    before: list[ir.Stmt] = []
+    after: list[ir.Stmt] = []
+    for e in elements:
+        loc, kind = e.store.loc, ir.ScalarType(e.store.array.type.dtype)
+        load = ir.Load(loc, kind, e.store.array, e.store.index)
+        before.append(ir.If(loop.loc, runs, (ir.Assign(loc, e.name, load),), ()))
+        after.append(ir.If(loop.loc, runs, (replace(e.store, value=ir.Local(loc, kind, e.name)),), ()))
+    return before, after

@@ -1,0 +1,210 @@
+"""Reductions of parallel loops: what Python says, the same bits for any number of threads."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from kernel_tools import launch
+from test_control import as_python
+
+import pyarray as pa
+
+
+@pa.kernel
+def several(out, v, w, n):
+    s = 0
+    c = 3
+    m = -1000
+    low = 10**9
+    x = 5
+    every = True
+    some = False
+    for i in range(v.size):
+        s += v[i]
+        if v[i] % 3 == 1:
+            c += 1
+            continue
+        m = max(m, v[i] * 2)
+        low = min(v[i], low)
+        x ^= v[i]
+        every = every and v[i] < 90
+        some |= v[i] == 42
+        for _ in range(2):
+            s -= i
+        w[i] = v[i] + 1
+    out[0] = s
+    out[1] = c
+    out[2] = m
+    out[3] = low
+    out[4] = x
+    out[5] = every + 2 * some
+    for i in range(v.size - 1, -1, -2):
+        s += v[i] * i
+    out[6] = s
+    q = 0
+    for i, j in pa.ndrange(n, (1, 5)):
+        q += i * j + v[0]
+    out[7] = q
+    top = 7
+    for x2 in v:
+        if x2 > top:
+            top = x2
+    out[8] = top
+
+
+SIZES = [1, 2, 5, 255, 256, 257, 1000, 5000]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_several_variables(device, size):
+    v = np.random.default_rng(size).integers(-5, 100, size)
+    as_python(several, device, np.zeros(9, np.int64), v, np.zeros(size, np.int64), size % 9)
+
+
+@pa.kernel
+def records(out, v, w):
+    best = 10**6
+    where = -1
+    value = 0
+    for i in range(1, v.size):
+        y = v[i]
+        if y < best:
+            best = y
+            where = i
+            value = w[i]
+    out[0] = best
+    out[1] = where
+    out[2] = value
+    best, where = 50, -5
+    for i in range(v.size):
+        if v[i] >= best:
+            best, where = v[i], i
+    out[3] = best
+    out[4] = where
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("top", [3, 60, 10**6])
+def test_records_keep_the_order(device, size, top):
+    v = np.random.default_rng(size).integers(0, top, size)
+    as_python(records, device, np.zeros(5, np.int64), v, np.arange(size) * 3)
+
+
+@pa.kernel
+def elements(out, v, n):
+    for i in range(v.size):
+        out[0] += v[i]
+        out[1] = max(out[1], v[i])
+        out[2] += 1
+    for i in range(n):
+        out[n + 2] += i
+    for i, j in pa.ndrange(n, 3):
+        out[4] -= i * j
+
+
+@pytest.mark.parametrize("size", [0, *SIZES])
+def test_elements(device, size):
+    v = np.random.default_rng(size).integers(-5, 100, size)
+    as_python(elements, device, np.zeros(6, np.int64), v, 1)
+
+
+@pa.kernel
+def nothing(out, v):
+    for i in range(v.size):
+        out[7] += v[i]
+
+
+def test_a_loop_without_iterations_touches_no_element(device):
+    as_python(nothing, device, np.zeros(2), np.zeros(0))
+
+
+@pa.kernel
+def out_of_range(v, w):
+    s = 0.0
+    for i in range(v.size):
+        s += w[i]
+    v[0] = s
+
+
+def test_a_failure_names_its_iteration(device):
+    v, w = pa.zeros(3000, device=device), pa.zeros(1234, device=device)
+    with pa.debug(), pytest.raises(pa.BoundsError, match=r"tid=1234, argument 'w' axis 0: got index 1234") as caught:
+        out_of_range(v, w)
+    assert caught.value.tid == 1234
+
+
+@pa.kernel
+def sums(out, v):
+    s = pa.float32(0)
+    t = 0.0
+    for i in range(v.size):
+        s += v[i]
+        if v[i] > 0.5:
+            t += v[i] * v[i]
+    out[0] = s
+    out[1] = t
+
+
+def test_release_and_debug_have_the_same_bits(device):
+    v = np.random.default_rng(1).random(100000).astype(np.float32)
+    results = set()
+    for checked in (False, True, False):
+        with pa.debug(checked):
+            results.add(launch(sums, device, np.zeros(2), v)[0].tobytes())
+    assert len(results) == 1
+    got = np.frombuffer(results.pop())
+    np.testing.assert_allclose(got, [v.sum(dtype=float), (v[v > 0.5].astype(float) ** 2).sum()], rtol=1e-6)
+
+
+THREADS = """
+import numpy as np, pyarray as pa, hashlib
+@pa.kernel
+def k(out, v):
+    s = 0.0
+    for i in range(v.size):
+        s += v[i] * v[i]
+    out[0] = s
+a, v = pa.zeros(1), pa.asarray(np.random.default_rng(3).random(300000))
+k(a, v)
+print(a.item().hex())
+"""
+
+
+def test_any_number_of_threads(tmp_path):
+    (tmp_path / "threads.py").write_text(THREADS)
+    results = set()
+    for threads in ("1", "2", "7"):
+        env = {**os.environ, "PYARRAY_NUM_THREADS": threads}
+        done = subprocess.run([sys.executable, str(tmp_path / "threads.py")], env=env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        results.add(done.stdout)
+    assert len(results) == 1
+
+
+REFUSED = {
+    "s = v[i] - s": "assigned before the parallel loop",
+    "s += v[i]\n        s *= 2": "assigned before the parallel loop",
+    "s += v[i]\n        out[i] = s": "assigned before the parallel loop",
+    "s = v[i]": "assigned before the parallel loop",
+    "s += s": "assigned before the parallel loop",
+    "x = (s := s + v[i])": "assigned before the parallel loop",
+    "if v[i] > s:\n            s = v[i] + 1": "assigned before the parallel loop",
+    "n += 1": "assigned before the parallel loop",
+    "if v[i] > 0: out[0] += v[i]": "update one element of 'out'",
+    "out[0] += out[1]": "update one element of 'out'",
+    "out[n] += 1\n        out[0] += 1": "update one element of 'out'",
+}
+
+
+@pytest.mark.parametrize("statement", REFUSED)
+def test_what_is_no_reduction(statement):
+    from linecache import cache
+
+    text = f"def k(out, v, n):\n    s = 0.0\n    for i in range(v.size):\n        {statement}\n    out[0] = s\n"
+    path = f"<no reduction {statement}>"
+    cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+    exec(compile(text, path, "exec"), space := {})
+    with pytest.raises(pa.CompileError, match=REFUSED[statement]):
+        pa.kernel(space["k"])(pa.zeros(3), pa.zeros(3), 1)
