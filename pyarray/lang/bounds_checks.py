@@ -65,7 +65,7 @@ def _drop_proven(tree: ir.Tree, sites: list[Site], proven_sites: frozenset[int])
 
 def _site_count(node: Any) -> int:
     """The number of a node's sites: one for each axis that is checked."""
-    if isinstance(node, (ir.Load, ir.Store, ir.Atomic)):
+    if isinstance(node, (ir.Load, ir.Store, ir.Atomic, ir.Element, ir.SetElement)):
         return len(node.index)
     return len(node.parts) if isinstance(node, ir.Slice) else 1
 
@@ -99,9 +99,23 @@ def _numbered(
             sites.append(Site(kind, node.loc, function.name, array, axis, ndim, view=view, unsigned=unsigned))
         return first
 
+    def local_site(node: ir.Element | ir.SetElement) -> Any:
+        """Of elements at constant indices nothing is left to test."""
+        if all(isinstance(i, ir.Const) for i in node.index):
+            return node
+        array = node.name if isinstance(node, ir.SetElement) else getattr(node.array, "name", ".")
+        first, view = len(sites), "" if array.startswith(".") else array
+        for axis, part in enumerate(node.index):
+            unsigned = isinstance(part, ir.Cast) and part.a.type.dtype.name == "uint64"
+            ndim = len(node.index)
+            sites.append(Site("local", node.loc, function.name, (), axis, ndim, view=view, unsigned=unsigned))
+        return replace(node, site=first)
+
     def change(node: Any) -> Any:
         if isinstance(node, (ir.Load, ir.Store, ir.Atomic)):
             return replace(node, site=number(node, "index", node.index)) if node.index else node
+        if isinstance(node, (ir.Element, ir.SetElement)):
+            return local_site(node)
         if isinstance(node, ir.Slice):
             return replace(node, site=number(node, "slice", node.parts))
         if isinstance(node, ir.SubView):

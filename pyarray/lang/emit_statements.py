@@ -78,6 +78,15 @@ class Emitter(ExprEmitter):
         element = f"{dtype.ctype} *const element = {target[1:] if target.startswith('*') else f'&{target}'};"
         self.out.line(f"{{ {value} {element} *element = value;{marks} }}")
 
+    def write_SetElement(self, s: ir.SetElement) -> None:
+        place = f"{self.renamed.get(s.name) or cname(s.name)}.m[{self.position(s.shape, s.index, s.site)}]"
+        if all(isinstance(n, (ir.Const, ir.Local)) for n in s.index):
+            if s.site is None:
+                self.out.line(f"{place} = {self.expr(s.value)};")
+                return
+        # Python evaluates the value before the index
+        self.out.line(f"{{ const {s.value.type.dtype.ctype} value = {self.expr(s.value)}; {place} = value; }}")
+
     def write_Evaluate(self, s: ir.Evaluate) -> None:
         self.out.line(f"{'' if s.value.type is None else '(void)'}{self.expr(s.value)};")
 

@@ -15,14 +15,17 @@ from .aggregates import as_tuple, leaves
 from .builtins import ATOMICS, FUNCTIONS, advice_for, draws, name_of
 from .infer_access import atomic, reshape, subview
 from .infer_aggregates import call_special_method, user_method
+from .infer_elements import elementwise, is_elementwise
 from .infer_invoke import construct, invoke, is_weak
-from .infer_operators import arithmetic, select
+from .infer_local_arrays import CREATION, create
+from .infer_local_functions import call_local, name_of_local
+from .infer_operators import binary_operator, select
 from .infer_scope import Scope, rule
 from .infer_temporaries import with_let_bound
-from .infer_values import BoundFunction, Method, advice_for_captured, describe, is_array
+from .infer_values import BoundFunction, Method, advice_for_captured, describe, is_array, is_local_array
 from .promotion import call, constant
 
-_ARRAY_CREATION = ("empty", "zeros", "ones", "full", "array", "asarray", "arange", "linspace", "eye")
+_ARRAY_CREATION = ("arange", "linspace", "empty_like", "zeros_like", "ones_like", "full_like")
 
 
 @rule(ast.Call)
@@ -33,6 +36,9 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     if not isinstance(callee, ir.Static):
         scope.fail(node.func, f"{describe(callee)} can't be called")
     function = callee.value
+    package = (getattr(function, "__module__", None) or "").partition(".")[0]
+    if package in ("pyarray", "numpy") and getattr(function, "__name__", "") in CREATION:
+        return create(scope, node, function.__name__)
     args = [scope.infer(a) for a in node.args]
     keywords = {str(k.arg): scope.infer(k.value) for k in node.keywords}
     if isinstance(function, Method):
@@ -40,6 +46,8 @@ def _call(scope: Scope, node: ast.Call) -> Any:
             return subview(scope, node, function.owner, args, keywords)
         if function.name == "view":
             return _bitcast(scope, node, function.owner, args, keywords)
+        if is_local_array(function.owner) or function.name not in ("reshape", "ravel"):
+            return call_local(scope, node, function.name, [function.owner, *args], keywords)
         return reshape(scope, node, function, args, keywords)
     if isinstance(function, BoundFunction):
         return invoke(scope, node, function.function.__pyarray_func__, [function.owner, *args], keywords)
@@ -53,6 +61,8 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     if draws(function):
         what = f"{getattr(function, '__name__', function)!r} draws random numbers, and a kernel can't"
         scope.fail(node.func, what, "draw them on the host, pa.random.default_rng(seed).random(n), and pass the array")
+    if (local := name_of_local(function, args)) is not None:
+        return call_local(scope, node, local, args, keywords)
     if node.keywords:
         scope.fail(node.keywords[0].value, "keyword arguments are for @pa.func functions", "pass it by position")
     return _call_builtin(scope, node, function, args)
@@ -62,10 +72,18 @@ def _call_builtin(scope: Scope, node: ast.Call, function: Any, args: list[Any]) 
     loc, name = scope.loc(node), name_of(function)
     if name in ATOMICS:
         return atomic(scope, node, ATOMICS[name], args)
+    if name == "where" and len(args) == 3 and is_elementwise(*args):
+        choose = lambda c, a, b: select(scope, node, scope.truth(node, c), a, b)  # noqa: E731
+        return elementwise(scope, node, args, choose, "where")
     if name == "where" and len(args) == 3:
         return with_let_bound(scope, args, lambda c, a, b: select(scope, node, scope.truth(node, c), a, b))
     if name == "pow" and len(args) == 2:
-        return arithmetic(scope, node, ast.Pow(), args[0], args[1])
+        return binary_operator(scope, node, ast.Pow(), args[0], args[1])
+    if name in FUNCTIONS and is_elementwise(*args):
+        if function in (min, max):
+            advice = f"write pa.{name}imum(a, b) for their elements, or pa.{name}(a) of one array"
+            scope.fail(node, f"{name}() of Python doesn't compare arrays", advice)
+        return elementwise(scope, node, args, lambda *xs: call(loc, name, list(xs)), name)
     if name in FUNCTIONS:
         return scope.apply(node, call, loc, name, [scope.number(node, a) for a in args])
     if function is len and len(args) == 1:
@@ -76,9 +94,13 @@ def _call_builtin(scope: Scope, node: ast.Call, function: Any, args: list[Any]) 
         if items is not None:
             values = [leaf for _, leaf in leaves("", args[0])]
             return with_let_bound(scope, values, lambda *_: constant(loc, len(items)))
+        if is_local_array(args[0]):
+            return with_let_bound(scope, [args[0]], lambda a: constant(loc, a.type.shape[0]))
         if is_array(args[0]) and args[0].type.ndim:
             return ir.Size(loc, ir.INDEX, args[0], 0)
         scope.fail(node, f"{describe(args[0])} has no len()", advice_for_captured(args[0]))
+    if len(args) == 1 and named_dtype(function) is not None and is_elementwise(args[0]):
+        return elementwise(scope, node, args, lambda x: _convert(scope, node, function, x), "convert")
     if len(args) == 1 and isinstance(function, (DType, np.dtype, type)):
         return _convert(scope, node, function, scope.number(node, args[0]))
     _refuse(scope, node, function)
@@ -91,8 +113,8 @@ def _refuse(scope: Scope, node: ast.Call, function: Any) -> Any:
         scope.fail(node.func, f"{name!r} is a kernel, and a kernel can't call a kernel", advice)
     package = (getattr(function, "__module__", None) or "").split(".")[0]
     if package in ("pyarray", "numpy") and name in _ARRAY_CREATION:
-        advice = "make it on the host and pass it; a few numbers may be a tuple"
-        scope.fail(node.func, f"a kernel can't make arrays, and {name!r} does", advice)
+        advice = "write pa.zeros(n) with a constant n, or pa.array([x, y, z]); or make it on the host and pass it"
+        scope.fail(node.func, f"{name!r} makes no local arrays", advice)
     if package == "pyarray":
         scope.fail(node.func, f"{name!r} works on whole arrays", "call it on the host; in a kernel write the loop")
     if isinstance(function, python_types.FunctionType):

@@ -10,13 +10,14 @@ from . import ir
 from .aggregates import is_aggregate, leaves
 from .builtins import advice_for
 from .collapse_loops import sole_inner_loop
-from .infer_access import load_element
 from .infer_aggregates import unpack, unpack_result
 from .infer_assign import assign, assign_name, set_structure
+from .infer_elements import convert
+from .infer_local_arrays import row
 from .infer_scope import Scope, rule
 from .infer_temporaries import assign_temporary, has_side_effect, new_temporary
-from .infer_values import advice_for_captured, describe, is_array
-from .promotion import binary
+from .infer_values import advice_for_captured, describe, is_array, is_local_array
+from .promotion import binary, constant
 
 _REDUCTION_OPS = ("add", "mul", "and", "or", "xor", "min", "max")
 
@@ -97,8 +98,8 @@ def _return_value(scope: Scope, node: ast.AST, value: Any) -> list[ir.Stmt]:
     for path, part in leaves("return", value):
         if isinstance(part, ir.Static) and is_aggregate(value):
             continue
-        part = part if is_array(part) else scope.number(node, part)
-        parts.append(scope.coerce(node, part, scope.set_type(node, path, part.type)))  # pyright: ignore
+        part = part if is_array(part) or is_local_array(part) else scope.number(node, part)
+        parts.append(convert(scope, node, part, scope.set_type(node, path, part.type)))
     if not is_aggregate(value):
         return [*result, ir.Return(loc, parts[0])]
     if not parts:
@@ -184,7 +185,7 @@ def _loop_variables(
     """
     if array is not None:
         index = ir.Local(scope.loc(node.target), ir.INDEX, new_temporary(scope, ir.INDEX))
-        return (index.name,), assign(scope, node.target, load_element(scope, node.target, array, (index,)))
+        return (index.name,), assign(scope, node.target, row(scope, node.target, array, index))
     targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
     if len(targets) != count or not all(isinstance(t, ast.Name) for t in targets):
         advice = "a tuple alone is a shape; of bounds write range(start, stop)" if count > 1 else ""
@@ -216,6 +217,10 @@ def _reductions(scope: Scope, node: ast.For, body: tuple[ir.Stmt, ...], outer: s
     while (inner := sole_inner_loop(body)) is not None:
         body = inner.body
     assignments = [n for n in ir.walk(*body) if isinstance(n, ir.Assign) and n.name in outer]
+    for statement in ir.walk(*body):
+        if isinstance(statement, ir.SetElement) and statement.name in outer:
+            what = f"elements of {statement.name!r} carry values from one iteration to the next"
+            scope.fail(statement.loc, what, "use range alone")
     for statement in assignments:
         value = _uncast(statement.value)
         operands: tuple[ir.Expr, ...] = ()
@@ -258,13 +263,16 @@ def _iteration_space(
     value = None
     if not isinstance(node, ast.Call) or hasattr(function, "__pyarray_func__"):
         value = scope.infer(node)
-        if is_array(value):
-            if value.type.ndim != 1:
+        if is_array(value) or is_local_array(value):
+            if value.type.ndim != 1 and is_array(value):
                 what = f"a loop over a {value.type} is not part of the kernel language"
                 scope.fail(node, what, "loop over range(a.shape[0])")
             if not isinstance(value, ir.Local) or value.name.partition(".")[0].partition("[")[0] in names:
                 value = assign_temporary(scope, value, before)
-            return (ir.Range(None, ir.Size(scope.loc(node), ir.INDEX, value, 0), None),), value, False
+            loc = scope.loc(node)
+            local = is_local_array(value)
+            size = constant(loc, value.type.shape[0]) if local else ir.Size(loc, ir.INDEX, value, 0)
+            return (ir.Range(None, size, None),), value, False
     advice = advice_for(function) if isinstance(node, ast.Call) else advice_for_captured(value)
     scope.fail(node, "a loop runs over range(...), pa.ndrange(...) or a 1-D array", advice)
 

@@ -16,7 +16,7 @@ from ..dtypes import PYTHON_KIND, bool_, int64, uint64
 from . import ir
 from .aggregates import Aggregate, is_aggregate, leaves
 from .aggregates import key as type_key
-from .infer_values import advice_for_captured, describe, is_array, join_types
+from .infer_values import advice_for_captured, describe, is_array, is_local_array, join_types
 from .parse import Capture, FunctionSource
 from .promotion import cast, constant
 
@@ -84,6 +84,23 @@ class Instances:
         if not is_kernel:
             self.done[key] = function
         return function
+
+    def add(
+        self,
+        source: FunctionSource,
+        name: str,
+        params: tuple[tuple[str, Any], ...],
+        variables: tuple[tuple[str, Any], ...],
+        body: tuple[ir.Stmt, ...],
+        result: Any,
+    ) -> str:
+        """The symbol of a function that stands in no source; the same one as before if an equal one was added."""
+        key = (source, repr((name, params, variables, body, result)))  # -0.0 is equal to 0.0, and not the same
+        if key not in self.done:
+            symbol = self._symbol(name)
+            self.sources[symbol] = source
+            self.done[key] = ir.Function(name, symbol, body[0].loc, params, variables, body, result)
+        return self.done[key].symbol
 
     def _symbol(self, name: str) -> str:
         symbol = base = name if name.isidentifier() else "function"
@@ -155,7 +172,8 @@ class Scope:
     def number(self, where: ast.AST, value: Any) -> ir.Expr:
         if isinstance(getattr(value, "type", None), ir.ScalarType):
             return value
-        advice = "index it: v[i]" if is_array(value) else advice_for_captured(value)
+        indexed = is_array(value) or is_local_array(value)
+        advice = "index it: v[i]" if indexed else advice_for_captured(value)
         if isinstance(getattr(value, "type", None), ir.TupleType):
             advice = "assign it first: a, b = ..."
         elif is_aggregate(value):

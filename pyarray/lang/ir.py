@@ -18,6 +18,7 @@ from .types import BOOL as BOOL
 from .types import INDEX as INDEX
 from .types import TYPES as TYPES
 from .types import ArrayType as ArrayType
+from .types import LocalArrayType as LocalArrayType
 from .types import ScalarType as ScalarType
 from .types import Static as Static
 from .types import TupleType as TupleType
@@ -37,8 +38,8 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Expression(Node):
-    """Has a value. `type` is a `ScalarType`; of views an `ArrayType`, of `Pack` a `TupleType`, of `Local`, `Invoke`,
-    `Item` and `Let` any of these."""
+    """Has a value. `type` is a `ScalarType`; of views an `ArrayType`, of `Build` and `Fill` a `LocalArrayType`, of
+    `Pack` a `TupleType`, of `Local`, `Invoke`, `Item`, `Let` and `Select` any of these."""
 
     type: Any
 
@@ -216,7 +217,7 @@ class Invoke(Expression):
 @dataclass(frozen=True, slots=True)
 class Convert(Expression):
     """A conversion that is no `Cast`. `how`: "saturate", of a uint64 to int64, 2**63 - 1 for what is more;
-    "bitcast", the same bits as another type of that size."""
+    "bitcast", the same bits as another type of that size; "reshape", a local array in another shape."""
 
     a: Expr
     how: str
@@ -246,9 +247,41 @@ class Let(Expression):
     body: Expr
 
 
+@dataclass(frozen=True, slots=True)
+class Build(Expression):
+    """A local array of these elements, in C order."""
+
+    items: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fill(Expression):
+    """A local array whose elements all are `value`."""
+
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Element(Expression):
+    """An element of a local array. Constant indices are in range; `site` as of `Load`."""
+
+    array: Expr
+    index: tuple[Expr, ...]
+    site: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shared(Expression):
+    """`value`, a copy. In Python it would share the memory of the variables `names`; `sharing` refuses what would
+    show that, and removes the node."""
+
+    value: Expr
+    names: tuple[str, ...]
+
+
 Expr = (
     Let | Const | Local | Unary | Binary | Compare | Logic | Select | Cast | Builtin | Load | Atomic | Size
-    | Stride | Slice | SubView | Reshape | Invoke | Convert | Pack | Item
+    | Stride | Slice | SubView | Reshape | Invoke | Convert | Pack | Item | Build | Fill | Element | Shared
 )  # fmt: skip
 
 
@@ -271,6 +304,17 @@ class Store(Node):
     value: Expr
     site: int | None = None
     marks: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SetElement(Node):
+    """Assigns an element of a variable that is a local array of this shape; `index` and `site` as of `Element`."""
+
+    name: str
+    shape: tuple[int, ...]
+    index: tuple[Expr, ...]
+    value: Expr
+    site: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +372,7 @@ class Evaluate(Node):
     value: Expr
 
 
-Stmt = Assign | Store | For | While | If | Break | Continue | Return | Evaluate
+Stmt = Assign | Store | SetElement | For | While | If | Break | Continue | Return | Evaluate
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,8 +436,9 @@ def walk(*nodes: Any) -> Iterator[Any]:
 
 
 def assigned(*nodes: Any) -> set[str]:
-    """Names that get a value somewhere in these nodes, other than loop variables."""
-    return {n.name for n in walk(*nodes) if isinstance(n, (Assign, Let))}
+    """Names that get a value somewhere in these nodes, other than loop variables; of local arrays also those of
+    which an element is assigned."""
+    return {n.name for n in walk(*nodes) if isinstance(n, (Assign, Let, SetElement))}
 
 
 def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:

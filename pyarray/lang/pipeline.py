@@ -23,6 +23,7 @@ from .operation_counts import CountOperations, OperationCounts, count
 from .parse import Capture, FunctionSource, is_internal
 from .races import refuse_races
 from .reshape_indexing import Remarks, index_base_arrays
+from .sharing import resolve_sharing
 from .specializations import Specializations
 from .verify import verify
 from .write_mask import mark_stores
@@ -89,6 +90,7 @@ def analyse(
     """The passes that know no target, once for all of them. Raises as `lower`."""
     plain, specs = _split_types(params)
     tree, captures, sources = infer(source, plain, wraparound)
+    tree = resolve_sharing(tree, sources)
     reject_constant_indices(verify(tree), specs, sources)
     in_use = {name: how for name, how in (declared or {}).items() if name in dict(tree.kernel.params)}
     accesses = accesses_of(tree)
