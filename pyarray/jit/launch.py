@@ -28,7 +28,7 @@ from ..lang.pipeline import Program
 from ..lang.write_mask import LOW, MASK
 from .argument_errors import MISSING, compile_function, signature, unused_prefix
 from .pytree import Pytree, Struct, constant_class
-from .signature import Constant, Parameter, Unread
+from .signature import Constant, Parameter, Unread, sizes_key
 from .variants import Variant
 from .write_masks import Mask
 
@@ -325,6 +325,8 @@ def key_expression(pytree: Pytree, names: Sequence[str], checked: str, p: str) -
         annotation = leaf.annotation
         if isinstance(annotation, ArrayAnnotation):
             keys.append(f"{name}._key")
+            if annotation.sizes is not None:
+                keys.append(sizes_key(annotation, name))
         elif leaf.constant:
             keys.append(f"{p}static_key({name})")
         elif annotation is None or leaf.structure:  # a structure is never a leaf, so none is found

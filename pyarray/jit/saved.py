@@ -322,7 +322,8 @@ class _SavedVariant:
             types = bound.leaf_types()
         except TypeError:
             return None
-        same = all(a == b for a, b in zip(types, self.types, strict=True) if not isinstance(b, Static))
+        pairs = zip(types, self.types, values, strict=True)
+        same = all(a == b or _fits_declared(a, b, value) for a, b, value in pairs if not isinstance(b, Static))
         return bound if same else None
 
     def variant(self, device: Device) -> Variant:
@@ -368,6 +369,15 @@ class _SavedVariant:
             elif leaf["kind"] == "constant":
                 words.append(f"{leaf['name']}: {leaf['value']}")
         return ", ".join(words) + (" (with bounds checks)" if self.checked else "")
+
+
+def _fits_declared(kind: Any, saved: Any, value: Any) -> bool:
+    """Whether an array has the sizes that the saved kernel's annotation declared."""
+    if not isinstance(saved, ArrayType) or not isinstance(kind, ArrayType):
+        return False
+    declared = [spec for spec in saved.specializations if spec.size is not None and spec.stride is None]
+    others = tuple(spec for spec in saved.specializations if spec not in declared)
+    return kind == replace(saved, specializations=others) and all(value.shape[x.axis] == x.size for x in declared)
 
 
 def _fits(structure: dict[str, Any], value: Any) -> bool:

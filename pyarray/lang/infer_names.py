@@ -33,7 +33,8 @@ def _constant(scope: Scope, node: ast.Constant) -> Any:
 
 @rule(ast.List)
 def _list(scope: Scope, node: ast.List) -> Any:
-    scope.fail(node, "a list is not part of the kernel language", "pa.array([x, y, z]) makes an array of it; or use a tuple")
+    what = "a list is not part of the kernel language"
+    scope.fail(node, what, "pa.array([x, y, z]) makes an array of it; otherwise use a tuple")
 
 
 @rule(ast.Tuple)

@@ -243,6 +243,7 @@ _ADVICE: dict[type[ast.AST], tuple[str, str]] = {
     ast.Assert: ("'assert'", "debug mode checks indices; for other conditions store a flag in an array"),
     ast.Import: ("'import'", "import at the top of the file; kernels see the names of their module"),
     ast.ImportFrom: ("'import'", "import at the top of the file; kernels see the names of their module"),
+    ast.List: ("a list", "pa.array([x, y, z]) makes an array of it; otherwise use a tuple"),
     ast.Dict: ("a dict", "pass what the kernel needs as parameters"),
     ast.Set: ("a set", "pass what the kernel needs as parameters"),
     ast.ListComp: ("a comprehension", "write a for loop that stores into an array"),
@@ -273,8 +274,14 @@ _ADVICE: dict[type[ast.AST], tuple[str, str]] = {
 def _check(source: FunctionSource, root: ast.FunctionDef | ast.Lambda) -> None:
     """Refuse constructs outside the language, nested functions, and parameters that can't be bound."""
     body = root.body if isinstance(root, ast.FunctionDef) else [root.body]
+    of_calls: set[ast.AST] = set()  # lists that a call takes: `infer` says which may
     for statement in body:
         for node in ast.walk(statement):
+            if isinstance(node, ast.Call):
+                of_calls.update(x for x in node.args if isinstance(x, ast.List))
+            if node in of_calls:
+                of_calls.update(x for x in ast.walk(node) if isinstance(x, ast.List))
+                continue
             if isinstance(node, (ast.FunctionDef, ast.Lambda)):
                 what = "a function inside a kernel is not part of the kernel language"
                 source.fail(node, what, "define it outside and decorate it with @pa.func")

@@ -146,7 +146,9 @@ def _split_types(params: Sequence[tuple[str, Any]]) -> tuple[list[Any], dict[str
         if not isinstance(kind, ir.ArrayType) or not kind.specializations:
             return kind
         specs[path] = kind.specializations
-        return replace(kind, specializations=())
+        sizes = {spec.axis: spec.size for spec in kind.specializations if spec.size is not None}
+        known = tuple(sizes.get(axis) for axis in range(kind.ndim)) if sizes else ()
+        return replace(kind, specializations=(), sizes=known)
 
     return [(name, transform(name, kind, plain)) for name, kind in params], specs
 
