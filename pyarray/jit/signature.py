@@ -236,7 +236,7 @@ def sizes_key(annotation: ArrayAnnotation, name: str) -> str:
     """Python expression of the declared sizes that the array in variable `name` has: part of the type key, so that
     others are found to be wrong."""
     axes = [axis for axis, n in enumerate(annotation.sizes or ()) if n is not None]
-    return "(" + "".join(f"{name}._shape[{axis}], " for axis in axes) + ")"
+    return "(" + "".join(f"{name}._shape[{axis}:{axis + 1}], " for axis in axes) + ")"  # of any rank
 
 
 def _advice(argument: Any) -> str:

@@ -54,6 +54,9 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     if isinstance(function, type) and is_structure(function):
         return construct(scope, node, function, args, keywords)
     source = getattr(function, "__pyarray_func__", None)
+    if source is not None and isinstance(function, python_types.FunctionType) and is_elementwise(*args):
+        # a ufunc of the library, whose device function is of elements
+        return elementwise(scope, node, args, lambda *xs: invoke(scope, node, source, list(xs), keywords), source.name)
     if source is not None:
         return invoke(scope, node, source, args, keywords)
     if name_of(function) == "subview" and args:

@@ -16,7 +16,7 @@ from .infer_elements import convert
 from .infer_local_arrays import row
 from .infer_scope import Scope, rule
 from .infer_temporaries import assign_temporary, has_side_effect, new_temporary
-from .infer_values import advice_for_captured, describe, is_array, is_local_array
+from .infer_values import Method, advice_for_captured, describe, is_array, is_local_array
 from .promotion import binary, constant
 
 _REDUCTION_OPS = ("add", "mul", "and", "or", "xor", "min", "max")
@@ -261,7 +261,8 @@ def _iteration_space(
         if function is range:
             return (_range_of(scope, node, node.args),), None, False
     value = None
-    if not isinstance(node, ast.Call) or hasattr(function, "__pyarray_func__"):
+    of_arrays = isinstance(function, Method) or (getattr(function, "__module__", "") or "").startswith(("pyarray", "numpy"))
+    if not isinstance(node, ast.Call) or hasattr(function, "__pyarray_func__") or of_arrays:
         value = scope.infer(node)
         if is_array(value) or is_local_array(value):
             if value.type.ndim != 1 and is_array(value):

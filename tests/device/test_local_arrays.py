@@ -248,7 +248,7 @@ def test_pinned_sizes_are_constant(device):
             x[i] = x[i] * 2
 
     x = pa.asarray(ROWS, device=device).copy()
-    scale(pa.mark_static(x, 1))
+    scale(x.mark_static(1))
     assert np.array_equal(pa.asnumpy(x), 2 * ROWS)
 
 
