@@ -7,10 +7,11 @@ from typing import Any, NoReturn
 
 from ..dtypes import DType, asdtype
 from . import ir
-from .aggregates import is_aggregate, leaves, skeleton, transform
+from .aggregates import is_aggregate, leaves, root_of, skeleton, transform
 from .infer_access import index_parts, load_element, slice_type
 from .infer_aggregates import call_special_method, unpack, unpack_result
 from .infer_elements import convert, is_whole_row
+from .infer_fields import assign_field, note_aliases
 from .infer_local_arrays import (
     Place,
     check_store,
@@ -49,6 +50,7 @@ def _assign_aggregate(scope: Scope, where: ast.AST, name: str, value: Any) -> li
     """Assigns an aggregate: a variable for each leaf. All leaves are evaluated before the first is set, as `t =
     (t[1], t[0])` needs."""
     set_structure(scope, where, name, value)
+    note_aliases(scope, where, name, value)
     result: list[ir.Stmt] = []
     temporaries = list(leaves(name, _assign_temporaries(scope, where, value, result)))
     scope.assigned |= {name, *(path for path, _ in temporaries)}
@@ -106,12 +108,14 @@ def assign(scope: Scope, target: ast.expr, value: Any) -> list[ir.Stmt]:
         return [_store_element(scope, target, array, index, scope.number(target, value))]
     if isinstance(target, ast.Tuple):
         return _assign_tuple(scope, target, value)
+    if isinstance(target, ast.Attribute):
+        return assign_field(scope, target, value)
     _refuse_target(scope, target)
 
 
 def _assign_place(scope: Scope, target: ast.Subscript, place: Place, value: Any) -> list[ir.Stmt]:
     """Assigns a part of a local array. The value is evaluated before the place."""
-    _check_assignable(scope, target, _root(place.local.name))
+    _check_assignable(scope, target, root_of(place.local.name))
     value = check_store(scope, target, () if place.is_element else place.shape, place.local.type.dtype, value)
     if place.is_element:
         return store_place(scope, target, place, value)
@@ -140,11 +144,6 @@ def _target_view(scope: Scope, target: ast.Subscript, array: ir.Expr) -> ir.Expr
         return None
     view = ir.Slice(scope.loc(target), slice_type(array.type, parts), array, parts)
     return view if constant_shape(view) is not None else None
-
-
-def _root(path: str) -> str:
-    """The variable that a path is of: `p` of `p.inner[0]`."""
-    return path.partition(".")[0].partition("[")[0]
 
 
 def _refuse_target(scope: Scope, target: ast.expr) -> NoReturn:
@@ -249,6 +248,12 @@ def _aug_assign(scope: Scope, node: ast.AugAssign) -> list[ir.Stmt]:
         before: list[ir.Stmt] = []
         result = unpack_result(scope, result, before)
         return [*before, *assign_name(scope, node.target, node.target.id, result)]
+    if isinstance(node.target, ast.Attribute):
+        field = ast.copy_location(ast.Attribute(node.target.value, node.target.attr, ast.Load()), node.target)
+        old = scope.infer(field)
+        if is_local_array(old):
+            return _update_array(scope, node, old, binary_operator(scope, node, node.op, old, scope.infer(node.value)))
+        return assign_field(scope, node.target, binary_operator(scope, node, node.op, old, scope.infer(node.value)))
     if not isinstance(node.target, ast.Subscript):
         _refuse_target(scope, node.target)
     before = []
@@ -278,7 +283,7 @@ def _update_array(scope: Scope, node: ast.AugAssign, old: ir.Expr, value: Any) -
     if is_array(old):
         return _assign_view(scope, node, old, value)
     assert isinstance(old, ir.Local)
-    _check_assignable(scope, node.target, _root(old.name))
+    _check_assignable(scope, node.target, root_of(old.name))
     before: list[ir.Stmt] = []
     value = assign_temporary(scope, check_store(scope, node, old.type.shape, old.type.dtype, value), before)
     return [*before, *store_place(scope, node, Place(old), value)]

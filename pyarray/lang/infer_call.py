@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import copy
+import dataclasses
 import types as python_types
 from typing import Any
 
@@ -16,13 +18,14 @@ from .builtins import ATOMICS, FUNCTIONS, advice_for, draws, name_of
 from .infer_access import atomic, reshape, subview
 from .infer_aggregates import call_special_method, user_method
 from .infer_elements import elementwise, is_elementwise
+from .infer_fields import replaced
 from .infer_invoke import construct, invoke, is_weak
 from .infer_local_arrays import CREATION, create
 from .infer_local_functions import call_local, name_of_local
 from .infer_operators import binary_operator, select
 from .infer_scope import Scope, rule
 from .infer_temporaries import with_let_bound
-from .infer_values import BoundFunction, Method, advice_for_captured, describe, is_array, is_local_array
+from .infer_values import BoundFunction, BoundReplace, Method, advice_for_captured, describe, is_array, is_local_array
 from .promotion import call, constant
 
 _ARRAY_CREATION = ("arange", "linspace", "empty_like", "zeros_like", "ones_like", "full_like")
@@ -49,6 +52,10 @@ def _call(scope: Scope, node: ast.Call) -> Any:
         if is_local_array(function.owner) or function.name not in ("reshape", "ravel"):
             return call_local(scope, node, function.name, [function.owner, *args], keywords)
         return reshape(scope, node, function, args, keywords)
+    if isinstance(function, BoundReplace):
+        return replaced(scope, node, [function.owner, *args], keywords, "_replace")
+    if function is dataclasses.replace or (function is not None and function is getattr(copy, "replace", None)):
+        return replaced(scope, node, args, keywords, "replace")
     if isinstance(function, BoundFunction):
         return invoke(scope, node, function.function.__pyarray_func__, [function.owner, *args], keywords)
     if isinstance(function, type) and is_structure(function):

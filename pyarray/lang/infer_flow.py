@@ -13,6 +13,7 @@ from .collapse_loops import sole_inner_loop
 from .infer_aggregates import unpack, unpack_result
 from .infer_assign import assign, assign_name, set_structure
 from .infer_elements import convert
+from .infer_fields import returns_argument
 from .infer_local_arrays import row
 from .infer_scope import Scope, rule
 from .infer_temporaries import assign_temporary, has_side_effect, new_temporary
@@ -94,6 +95,7 @@ def _return_value(scope: Scope, node: ast.AST, value: Any) -> list[ir.Stmt]:
     if getattr(value, "type", value) is None:
         scope.fail(node, "this call returns nothing that could be returned")
     set_structure(scope, node, "return", value)
+    scope.returns_argument |= returns_argument(scope, value)
     parts: list[ir.Expr] = []
     for path, part in leaves("return", value):
         if isinstance(part, ir.Static) and is_aggregate(value):

@@ -83,17 +83,17 @@ def construct(scope: Scope, node: ast.Call, kind: type, args: list[Any], keyword
             what = f"{name!r} of {kind.__name__} is made by Python, which a kernel can't run"
             scope.fail(node, what, f"give it a value: {name}=...")
         value = values[name] if name in values else scope.from_python(node, defaults[name].default)
-        items.append(_coerce_to_annotation(scope, node, annotations.get(name), f"{name!r} of {kind.__name__}", value))
+        items.append(coerce_to_annotation(scope, node, annotations.get(name), f"{name!r} of {kind.__name__}", value))
     return Aggregate(kind, names, tuple(items))
 
 
 def _coerce_argument(scope: Scope, node: ast.AST, source: FunctionSource, name: str, value: ir.Expr) -> ir.Expr:
     """The argument as the type that the parameter's annotation names."""
     annotation = scope.apply(node, source.annotation, name)
-    return _coerce_to_annotation(scope, node, annotation, f"{name!r} of {source.name}()", value)
+    return coerce_to_annotation(scope, node, annotation, f"{name!r} of {source.name}()", value)
 
 
-def _coerce_to_annotation(scope: Scope, node: ast.AST, annotation: Any, what: str, value: Any) -> Any:
+def coerce_to_annotation(scope: Scope, node: ast.AST, annotation: Any, what: str, value: Any) -> Any:
     """The value as the type that an annotation names; other annotations change nothing."""
     if isinstance(value, ir.Static) or getattr(value, "type", value) is None:
         return value

@@ -50,6 +50,7 @@ class Instances:
         self.captures: dict[tuple[int, Any], Capture] = {}
         self.sources: dict[str, FunctionSource] = {}
         self.results: dict[str, Any] = {}  # symbol → structure of the aggregate that it returns
+        self.returning_arguments: set[str] = set()  # symbols of functions that may return an object of the caller
 
     def capture(self, owner: Any, name: Any, value: Any) -> None:
         if _is_rebindable(value):
@@ -77,6 +78,8 @@ class Instances:
         result = types.get("return")
         if structure is not None:
             self.results[symbol] = structure
+            if scope.returns_argument:
+                self.returning_arguments.add(symbol)
             result = ir.TupleType(tuple(types[n] for n, x in returned if x is None))
         not_local = {*flattened, "return", *(n for n, _ in returned)}
         variables = tuple((n, t) for n, t in types.items() if n not in not_local)
@@ -126,6 +129,10 @@ class Scope:
     types: dict[str, ir.Type] = field(default_factory=dict)
     declared: dict[str, ir.ScalarType] = field(default_factory=dict)
     structures: dict[str, Any] = field(default_factory=dict)  # of variables that are aggregates
+    # pairs of variables that may be one object in Python, with the place where that is seen first
+    aliases: dict[tuple[str, str], ir.Loc] = field(default_factory=dict)
+    fields_assigned: dict[str, ir.Loc] = field(default_factory=dict)  # variables of which fields are assigned
+    returns_argument: bool = False  # what it returns may be an object of the caller
     changed: bool = True  # another pass is needed
     assigned: set[str] = field(default_factory=set)  # names that have a value here
     temporary_count: int = 0

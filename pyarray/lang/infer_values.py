@@ -36,6 +36,16 @@ class BoundFunction:
     owner: Aggregate
 
 
+@dataclass(frozen=True, eq=False)
+class BoundReplace:
+    """`_replace` of a named tuple, before its call."""
+
+    owner: Aggregate
+
+    def __repr__(self) -> str:
+        return "_replace"
+
+
 def is_array(value: Any) -> bool:
     return isinstance(getattr(value, "type", None), ir.ArrayType)
 
