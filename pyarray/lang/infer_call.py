@@ -40,7 +40,8 @@ def _call(scope: Scope, node: ast.Call) -> Any:
         scope.fail(node.func, f"{describe(callee)} can't be called")
     function = callee.value
     package = (getattr(function, "__module__", None) or "").partition(".")[0]
-    if package in ("pyarray", "numpy") and getattr(function, "__name__", "") in CREATION:
+    of_library = package in ("pyarray", "numpy") and not hasattr(function, "__pyarray_func__")
+    if of_library and getattr(function, "__name__", "") in CREATION:
         return create(scope, node, function.__name__)
     args = [scope.infer(a) for a in node.args]
     keywords = {str(k.arg): scope.infer(k.value) for k in node.keywords}

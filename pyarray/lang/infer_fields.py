@@ -95,6 +95,9 @@ def assign_field(scope: Scope, target: ast.Attribute, value: Any) -> list[ir.Stm
 
 def _owner(scope: Scope, target: ast.Attribute) -> Aggregate:
     owner = scope.infer(target.value)
+    if isinstance(getattr(owner, "type", None), ir.TupleType):
+        what = f"the field {target.attr!r} of what a call returns can't be assigned"
+        scope.fail(target, what, "assign the object to a variable first")
     if not isinstance(owner, Aggregate):
         what = f"the field {target.attr!r} of {describe(owner)} can't be assigned"
         scope.fail(target, what, "assign to a name, to an element v[i], or to a field of a dataclass")

@@ -38,7 +38,7 @@ def name_of_local(function: Any, args: list[Any]) -> str | None:
     except TypeError:
         return None
     package = (getattr(function, "__module__", None) or "").partition(".")[0]
-    if name is None and package in ("pyarray", "numpy"):
+    if name is None and package in ("pyarray", "numpy") and not hasattr(function, "__pyarray_func__"):
         name = getattr(function, "__name__", None)
         name = _ALIASES.get(str(name), name)
     return name if name in (*_OF_ONE, *_OF_TWO) else None
