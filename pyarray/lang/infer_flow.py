@@ -15,6 +15,7 @@ from .infer_assign import assign, assign_name, set_structure
 from .infer_elements import convert
 from .infer_fields import returns_argument
 from .infer_local_arrays import row
+from .infer_local_functions import unrolled_values
 from .infer_scope import Scope, rule
 from .infer_temporaries import assign_temporary, has_side_effect, new_temporary
 from .infer_values import Method, advice_for_captured, describe, is_array, is_local_array
@@ -151,6 +152,8 @@ def _infer_loop_body(scope: Scope, body: list[ast.stmt]) -> tuple[ir.Stmt, ...]:
 
 @rule(ast.For)
 def _for(scope: Scope, node: ast.For) -> list[ir.Stmt]:
+    if (values := unrolled_values(scope, node)) is not None:
+        return _unrolled(scope, node, values)
     before: list[ir.Stmt] = []
     stored = {n.id for s in node.body for n in ast.walk(s) if _is_stored(n)}
     ranges, array, unordered = _iteration_space(scope, node.iter, before, stored)
@@ -175,6 +178,17 @@ def _for(scope: Scope, node: ast.For) -> list[ir.Stmt]:
     reductions = _reductions(scope, node, body, entry) if unordered else ()
     free = unordered and not parallel
     return [*before, ir.For(scope.loc(node), names, ranges, body, number, reductions, unordered=free)]
+
+
+def _unrolled(scope: Scope, node: ast.For, values: range) -> list[ir.Stmt]:
+    """The body once per value of the loop's variable, which is a constant there."""
+    assert isinstance(node.target, ast.Name)
+    outer, result = scope.constants, list[ir.Stmt]()
+    for k in values:
+        scope.constants = outer | {node.target.id: k}
+        result += _infer_block(scope, node.body)
+    scope.constants = outer
+    return result
 
 
 def _loop_variables(

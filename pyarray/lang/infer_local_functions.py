@@ -13,7 +13,7 @@ from typing import Any
 from ..dtypes import DType, asdtype, bool_, float32, float64, int64, uint64
 from . import ir, local_functions
 from .aggregates import as_tuple
-from .infer_elements import Index, bind, convert, element, elementwise, generate, is_elementwise, loaded
+from .infer_elements import UNROLLED, Index, bind, convert, element, elementwise, generate, is_elementwise, loaded
 from .infer_invoke import invoke
 from .infer_local_arrays import reshaped, row, transposed
 from .infer_scope import Scope
@@ -113,6 +113,19 @@ def _as(scope: Scope, node: ast.AST, array: ir.Expr, *shape: int) -> ir.Expr:
 
 def _with_dtype(scope: Scope, node: ast.AST, array: ir.Expr, dtype: DType) -> ir.Expr:
     return convert(scope, node, array, ir.LocalArrayType(dtype, array.type.shape))
+
+
+def unrolled_values(scope: Scope, node: ast.For) -> range | None:
+    """The values of the variable of a short loop in `local_functions`, which is unrolled: compilers unroll the innermost
+    loop alone, and elements at computed places aren't in registers."""
+    if scope.source.function.__module__ != local_functions.__name__ or not isinstance(node.iter, ast.Call):
+        return None
+    bounds = [scope.infer(x) for x in node.iter.args]
+    if not all(isinstance(x, ir.Const) for x in bounds):
+        return None
+    values = range(*(x.value for x in bounds))
+    innermost = not any(isinstance(n, ast.For) for statement in node.body for n in ast.walk(statement))
+    return values if len(values) <= (UNROLLED if innermost else MOST_ROWS) else None
 
 
 # ---- reductions

@@ -45,6 +45,8 @@ def _tuple(scope: Scope, node: ast.Tuple) -> Any:
 @rule(ast.Name)
 def _name(scope: Scope, node: ast.Name) -> Any:
     name = node.id
+    if name in scope.constants:
+        return constant(scope.loc(node), scope.constants[name])
     structure = scope.params.get(name, scope.structures.get(name))
     if is_aggregate(structure) and (name in scope.assigned or name in scope.params):
         return load_aggregate(scope, node, name, structure)

@@ -133,6 +133,7 @@ class Scope:
     aliases: dict[tuple[str, str], ir.Loc] = field(default_factory=dict)
     fields_assigned: dict[str, ir.Loc] = field(default_factory=dict)  # variables of which fields are assigned
     returns_argument: bool = False  # what it returns may be an object of the caller
+    constants: dict[str, int] = field(default_factory=dict)  # variables of loops that are unrolled
     changed: bool = True  # another pass is needed
     assigned: set[str] = field(default_factory=set)  # names that have a value here
     temporary_count: int = 0

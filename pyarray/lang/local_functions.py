@@ -1,8 +1,9 @@
 """Functions of local arrays, in the kernel language. `infer_local_functions` calls them with shapes that fit and with
 elements of one type; on the host they are functions of NumPy arrays.
 
-Reductions take the elements as (outer, n, inner) and reduce n. Rows are swapped one pair at a time, so that every
-index is a loop's variable: unrolled, the elements stay in registers."""
+Reductions take the elements as (outer, n, inner) and reduce n. Short loops are unrolled when they are
+inferred. Rows are swapped one pair at a time, by selection, so that every index is then a constant: the elements stay in
+registers, and loops around vectorise."""
 
 from __future__ import annotations
 
@@ -143,16 +144,17 @@ def det(a: Any, one: Any) -> Any:
     result = one
     for c in range(m.shape[0]):
         for r in range(c + 1, m.shape[0]):
-            if abs(m[r, c]) > abs(m[c, c]):
-                for k in range(m.shape[0]):
-                    m[r, k], m[c, k] = m[c, k], m[r, k]
-                result = -result
+            larger = abs(m[r, c]) > abs(m[c, c])
+            for k in range(c, m.shape[0]):
+                upper, lower = m[c, k], m[r, k]
+                m[c, k], m[r, k] = lower if larger else upper, upper if larger else lower
+            result = -result if larger else result
         result *= m[c, c]
-        if m[c, c] != 0:
-            for r in range(c + 1, m.shape[0]):
-                factor = m[r, c] / m[c, c]
-                for k in range(c + 1, m.shape[0]):
-                    m[r, k] -= factor * m[c, k]
+        pivot = m[c, c] if m[c, c] != 0 else one  # a column of zeros stays as it is
+        for r in range(c + 1, m.shape[0]):
+            factor = m[r, c] / pivot
+            for k in range(c + 1, m.shape[0]):
+                m[r, k] -= factor * m[c, k]
     return result
 
 
@@ -162,19 +164,20 @@ def solve(a: Any, b: Any) -> Any:
     x = b.copy()
     for c in range(m.shape[0]):
         for r in range(c + 1, m.shape[0]):
-            if abs(m[r, c]) > abs(m[c, c]):
-                for k in range(m.shape[0]):
-                    m[r, k], m[c, k] = m[c, k], m[r, k]
-                for k in range(x.shape[1]):
-                    x[r, k], x[c, k] = x[c, k], x[r, k]
+            larger = abs(m[r, c]) > abs(m[c, c])
+            for k in range(c, m.shape[0]):
+                upper, lower = m[c, k], m[r, k]
+                m[c, k], m[r, k] = lower if larger else upper, upper if larger else lower
+            for k in range(x.shape[1]):
+                upper, lower = x[c, k], x[r, k]
+                x[c, k], x[r, k] = lower if larger else upper, upper if larger else lower
         for r in range(c + 1, m.shape[0]):
             factor = m[r, c] / m[c, c]
             for k in range(c + 1, m.shape[0]):
                 m[r, k] -= factor * m[c, k]
             for k in range(x.shape[1]):
                 x[r, k] -= factor * x[c, k]
-    for d in range(m.shape[0]):
-        c = m.shape[0] - 1 - d
+    for c in range(m.shape[0] - 1, -1, -1):
         for k in range(x.shape[1]):
             value = x[c, k]
             for r in range(c + 1, m.shape[0]):
