@@ -21,7 +21,7 @@ from .infer_elements import elementwise, is_elementwise
 from .infer_fields import replaced
 from .infer_invoke import construct, invoke, is_weak
 from .infer_local_arrays import CREATION, create
-from .infer_local_functions import call_local, name_of_local
+from .infer_array_functions import call_local, name_of_local
 from .infer_operators import binary_operator, select
 from .infer_scope import Scope, rule
 from .infer_temporaries import with_let_bound

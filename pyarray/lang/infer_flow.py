@@ -15,7 +15,7 @@ from .infer_assign import assign, assign_name, set_structure
 from .infer_elements import convert
 from .infer_fields import returns_argument
 from .infer_local_arrays import row
-from .infer_local_functions import unrolled_values
+from .infer_array_functions import unrolled_values
 from .infer_scope import Scope, rule
 from .infer_temporaries import assign_temporary, has_side_effect, new_temporary
 from .infer_values import Method, advice_for_captured, describe, is_array, is_local_array

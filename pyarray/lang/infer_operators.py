@@ -10,7 +10,7 @@ from . import ir
 from .aggregates import as_tuple
 from .infer_aggregates import binary_method, call_special_method, comparison_method
 from .infer_elements import convert, elementwise, is_elementwise
-from .infer_local_functions import matmul
+from .infer_array_functions import matmul
 from .infer_scope import Scope, rule
 from .infer_temporaries import has_side_effect, let_bind, with_let_bound
 from .infer_values import describe, is_array, is_local_array, join_types

@@ -1,5 +1,5 @@
 """Infers functions of arrays of constant shape: reductions, products, small linear algebra. Their loops are in
-`local_functions`, written in the kernel language."""
+`array_functions`, written in the kernel language."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..dtypes import DType, asdtype, bool_, float32, float64, int64, uint64
-from . import ir, local_functions
+from . import ir, array_functions
 from .aggregates import as_tuple
 from .infer_elements import UNROLLED, Index, bind, convert, element, elementwise, generate, is_elementwise, loaded
 from .infer_invoke import invoke
@@ -74,7 +74,7 @@ def _astype(scope: Scope, node: ast.Call, args: list[Any], keywords: dict[str, A
 
 @functools.cache
 def _source(name: str) -> FunctionSource:
-    return source_of(getattr(local_functions, name))
+    return source_of(getattr(array_functions, name))
 
 
 def _invoke(scope: Scope, node: ast.AST, name: str, *args: Any) -> Any:
@@ -116,9 +116,9 @@ def _with_dtype(scope: Scope, node: ast.AST, array: ir.Expr, dtype: DType) -> ir
 
 
 def unrolled_values(scope: Scope, node: ast.For) -> range | None:
-    """The values of the variable of a short loop in `local_functions`, which is unrolled: compilers unroll the innermost
+    """The values of the variable of a short loop in `array_functions`, which is unrolled: compilers unroll the innermost
     loop alone, and elements at computed places aren't in registers."""
-    if scope.source.function.__module__ != local_functions.__name__ or not isinstance(node.iter, ast.Call):
+    if scope.source.function.__module__ != array_functions.__name__ or not isinstance(node.iter, ast.Call):
         return None
     bounds = [scope.infer(x) for x in node.iter.args]
     if not all(isinstance(x, ir.Const) for x in bounds):

@@ -1,4 +1,4 @@
-"""Functions of local arrays, in the kernel language. `infer_local_functions` calls them with shapes that fit and with
+"""Functions of local arrays, in the kernel language. `infer_array_functions` calls them with shapes that fit and with
 elements of one type; on the host they are functions of NumPy arrays.
 
 Reductions take the elements as (outer, n, inner) and reduce n. Short loops are unrolled when they are
