@@ -35,6 +35,7 @@ from .api.numpy.float_parts import *  # noqa: F403
 from .api.numpy.grids import *  # noqa: F403
 from .api.numpy.histograms import *  # noqa: F403
 from .api.numpy.histograms_nd import *  # noqa: F403
+from .api.numpy.kernel_functions import *  # noqa: F403
 from .api.numpy.matrix_products import matvec as matvec
 from .api.numpy.matrix_products import vecmat as vecmat
 from .api.numpy.moments import *  # noqa: F403
@@ -78,6 +79,7 @@ from .jit.functions import func as func
 from .jit.kernel_registry import cache_info as cache_info
 from .jit.launch_state import debug as debug  # after the imports of the folder of that name
 from .kernels.elementwise import elementwise as _map
+from .kernels.random.kernel_rng import rng as rng
 from .lang.markers import *  # noqa: F403
 from .memory.usage import *  # noqa: F403
 

@@ -66,9 +66,7 @@ def array_annotation(item: Any) -> ArrayAnnotation:
         if not sizes or any(n is not None and n < 0 for n in sizes):
             raise ValueError(f"a shape in ndarray[dtype, shape] has sizes of 0 or more, or None for any, got {sizes}")
         declared_sizes = None if all(n is None for n in sizes) else sizes
-        return ArrayAnnotation(
-            False, None if dtype is Ellipsis else asdtype(dtype), len(sizes), sizes=declared_sizes
-        )
+        return ArrayAnnotation(False, None if dtype is Ellipsis else asdtype(dtype), len(sizes), sizes=declared_sizes)
     ndim = operator.index(rest[0]) if rest else None
     if ndim is not None and ndim < 0:
         raise ValueError(f"ndarray[dtype, ndim] takes a rank of 0 or more, got {ndim}")

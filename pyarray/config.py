@@ -160,6 +160,13 @@ SETTINGS = {
     for row in (
         Setting("PYARRAY_DEVICE", DEVICE, "device of new arrays when none is named", "cpu"),
         Setting("PYARRAY_DEBUG", FLAG, "bounds checks in every kernel", False, code=True),
+        Setting(
+            "PYARRAY_DEBUG_TURNS",
+            POSITIVE,
+            "in debug mode, turns of a while loop that count as endless; read when a kernel is compiled",
+            1 << 30,
+            code=True,
+        ),
         Setting("PYARRAY_NUM_THREADS", POSITIVE, "threads of the CPU device; unset: the cores this process may use"),
         Setting(
             "PYARRAY_POOL_LIMIT", BYTES, "bytes of freed memory kept for reuse; unset: half of the physical memory"

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-__all__ = ["AutotuneError", "BoundsError", "CompileError", "DeviceError", "OutOfMemoryError"]
+__all__ = [
+    "AutotuneError", "BoundsError", "CompileError", "DeviceError", "EndlessLoopError", "KernelAssertionError",
+    "OutOfMemoryError",
+]  # fmt: skip
 
 
 class Frame(NamedTuple):
@@ -47,6 +50,50 @@ class BoundsError(IndexError):
     extent: int
     offset: int
     size: int
+    tid: int
+    frames: tuple[Frame, ...]
+    launch: tuple[str, int] | None
+
+    def __init__(self, message: str, **attributes: object):
+        super().__init__(message)
+        self.__dict__.update(attributes)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
+
+class EndlessLoopError(RuntimeError):
+    """A `while` loop of a kernel that took more than PYARRAY_DEBUG_TURNS turns, found in debug mode.
+
+    Attributes: `kernel`, `turns`, `tid` (0-based linear iteration of the parallel loop), `frames` (`Frame`s,
+    outermost first; the last one is the loop's) and `launch` (path and line of the call).
+    """
+
+    kernel: str
+    turns: int
+    tid: int
+    frames: tuple[Frame, ...]
+    launch: tuple[str, int] | None
+
+    def __init__(self, message: str, **attributes: object):
+        super().__init__(message)
+        self.__dict__.update(attributes)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
+
+class KernelAssertionError(AssertionError):
+    """An `assert` of a kernel that failed on the device.
+
+    Attributes: `kernel`, `text` (what the assertion says), `values` (its numbers by their expressions), `tid`
+    (0-based linear iteration of the parallel loop), `frames` (`Frame`s, outermost first; the last one is the
+    assertion's) and `launch` (path and line of the call).
+    """
+
+    kernel: str
+    text: str
+    values: dict[str, Any]
     tid: int
     frames: tuple[Frame, ...]
     launch: tuple[str, int] | None

@@ -10,6 +10,8 @@
 #define PA_FAIL_VIEW 3    /* as PA_FAIL_SUBVIEW, for BufferView(array, offset, size) */
 #define PA_FAIL_STEP0 4   /* slice or range with step 0 */
 #define PA_FAIL_SHAPE 5   /* index: elements of the requested shape, -1 if no array can have it; extent: of the view */
+#define PA_FAIL_TURNS 6   /* index and extent: turns of a while loop, the most that it may take */
+#define PA_FAIL_ASSERT 7  /* index, extent, offset, size: the bits of the numbers that the assertion shows */
 
 /* The target of a failed access. On a GPU it is global memory: an address that may be local or global would make each
    access a generic one, which is slower. */

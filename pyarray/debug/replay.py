@@ -14,7 +14,7 @@ from ..driver.base import Device
 from ..driver.kernel_step import parse_steps
 from ..jit import compile as compiler
 from ..jit.launch import make_launcher
-from ..jit.report import raise_bounds
+from ..jit.report import raise_failure
 from ..jit.serialization import site_from_json, type_from_json
 from ..memory.buffer import Buffer
 from .argument import DumpedArgument, Elements
@@ -54,7 +54,7 @@ def replay(
     failure = launch(*(memory.value(a) for a in live))
     driver.synchronize()
     if failure:
-        raise_bounds(program["kernel"], [site_from_json(row) for row in program["sites"]], failure)
+        raise_failure(program["kernel"], [site_from_json(row) for row in program["sites"]], failure)
     return {a.name: memory.read(a) for a in live if a.direction in ("OUT", "INOUT")}
 
 

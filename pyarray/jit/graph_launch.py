@@ -68,6 +68,8 @@ class RecordedLaunch:
             raise _refused(launch, "has a grid of its own, and what it reads and writes isn't known")
         if variant.checked:
             raise _refused(launch, "is in debug mode, which reads the failure record after each launch")
+        if program.lines:
+            raise _refused(launch, "prints, and what it prints is read after each launch")
         values, keys = {}, {}
         for name, _ in program.params:
             value = launch.args.get(name)

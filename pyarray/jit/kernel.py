@@ -33,7 +33,7 @@ from .launch import launcher_of, make_dispatcher, make_key, written_by
 from .launch_cost import Cost, cost_of_call
 from .launch_state import OBSERVED, Launch, launch_state, observe, observed
 from .pytree import Pytree, flatten
-from .report import raise_bounds, warn_of_changes
+from .report import raise_failure, warn_of_changes
 from .signature import Parameter, Signature, parameters_of, signature_of, type_key
 from .variants import Variant, Variants
 
@@ -63,13 +63,14 @@ class Kernel(Importable):
         wraparound: bool,
         flags: tuple[str, ...],
         on_global_change: str | None,
+        asserts: bool = False,
     ):
         self.__name__, self.__doc__ = source.name, source.function.__doc__
         self.__module__, self.__qualname__ = source.function.__module__, source.function.__qualname__
         self.__wrapped__ = source.function
         self.source_text = source
         self.debug, self.wraparound, self.flags = debug, wraparound, flags
-        self.on_global_change = on_global_change
+        self.on_global_change, self.asserts = on_global_change, asserts
         self.counts: Counter[str] = Counter()
         self.marked: frozenset[str] = frozenset()
         self._variants = Variants()
@@ -229,12 +230,12 @@ class Kernel(Importable):
         vars(launch)["sites"] = program.sites  # for reports: the variant may be dropped while it runs
         key = explain.key_of(self, bound, program, device, checked)
         pytree, types = bound.pytree, bound.leaf_types()
-        return Variant(program, artifact, launch, device, self.flags, checked, key, pytree, types)
+        return Variant(program, artifact, launch, device, self.flags, program.checked, key, pytree, types)
 
     def _lowered(self, bound: BoundArguments, checked: bool) -> Program:
         types, device = bound.types(), bound.device()
         try:
-            return lower(self.source_text, types, device.kind, checked, self.wraparound, bound.declared())
+            return lower(self.source_text, types, device.kind, checked, self.wraparound, bound.declared(), self.asserts)
         except CompileError as error:  # the message says where; the compiler's own frames don't help
             raise error.with_traceback(None) from None
         except RecursionError:
@@ -287,7 +288,7 @@ class Kernel(Importable):
         self._launch(self._variant(bound, self._checked()), bound)
 
     def _report(self, failure: Any, launch: Callable[..., Any]) -> None:
-        raise_bounds(self.__name__, vars(launch)["sites"], failure)
+        raise_failure(self.__name__, vars(launch)["sites"], failure)
 
     # ---- introspection
 
@@ -385,6 +386,7 @@ def kernel(
     wraparound: bool = False,
     flags: Iterable[str] = (),
     on_global_change: str = "recompile",
+    asserts: bool = False,
 ) -> Callable[[Callable[P, Any]], TypedKernel[Callable[P, None]]]: ...
 def kernel(
     function: Any = None,
@@ -393,13 +395,15 @@ def kernel(
     wraparound: bool = False,
     flags: Iterable[str] = (),
     on_global_change: str = "recompile",
+    asserts: bool = False,
 ) -> Any:
     """Compile a Python function for devices: each top-level `for` is a parallel loop.
 
     `debug` fixes bounds checks on or off for this kernel, `wraparound` lets run-time negative indices count
     from the end. `flags` are further flags for the compiler, after pyarray's own, or one. Values that the
     function takes from globals or closures are compiled in; when one has changed the kernel is compiled
-    again, or, with `on_global_change="raise"`, the launch is a `RuntimeError`. Raises `TypeError` for what is
+    again, or, with `on_global_change="raise"`, the launch is a `RuntimeError`. `asserts` tests the kernel's
+    assertions without debug mode, too. Raises `TypeError` for what is
     no Python function and for flags that are no texts; what is outside the language is a `CompileError` at
     the first call.
 
@@ -418,7 +422,7 @@ def kernel(
 
     def make(f: Any) -> Kernel:
         plain = f.__wrapped__ if isinstance(f, (Kernel, Func)) else f
-        return Kernel(source_of(plain, scope), debug, wraparound, checked_flags, on_global_change)
+        return Kernel(source_of(plain, scope), debug, wraparound, checked_flags, on_global_change, asserts)
 
     return make if function is None else make(function)
 

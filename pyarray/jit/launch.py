@@ -25,8 +25,10 @@ from ..lang.ir import ArrayType
 from ..lang.loop_extents import LoopExtents
 from ..lang.parse import Capture
 from ..lang.pipeline import Program
+from ..lang.print_lowering import BUFFER
 from ..lang.write_mask import LOW, MASK
 from .argument_errors import MISSING, compile_function, signature, unused_prefix
+from .prints import PrintBuffer
 from .pytree import Pytree, Struct, constant_class
 from .signature import Constant, Parameter, Unread, sizes_key
 from .variants import Variant
@@ -116,11 +118,13 @@ def make_launcher(
     watched: Sequence[str] = (),
     maybe_watched: Sequence[str] = (),
     extents: Sequence[LoopExtents] = (),
+    prints: Callable[[], Any] | None = None,
 ) -> Callable[..., Any]:
     """Function of all the kernel's arguments that packs the live ones and runs; a checked run's failure
     record is its value. Masks of what was declared Out (`lang.write_mask`) are made, and checked behind. Of
     `watched` arguments the owners' `before_write` is called; of `maybe_watched` ones, where
-    they have such an owner. Loops of `extents` with more than 2**63 - 1 iterations are a `ValueError`."""
+    they have such an owner. Loops of `extents` with more than 2**63 - 1 iterations are a `ValueError`.
+    `prints` makes the buffer of what the launch prints."""
     p = unused_prefix(names)  # the path of a field is no name
     variables = {name: name if name.isidentifier() else f"{p}{k}" for k, name in enumerate(names)}
     parameters = ", ".join(variables.values())
@@ -128,11 +132,14 @@ def make_launcher(
     masks = {name: f"{p}mask{k}" for k, name in enumerate(outs)}
     for name, mask in masks.items():
         variables |= {name + LOW: f"{mask}.low", name + MASK: f"{mask}.mask"}
+    if prints is not None:
+        variables[BUFFER] = f"{p}lines.array"
     pack = struct.Struct("@" + "".join(slot_format(kind, debug) for _, kind in params)).pack
     values = ", ".join(slot_values(variables[name], kind, debug, p) for name, kind in params)
     scope: dict[str, Any] = {"run": run, "pack": pack, "offset": offset_of, "flag": _flag}
     scope |= {"complex": _complex, "bool": bool}
     text = f"def {p}f({parameters}):\n"
+    text += f"    {p}lines = {p}prints()\n" if prints is not None else ""
     text += "".join(f"    {mask} = {p}Mask({variables[name]})\n" for name, mask in masks.items())
     text += "".join(f"    {variables[name]}._buffer.before_write()\n" for name in watched)
     live = {name for name, _ in params}
@@ -153,7 +160,12 @@ def make_launcher(
         scope.update(Mask=Mask, kernel=kernel)
         checks = " or ".join(f"{mask}.check({p}kernel, {name!r})" for name, mask in masks.items())
         call = f"{call} or {checks}"
-    text += f"    return {call}\n"
+    if prints is None:
+        text += f"    return {call}\n"
+    else:
+        scope.update(prints=prints, kernel=kernel)
+        text += f"    {p}result = {call}\n"
+        text += f"    {p}lines.show({p}kernel)\n    return {p}result\n"
     return compile_function(text, p, scope, "launch")
 
 
@@ -161,6 +173,9 @@ def launcher_of(
     program: Program, function: int, device: Device, names: tuple[str, ...], checked: bool, **further: Any
 ) -> Callable[..., Any]:
     """`make_launcher` for the driver's handle of a program's kernel."""
+    checked = checked or program.checked
+    if program.lines:
+        further["prints"] = partial(PrintBuffer, device, program.lines)
     start = device.driver.checked_launcher if checked else device.driver.launcher
     run = start(function, operands(program.params, program.directions, checked))
     return make_launcher(program.params, names, run, checked, **further)

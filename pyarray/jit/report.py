@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from ..driver.base import Failure
-from ..errors import BoundsError, Frame
+from ..errors import BoundsError, EndlessLoopError, Frame, KernelAssertionError
 from ..lang.bounds_checks import Site
+from ..lang.messages import text_of
 from ..lang.parse import is_internal as is_internal
 
 INDEX, STEP0, SHAPE = 1, 4, 5  # of the kinds in csrc/device/pa_check.h; the others are of sub-views
@@ -42,15 +43,14 @@ def warn_of_changes(kernel: Any, captured: str, parameter: Any, times: int) -> N
 
 
 def launch_checked(kernel: str, variant: Any, args: Iterable[Any]) -> None:
-    """Runs a variant. Raises the `BoundsError` of its first failure."""
+    """Runs a variant. Raises the error of its first failure."""
     failure = variant.launch(*args)
     if failure:
-        raise_bounds(kernel, variant.program.sites, failure)
+        raise_failure(kernel, variant.program.sites, failure)
 
 
 def raise_bounds(kernel: str, sites: Sequence[Site], failure: Failure) -> NoReturn:
-    """Raise the `BoundsError` of this record. Sites are those of the running source, so the lines are
-    today's."""
+    """Raise the error of an access."""
     site = sites[failure.site]
     names, frames = set(site.argument), [Frame(site.function, site.loc.path, site.loc.line)]
     view = site.view
@@ -98,9 +98,48 @@ def raise_bounds(kernel: str, sites: Sequence[Site], failure: Failure) -> NoRetu
             f"sub-view out of range: {where}: got sub-view offset={failure.index}, size={failure.size} "
             f"of a view of size {failure.extent} (offset={failure.offset})"
         )
+    raise BoundsError(with_frames(head, frames, launch), **fields)
+
+
+def with_frames(head: str, frames: Sequence[Frame], launch: tuple[str, int] | None) -> str:
+    """A message with the kernel's call stack and the place of the launch."""
     lines = [head, "Callstack:"]
     for depth, frame in enumerate(frames, 1):
         lines.append(f"{'  ' * depth}{frame.function} ({os.path.basename(frame.path)}:{frame.line})")
     if launch is not None:
         lines.append(f"Launched at {os.path.basename(launch[0])}:{launch[1]}")
-    raise BoundsError("\n".join(lines), **fields)
+    return "\n".join(lines)
+
+
+def frames_of(sites: Sequence[Site], failure: Failure) -> tuple[Frame, ...]:
+    """The call stack of a failure, outermost first."""
+    numbers = (failure.site, *failure.frames)
+    found = [Frame(sites[n].function, sites[n].loc.path, sites[n].loc.line) for n in numbers]
+    return tuple(reversed(found))
+
+
+def raise_endless(kernel: str, sites: Sequence[Site], failure: Failure) -> NoReturn:
+    """Raise the error of a `while` loop that took too many turns."""
+    tid, launch, frames = max(failure.tid, 0), caller(), frames_of(sites, failure)
+    head = (
+        f"endless loop: kernel[{kernel}] tid={tid}: this while loop took more than {failure.extent} turns "
+        "(PYARRAY_DEBUG_TURNS)"
+    )
+    fields = {"kernel": kernel, "turns": failure.index, "tid": tid, "frames": frames, "launch": launch}
+    raise EndlessLoopError(with_frames(head, frames, launch), **fields)
+
+
+def raise_assertion(kernel: str, sites: Sequence[Site], failure: Failure) -> NoReturn:
+    """Raise the error of an assertion."""
+    words = (failure.index, failure.extent, failure.offset, failure.size)
+    text, values = text_of(sites[failure.site].text, words)
+    tid, launch, frames = max(failure.tid, 0), caller(), frames_of(sites, failure)
+    head = f"assertion failed: kernel[{kernel}] tid={tid}: {text}"
+    fields = {"kernel": kernel, "text": text, "values": values, "tid": tid, "frames": frames, "launch": launch}
+    raise KernelAssertionError(with_frames(head, frames, launch), **fields)
+
+
+def raise_failure(kernel: str, sites: Sequence[Site], failure: Failure) -> NoReturn:
+    """Raise the error of this record. Sites are those of the running source, so the lines are today's."""
+    raiser = {"while": raise_endless, "assert": raise_assertion}.get(sites[failure.site].kind, raise_bounds)
+    raiser(kernel, sites, failure)

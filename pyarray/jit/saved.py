@@ -87,6 +87,8 @@ def _parameter_row(p: Parameter) -> dict[str, Any]:
 
 def _variant_row(kernel: str, v: Variant) -> dict[str, Any]:
     program, driver = v.program, v.device.driver
+    if program.lines:
+        raise TypeError(f"kernel {kernel!r} can't be saved: it prints, by texts that are in this process")
     return {
         "device": v.device.kind,
         "target": driver.target(),

@@ -109,8 +109,8 @@ def _annotation(source: FunctionSource, name: str) -> Any:
     except TypeError:
         raise TypeError(
             f"{source.name}(): the annotation of {name!r} is {annotation!r}; expected pa.BufferView[dtype], "
-            "pa.ndarray[dtype, ndim], pa.ndarray[dtype, shape], one of these in pa.In[...], pa.Out[...] or pa.InOut[...], a dtype, "
-            "int, float, bool, complex, a dataclass, a named tuple, tuple[...] or pa.constexpr"
+            "pa.ndarray[dtype, ndim], pa.ndarray[dtype, shape], one of these in pa.In[...], pa.Out[...] or "
+            "pa.InOut[...], a dtype, int, float, bool, complex, a dataclass, a named tuple, tuple[...] or pa.constexpr"
         ) from None
 
 

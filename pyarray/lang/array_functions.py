@@ -1,9 +1,9 @@
 """Functions of local arrays, in the kernel language. `infer_array_functions` calls them with shapes that fit and with
 elements of one type; on the host they are functions of NumPy arrays.
 
-Reductions take the elements as (outer, n, inner) and reduce n. Short loops are unrolled when they are
-inferred. Rows are swapped one pair at a time, by selection, so that every index is then a constant: the elements stay in
-registers, and loops around vectorise."""
+Reductions take the elements as (outer, n, inner) and reduce n. Short loops are unrolled when they are inferred. Rows
+are swapped one pair at a time, by selection, so that every index is then a constant: the elements stay in registers,
+and loops around vectorise."""
 
 from __future__ import annotations
 

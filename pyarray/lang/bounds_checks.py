@@ -32,15 +32,18 @@ class Site:
     view: str | None = None
     views: tuple[tuple[str, str | None], ...] = ()
     unsigned: bool = False
+    text: tuple[Any, ...] = ()  # of an assertion: a template of `messages`
 
 
-def insert_checks(tree: ir.Tree) -> tuple[ir.Tree, tuple[Site, ...]]:
-    """The tree with `site` set on each call, and on each access and on what is tested of each loop if it
-    isn't proven, and the sites by number."""
+def insert_checks(tree: ir.Tree, asserts_only: bool = False) -> tuple[ir.Tree, tuple[Site, ...]]:
+    """The tree with `site` set on each call and assertion, and on each access and on what is tested of each loop if
+    it isn't proven, and the sites by number."""
     sites: list[Site] = []
     by_symbol, results = {f.symbol: f for f in tree.functions}, result_bases(tree)
-    functions = tuple(_numbered(f, by_symbol, results, sites) for f in tree.functions)
-    numbered = ir.Tree(_numbered(tree.kernel, by_symbol, results, sites), functions)
+    functions = tuple(_numbered(f, by_symbol, results, sites, asserts_only) for f in tree.functions)
+    numbered = ir.Tree(_numbered(tree.kernel, by_symbol, results, sites, asserts_only), functions)
+    if asserts_only:
+        return numbered, tuple(sites)
     return _drop_proven(numbered, sites, proven_sites(numbered))
 
 
@@ -71,8 +74,9 @@ def _site_count(node: Any) -> int:
 
 
 def _numbered(
-    function: ir.Function, functions: dict[str, ir.Function], results: dict[str, frozenset[int]], sites: list[Site]
-) -> ir.Function:
+    function: ir.Function, functions: dict[str, ir.Function], results: dict[str, frozenset[int]], sites: list[Site],
+    asserts_only: bool,
+) -> ir.Function:  # fmt: skip
     roots = view_bases(function, results)
     launched = {loop_extents.loop for loop_extents in extents(function)}
 
@@ -112,6 +116,11 @@ def _numbered(
         return replace(node, site=first)
 
     def change(node: Any) -> Any:
+        if isinstance(node, ir.Assert):
+            sites.append(Site("assert", node.loc, function.name, text=node.text))
+            return replace(node, site=len(sites) - 1)
+        if asserts_only and not isinstance(node, ir.Invoke):
+            return node
         if isinstance(node, (ir.Load, ir.Store, ir.Atomic)):
             return replace(node, site=number(node, "index", node.index)) if node.index else node
         if isinstance(node, (ir.Element, ir.SetElement)):
@@ -127,6 +136,9 @@ def _numbered(
             if kind is None:
                 return node
             sites.append(Site(kind, node.loc, function.name))
+            return replace(node, site=len(sites) - 1)
+        if isinstance(node, ir.While):
+            sites.append(Site("while", node.loc, function.name))
             return replace(node, site=len(sites) - 1)
         if isinstance(node, ir.Invoke):
             callee = functions[node.function]

@@ -114,16 +114,16 @@ def name_of(function: Any) -> str | None:
     return None
 
 
-_LOOP, _INDEX = "write the loop", "write for i in range(len(v)), and v[i] in the loop"
+_LOOP = "write the loop"
 _ADVICE: dict[Any, str] = {
-    python.sum: _LOOP, python.any: _LOOP, python.all: _LOOP, python.enumerate: _INDEX, python.zip: _INDEX,
-    python.sorted: "sort on the host, before the launch", python.divmod: "write x // y and x % y",
-    python.reversed: "write range(n - 1, -1, -1), or for a view v[::-1]",
+    python.sum: _LOOP, python.any: _LOOP, python.all: _LOOP,
+    python.enumerate: "write it in a for loop", python.zip: "write it in a for loop",
+    python.sorted: "sort on the host, before the launch", python.reversed: "write it in a for loop",
     python.map: _LOOP, python.filter: _LOOP,
     python.complex: "write x + y * 1j, or pa.complex64(x)", python.int: "give it a number",
     python.float: "give it a number; math.inf and math.nan are known", python.pow: "write x ** y",
     python.range: "write it in a for loop", python.isinstance: "compare element types: v.dtype == pa.float32",
-    python.type: "compare element types: v.dtype == pa.float32", math.factorial: _LOOP, math.gcd: _LOOP,
+    python.type: "compare element types: v.dtype == pa.float32", math.fsum: _LOOP, math.prod: _LOOP, math.dist: _LOOP,
 }  # fmt: skip
 
 
@@ -149,3 +149,20 @@ def draws(function: Any) -> bool:
 def register(function: Any, name: str) -> None:
     """Registers a Python object of a module above as the builtin `name`."""
     _PYTHON[function] = name
+
+
+# function of Python's or NumPy's → the source of the `@func` that it is in kernels
+_SOURCES: dict[Any, Any] = {}
+
+
+def register_source(function: Any, source: Any) -> None:
+    """Registers what a function of a module above is compiled from."""
+    _SOURCES[function] = source
+
+
+def source_for(function: Any) -> Any:
+    """What a call of a function in a kernel is compiled from; None where that is no `@func`."""
+    try:
+        return getattr(function, "__pyarray_func__", None) or _SOURCES.get(function)
+    except TypeError:
+        return None

@@ -352,6 +352,20 @@ class ExprEmitter:
         hidden = [f"{self.inside(e.site)}, at, &call{e.site}"] if self.debug else []
         return f"{self.function_name(e.function)}({', '.join([*hidden, *(self.expr(a) for a in e.args)])})"
 
+    def emit_Assert(self, e: ir.Assert) -> str:
+        """What it says is evaluated where it fails."""
+        words = [word for x in e.args for word in self.words(x)]
+        name = self.helper(views.assertion(self.dialect.function))
+        args = ", ".join(["at", "up", str(e.site), *words, *["0"] * (4 - len(words))])
+        return f"({self.expr(e.condition)} ? (void)0 : {name}({args}))"
+
+    def words(self, x: ir.Expr) -> list[str]:
+        """A number as int64 words."""
+        text, kind = self.expr(x), x.type.dtype.kind
+        if kind == "c":
+            return [f"(int64_t)pa_bits_f64(pa_{part}_c128({text}))" for part in ("real", "imag")]
+        return [f"(int64_t)pa_bits_f64({text})" if kind == "f" else f"(int64_t)({text})"]
+
     def emit_Pack(self, e: ir.Pack) -> str:
         self.declare(e.type)
         kinds, name = [ctype(item) for item in e.type.items], ctype(e.type)

@@ -61,9 +61,7 @@ def checked_position(shape: Sequence[int], function: str) -> tuple[str, str]:
     index = [f"i{axis}" for axis in range(len(shape))]
     size = flat_position(shape, [n - 1 for n in shape]) + 1 if all(shape) else 0
     where = "at->rt, up, site + {axis}, at->loop, at->tid"
-    tests = [
-        f"pa_check_index({where.format(axis=axis)}, i{axis}, {n}, 0, {size})" for axis, n in enumerate(shape)
-    ]
+    tests = [f"pa_check_index({where.format(axis=axis)}, i{axis}, {n}, 0, {size})" for axis, n in enumerate(shape)]
     start, end = ("(", ")") if len(shape) > 1 else ("", "")
     lines = conjunction(f"return inside || {start}", tests, end)
     head = f"{function} int64_t {name}({WHERE}, {', '.join(f'int64_t {i}' for i in index)})"

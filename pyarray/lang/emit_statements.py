@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from .. import config
 from ..dtypes import DType
 from . import emit_views as views
 from . import ir
@@ -80,10 +81,9 @@ class Emitter(ExprEmitter):
 
     def write_SetElement(self, s: ir.SetElement) -> None:
         place = f"{self.renamed.get(s.name) or cname(s.name)}.m[{self.position(s.shape, s.index, s.site)}]"
-        if all(isinstance(n, (ir.Const, ir.Local)) for n in s.index):
-            if s.site is None:
-                self.out.line(f"{place} = {self.expr(s.value)};")
-                return
+        if s.site is None and all(isinstance(n, (ir.Const, ir.Local)) for n in s.index):
+            self.out.line(f"{place} = {self.expr(s.value)};")
+            return
         # Python evaluates the value before the index
         self.out.line(f"{{ const {s.value.type.dtype.ctype} value = {self.expr(s.value)}; {place} = value; }}")
 
@@ -100,8 +100,16 @@ class Emitter(ExprEmitter):
         self.out.line("continue;")
 
     def write_While(self, s: ir.While) -> None:
-        with self.out.block(f"while ({self.expr(s.condition)}{self.loop_guard})"):
-            self.write(s.body)
+        condition = f"{self.expr(s.condition)}{self.loop_guard}"
+        if s.site is None:
+            with self.out.block(f"while ({condition})"):
+                self.write(s.body)
+            return
+        check = self.helper(views.turn_checker(self.dialect.function, config.get("PYARRAY_DEBUG_TURNS")))
+        with self.out.block():
+            self.out.line("int64_t turns = 0;")
+            with self.out.block(f"while ({condition} && {check}(at, up, {s.site}, ++turns))"):
+                self.write(s.body)
 
     def write_If(self, s: ir.If) -> None:
         with self.out.block(f"if ({self.expr(s.condition)})"):

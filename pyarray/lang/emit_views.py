@@ -212,6 +212,28 @@ def step_checker(function: str) -> tuple[str, str]:
     return "checked_step", function_text(f"{function} int64_t checked_step({WHERE}, int64_t step)", lines)
 
 
+def turn_checker(function: str, limit: int) -> tuple[str, str]:
+    """(name, text) of the function that says whether a `while` loop may take one more turn."""
+    lines = [
+        f"if (turns <= {limit}) return true;",
+        f"pa_fail(at->rt, up, PA_FAIL_TURNS, site, at->loop, at->tid, turns - 1, {limit}, 0, 0);",
+        "at->failed = true;",
+        "return false;",
+    ]
+    head = f"{function} bool checked_turn(pa_at *at, const pa_frame *up, int32_t site, int64_t turns)"
+    return "checked_turn", function_text(head, lines)
+
+
+def assertion(function: str) -> tuple[str, str]:
+    """(name, text) of the function that records a failed assertion."""
+    lines = [
+        "pa_fail(at->rt, up, PA_FAIL_ASSERT, site, at->loop, at->tid, a, b, c, d);",
+        "at->failed = true;",
+    ]
+    params = "pa_at *at, const pa_frame *up, int32_t site, int64_t a, int64_t b, int64_t c, int64_t d"
+    return "failed_assertion", function_text(f"{function} void failed_assertion({params})", lines)
+
+
 _INT64_MAX = "0x7fffffffffffffffll"
 
 

@@ -207,8 +207,9 @@ def slice_type(array: ir.ArrayType, parts: tuple[Any, ...]) -> ir.ArrayType:
     lead = next(k for k, p in enumerate(parts) if isinstance(p, ir.Range))
     is_full = all(p == ir.WHOLE for p in parts[lead + 1 :])
     strided = array.strided or not is_full or ranges[0].step is not None
-    sizes = [_constant_length(p, n) for p, n in zip(parts, array.sizes, strict=True) if isinstance(p, ir.Range)] if array.sizes else []
-    known = tuple(sizes) if any(n is not None for n in sizes) else ()
+    pairs = zip(parts, array.sizes, strict=True) if array.sizes else ()
+    sizes = tuple(_constant_length(p, n) for p, n in pairs if isinstance(p, ir.Range))
+    known = sizes if any(n is not None for n in sizes) else ()
     return ir.ArrayType(array.dtype, len(ranges), strided, (), array.reshape_of, known)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from . import ir
 from .aggregates import Aggregate, UnreadableField, as_tuple, transform, with_origins
+from .infer_generators import Draw
 from .infer_invoke import invoke
 from .infer_scope import Scope
 from .infer_temporaries import assign_temporary, evaluate_in_order, let_bind, select_part
@@ -140,10 +141,13 @@ def field(scope: Scope, node: ast.AST, owner: Aggregate, name: str) -> Any:
             scope.fail(node, what, "fields are numbers, arrays, tuples, dataclasses, strings or None")
         return take_part(scope, node, owner, value)
     attribute = inspect.getattr_static(owner.kind, name, UnreadableField)
-    if name in ("_replace", "__replace__") and issubclass(owner.kind, tuple) and not hasattr(attribute, "__pyarray_func__"):
+    own = hasattr(attribute, "__pyarray_func__")
+    if name in ("_replace", "__replace__") and issubclass(owner.kind, tuple) and not own:
         return ir.Static(BoundReplace(owner))
     if hasattr(attribute, "__pyarray_func__"):
         return ir.Static(BoundFunction(attribute, owner))
+    if hasattr(attribute, "__pyarray_draw__"):
+        return ir.Static(Draw(*attribute.__pyarray_draw__, owner))
     if isinstance(attribute, python_types.FunctionType):
         scope.fail(node, f"{name!r} is a plain method of {owner.kind.__name__}", "decorate it with @pa.func")
     if attribute is UnreadableField or not owner.complete:

@@ -10,12 +10,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..dtypes import DType, asdtype, bool_, float32, float64, int64, uint64
-from . import ir, array_functions
-from .aggregates import as_tuple
+from ..dtypes import DType, asdtype, float32, float64, int64, uint64
+from . import array_functions, ir
 from .infer_elements import UNROLLED, Index, bind, convert, element, elementwise, generate, is_elementwise, loaded
 from .infer_invoke import invoke
-from .infer_local_arrays import reshaped, row, transposed
+from .infer_local_arrays import reshaped, transposed
 from .infer_scope import Scope
 from .infer_values import constant_shape, describe
 from .parse import FunctionSource, source_of
@@ -29,7 +28,7 @@ _OF_TWO = ("dot", "matmul", "vecdot", "cross", "outer", "solve")
 _PYTHON = {python.sum: "sum", python.any: "any", python.all: "all", python.min: "min", python.max: "max"}
 
 
-def name_of_local(function: Any, args: list[Any]) -> str | None:
+def array_function_of(function: Any, args: list[Any]) -> str | None:
     """The function of local arrays that a call is, None for others."""
     if not is_elementwise(*args[:2]):
         return None
@@ -44,7 +43,7 @@ def name_of_local(function: Any, args: list[Any]) -> str | None:
     return name if name in (*_OF_ONE, *_OF_TWO) else None
 
 
-def call_local(scope: Scope, node: ast.Call, name: str, args: list[Any], keywords: dict[str, Any]) -> Any:
+def call_array_function(scope: Scope, node: ast.Call, name: str, args: list[Any], keywords: dict[str, Any]) -> Any:
     """A call of one of them, or of a method of a local array."""
     if name == "reshape":
         return reshaped(scope, node, args[0], args[1:])
@@ -116,8 +115,8 @@ def _with_dtype(scope: Scope, node: ast.AST, array: ir.Expr, dtype: DType) -> ir
 
 
 def unrolled_values(scope: Scope, node: ast.For) -> range | None:
-    """The values of the variable of a short loop in `array_functions`, which is unrolled: compilers unroll the innermost
-    loop alone, and elements at computed places aren't in registers."""
+    """The values of the variable of a short loop in `array_functions`, which is unrolled: compilers unroll the
+    innermost loop alone, and elements at computed places aren't in registers."""
     if scope.source.function.__module__ != array_functions.__name__ or not isinstance(node.iter, ast.Call):
         return None
     bounds = [scope.infer(x) for x in node.iter.args]

@@ -12,6 +12,7 @@ from .infer_access import index_parts, load_element, slice_type
 from .infer_aggregates import call_special_method, unpack, unpack_result
 from .infer_elements import convert, is_whole_row
 from .infer_fields import assign_field, note_aliases
+from .infer_generators import refuse_generator
 from .infer_local_arrays import (
     Place,
     check_store,
@@ -22,11 +23,11 @@ from .infer_local_arrays import (
     store_view,
     with_fixed_indices,
 )
+from .infer_local_functions import bind, define, holds_function
 from .infer_operators import DUNDER, arithmetic, binary_operator
 from .infer_scope import Scope, rule
 from .infer_temporaries import assign_temporary, has_side_effect
 from .infer_values import advice_for_captured, constant_shape, describe, is_array, is_local_array
-
 
 _ORDER = "buifc"  # of kinds: each holds those before it, and signed integers hold unsigned ones as NumPy casts them
 
@@ -36,6 +37,9 @@ def assign_name(scope: Scope, where: ast.AST, name: str, value: Any) -> list[ir.
         advice = advice_for_captured(value) or "variables are numbers, views of arrays and tuples of them"
         scope.fail(where, f"{name!r} can't hold {describe(value)}", advice)
     _check_assignable(scope, where, name)
+    refuse_generator(scope, where, value, "kept")
+    if holds_function(value):
+        scope.fail(where, "a function can't be kept in a variable", "give it a name by def, call it, or pass it on")
     if is_aggregate(value):
         return _assign_aggregate(scope, where, name, value)
     if value.type is None:
@@ -82,6 +86,8 @@ def _check_assignable(scope: Scope, where: ast.AST, name: str) -> None:
             f"{name!r} is assigned before the parallel loop and again in it: its iterations run at the same time",
             "use another name inside the loop, or collect with pa.atomic_add(array, index, value)",
         )
+    if name in scope.functions:
+        scope.fail(where, f"{name!r} is a function here and something else elsewhere", "use another name")
     if name in scope.params and not isinstance(scope.params[name], (ir.ScalarType, ir.LocalArrayType)):
         kind = scope.params[name]
         what = describe(kind) if isinstance(kind, ir.Static) or is_aggregate(kind) else kind
@@ -209,12 +215,30 @@ def _store_element(scope: Scope, where: ast.AST, array: ir.Expr, index: tuple[An
 @rule(ast.Assign)
 def _assign(scope: Scope, node: ast.Assign) -> list[ir.Stmt]:
     result: list[ir.Stmt] = []
+    if _defines(scope, node):
+        return result
     value = unpack_result(scope, scope.infer(node.value), result)
     if len(node.targets) > 1:
         value = _assign_temporaries(scope, node, value, result)
     for target in node.targets:
         result += assign(scope, target, value)
     return result
+
+
+def _defines(scope: Scope, node: ast.Assign) -> bool:
+    """Gives names to a lambda, or to a function that has one."""
+    value = node.value
+    known = isinstance(value, ast.Name) and value.id in scope.functions and value.id in scope.assigned
+    if not isinstance(value, ast.Lambda) and not known:
+        return False
+    for target in node.targets:
+        if not isinstance(target, ast.Name):
+            scope.fail(target, "a function can't be stored", "give it a name: f = lambda x: ...")
+        if isinstance(value, ast.Lambda):
+            define(scope, value, target.id)
+        else:
+            bind(scope, target, target.id, scope.functions[value.id])  # type: ignore[attr-defined]
+    return True
 
 
 @rule(ast.AnnAssign)

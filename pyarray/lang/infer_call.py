@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import dataclasses
+import math
 import types as python_types
 from typing import Any
 
@@ -14,15 +15,18 @@ from ..annotations import is_structure
 from ..dtypes import DType, asdtype, named_dtype
 from . import ir
 from .aggregates import as_tuple, leaves
-from .builtins import ATOMICS, FUNCTIONS, advice_for, draws, name_of
+from .builtins import ATOMICS, FUNCTIONS, advice_for, draws, name_of, source_for
 from .infer_access import atomic, reshape, subview
 from .infer_aggregates import call_special_method, user_method
+from .infer_array_functions import array_function_of, call_array_function
 from .infer_elements import elementwise, is_elementwise
 from .infer_fields import replaced
+from .infer_generators import Draw, draw, make_generator, refuse_generator
 from .infer_invoke import construct, invoke, is_weak
 from .infer_local_arrays import CREATION, create
-from .infer_array_functions import call_local, name_of_local
-from .infer_operators import binary_operator, select
+from .infer_local_functions import call_local, is_function, lambda_source
+from .infer_messages import print_call
+from .infer_operators import arithmetic, binary_operator, select
 from .infer_scope import Scope, rule
 from .infer_temporaries import with_let_bound
 from .infer_values import BoundFunction, BoundReplace, Method, advice_for_captured, describe, is_array, is_local_array
@@ -36,34 +40,44 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     callee = scope.infer(node.func)
     if user_method(scope, callee, "__call__") is not None and not node.keywords:
         return call_special_method(scope, node, callee, "__call__", *map(scope.infer, node.args))
-    if not isinstance(callee, ir.Static):
+    if not isinstance(callee, ir.Static) and not is_function(callee):
         scope.fail(node.func, f"{describe(callee)} can't be called")
-    function = callee.value
+    if isinstance(callee, ir.Static) and callee.value is print:
+        return print_call(scope, node)
+    function = callee.value if isinstance(callee, ir.Static) else None
     package = (getattr(function, "__module__", None) or "").partition(".")[0]
     of_library = package in ("pyarray", "numpy") and not hasattr(function, "__pyarray_func__")
     if of_library and getattr(function, "__name__", "") in CREATION:
         return create(scope, node, function.__name__)
     args = [scope.infer(a) for a in node.args]
     keywords = {str(k.arg): scope.infer(k.value) for k in node.keywords}
+    for argument in (*args, *keywords.values()):
+        refuse_generator(scope, node, argument, "passed to a function")
+    if not isinstance(callee, ir.Static):
+        return call_local(scope, node, callee, args, keywords)
+    function = callee.value
     if isinstance(function, Method):
         if function.name == "subview":
             return subview(scope, node, function.owner, args, keywords)
         if function.name == "view":
             return _bitcast(scope, node, function.owner, args, keywords)
         if is_local_array(function.owner) or function.name not in ("reshape", "ravel"):
-            return call_local(scope, node, function.name, [function.owner, *args], keywords)
+            return call_array_function(scope, node, function.name, [function.owner, *args], keywords)
         return reshape(scope, node, function, args, keywords)
     if isinstance(function, BoundReplace):
         return replaced(scope, node, [function.owner, *args], keywords, "_replace")
     if function is dataclasses.replace or (function is not None and function is getattr(copy, "replace", None)):
         return replaced(scope, node, args, keywords, "replace")
+    if isinstance(function, Draw):
+        return draw(scope, node, function, args, keywords)
+    if hasattr(function, "__pyarray_rng__"):
+        return make_generator(scope, node, function, args, keywords)
     if isinstance(function, BoundFunction):
         return invoke(scope, node, function.function.__pyarray_func__, [function.owner, *args], keywords)
     if isinstance(function, type) and is_structure(function):
         return construct(scope, node, function, args, keywords)
-    source = getattr(function, "__pyarray_func__", None)
-    if source is not None and isinstance(function, python_types.FunctionType) and is_elementwise(*args):
-        # a ufunc of the library, whose device function is of elements
+    source = source_for(function) or lambda_source(scope, function)
+    if source is not None and isinstance(function, python_types.FunctionType) and _is_ufunc(function, args):
         return elementwise(scope, node, args, lambda *xs: invoke(scope, node, source, list(xs), keywords), source.name)
     if source is not None:
         return invoke(scope, node, source, args, keywords)
@@ -72,11 +86,17 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     if draws(function):
         what = f"{getattr(function, '__name__', function)!r} draws random numbers, and a kernel can't"
         scope.fail(node.func, what, "draw them on the host, pa.random.default_rng(seed).random(n), and pass the array")
-    if (local := name_of_local(function, args)) is not None:
-        return call_local(scope, node, local, args, keywords)
+    if (name := array_function_of(function, args)) is not None:
+        return call_array_function(scope, node, name, args, keywords)
     if node.keywords:
         scope.fail(node.keywords[0].value, "keyword arguments are for @pa.func functions", "pass it by position")
     return _call_builtin(scope, node, function, args)
+
+
+def _is_ufunc(function: Any, args: list[Any]) -> bool:
+    """Whether a call is of a ufunc of the library on arrays: its device function is of elements."""
+    of_library = (getattr(function, "__module__", None) or "").partition(".")[0] == "pyarray"
+    return of_library and hasattr(function, "__pyarray_func__") and is_elementwise(*args)
 
 
 def _call_builtin(scope: Scope, node: ast.Call, function: Any, args: list[Any]) -> Any:
@@ -95,6 +115,9 @@ def _call_builtin(scope: Scope, node: ast.Call, function: Any, args: list[Any]) 
             advice = f"write pa.{name}imum(a, b) for their elements, or pa.{name}(a) of one array"
             scope.fail(node, f"{name}() of Python doesn't compare arrays", advice)
         return elementwise(scope, node, args, lambda *xs: call(loc, name, list(xs)), name)
+    if function is math.log and len(args) == 2:
+        x, base = (scope.apply(node, call, loc, "log", [scope.number(node, a)]) for a in args)
+        return arithmetic(scope, node, ast.Div(), x, base)
     if name in FUNCTIONS:
         return scope.apply(node, call, loc, name, [scope.number(node, a) for a in args])
     if function is len and len(args) == 1:
@@ -130,8 +153,6 @@ def _refuse(scope: Scope, node: ast.Call, function: Any) -> Any:
         scope.fail(node.func, f"{name!r} works on whole arrays", "call it on the host; in a kernel write the loop")
     if isinstance(function, python_types.FunctionType):
         scope.fail(node.func, f"{name!r} is a plain Python function", "decorate it with @pa.func")
-    if function is print:
-        scope.fail(node.func, "a kernel can't print", "store the value into an array and print that")
     scope.fail(node.func, f"{name!r} is not part of the kernel language", advice_for(function))
 
 

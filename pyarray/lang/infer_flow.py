@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import Any, TypeGuard
 
 from ..dtypes import uint64
@@ -11,22 +12,31 @@ from .aggregates import is_aggregate, leaves
 from .builtins import advice_for
 from .collapse_loops import sole_inner_loop
 from .infer_aggregates import unpack, unpack_result
+from .infer_array_functions import unrolled_values
 from .infer_assign import assign, assign_name, set_structure
+from .infer_conditions import Condition, infer_condition
 from .infer_elements import convert
 from .infer_fields import returns_argument
-from .infer_local_arrays import row
-from .infer_array_functions import unrolled_values
+from .infer_generators import refuse_generator
+from .infer_local_functions import define, definition_of, holds_function, local_function
 from .infer_scope import Scope, rule
+from .infer_sequences import Sequence, array_sequence, range_sequence, sequence_of
 from .infer_temporaries import assign_temporary, has_side_effect, new_temporary
 from .infer_values import Method, advice_for_captured, describe, is_array, is_local_array
-from .promotion import binary, constant
+from .loop_exits import Loop, ReturnLowering, has_break, has_return, set_flag, unless
+from .promotion import binary
 
 _REDUCTION_OPS = ("add", "mul", "and", "or", "xor", "min", "max")
 
 
 @rule(ast.FunctionDef)
-def _function_def(scope: Scope, node: ast.FunctionDef) -> tuple[ir.Stmt, ...]:
-    body = _infer_block(scope, node.body)
+def _function_def(scope: Scope, node: ast.FunctionDef) -> Any:
+    if node is not scope.source.node:
+        define(scope, node, node.name)
+        return []
+    body = infer_block(scope, node.body)
+    if scope.is_kernel and has_return(*body):
+        body = ReturnLowering(new_temporary(scope, ir.BOOL)).kernel(scope.loc(node), body)
     if ("return" in scope.types or "return" in scope.structures) and not _always_returns(body):
         advice = "end with a return that gives the value for the other cases"
         scope.fail(node, f"{scope.source.name}() returns a value on some paths only", advice)
@@ -34,16 +44,21 @@ def _function_def(scope: Scope, node: ast.FunctionDef) -> tuple[ir.Stmt, ...]:
 
 
 @rule(ast.Lambda)
-def _lambda(scope: Scope, node: ast.Lambda) -> tuple[ir.Stmt, ...]:
+def _lambda(scope: Scope, node: ast.Lambda) -> Any:
+    if node is not scope.source.node:
+        return local_function(scope, node, definition_of(scope, node))
     if scope.is_kernel:
         scope.fail(node, "a lambda returns a value, and a kernel returns nothing", "write def k(v): ...")
     return tuple(_return_value(scope, node.body, scope.infer(node.body)))
 
 
-def _infer_block(scope: Scope, statements: list[ast.stmt]) -> tuple[ir.Stmt, ...]:
+def infer_block(scope: Scope, statements: list[ast.stmt]) -> tuple[ir.Stmt, ...]:
+    """What never runs needn't fit: the rest of a block behind a jump, also in a branch that constants choose."""
     result: list[ir.Stmt] = []
     for statement in statements:
         result += scope.infer(statement)
+        if _ends_in_jump(tuple(result)):
+            break
     return tuple(result)
 
 
@@ -55,7 +70,9 @@ def _break(scope: Scope, node: ast.Break) -> list[ir.Stmt]:
     if scope.before_parallel is not None and scope.loop_depth == 1:
         what = "'break' can't leave a parallel loop: its iterations run at the same time"
         scope.fail(node, what, "skip with continue")
-    return [ir.Break(scope.loc(node))]
+    loop, loc = scope.loops[-1], scope.loc(node)
+    loop.at_breaks.append(set(scope.assigned))
+    return [*([set_flag(loc, loop.flag, True)] if loop.flag else []), ir.Break(loc)]
 
 
 @rule(ast.Continue)
@@ -73,7 +90,7 @@ def _expr(scope: Scope, node: ast.Expr) -> list[ir.Stmt]:
     if isinstance(node.value, ast.Constant):  # a docstring
         return []
     value = scope.infer(node.value)
-    if not isinstance(value, (ir.Atomic, ir.Invoke, ir.Let)):
+    if not isinstance(value, (ir.Atomic, ir.Invoke, ir.Let, ir.Print)):
         scope.fail(node, "this statement has no effect")
     return [ir.Evaluate(scope.loc(node), value)]
 
@@ -81,10 +98,18 @@ def _expr(scope: Scope, node: ast.Expr) -> list[ir.Stmt]:
 @rule(ast.Return)
 def _return(scope: Scope, node: ast.Return) -> list[ir.Stmt]:
     if scope.is_kernel:
-        advice = "store results into an array parameter; skip an iteration with continue"
-        scope.fail(node, "a kernel returns nothing", advice)
+        _check_kernel_return(scope, node)
     bare = node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None)
     return _return_value(scope, node, None if bare or node.value is None else scope.infer(node.value))
+
+
+def _check_kernel_return(scope: Scope, node: ast.Return) -> None:
+    if node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None):
+        advice = "store results into an array parameter; skip an iteration with continue"
+        scope.fail(node, "a kernel returns nothing", advice)
+    if scope.before_parallel is not None:
+        what = "'return' can't leave a parallel loop: its iterations run at the same time"
+        scope.fail(node, what, "skip with continue, or make the iteration a function, which may return")
 
 
 def _return_value(scope: Scope, node: ast.AST, value: Any) -> list[ir.Stmt]:
@@ -95,6 +120,9 @@ def _return_value(scope: Scope, node: ast.AST, value: Any) -> list[ir.Stmt]:
     value = unpack_result(scope, value, result)
     if getattr(value, "type", value) is None:
         scope.fail(node, "this call returns nothing that could be returned")
+    refuse_generator(scope, node, value, "returned")
+    if holds_function(value):
+        scope.fail(node, "a function that is defined in another one can't be returned", "return what it computes")
     set_structure(scope, node, "return", value)
     scope.returns_argument |= returns_argument(scope, value)
     parts: list[ir.Expr] = []
@@ -115,36 +143,74 @@ def _return_value(scope: Scope, node: ast.AST, value: Any) -> list[ir.Stmt]:
 
 @rule(ast.If)
 def _if(scope: Scope, node: ast.If) -> list[ir.Stmt]:
-    condition = scope.truth(node.test, scope.infer(node.test))
-    if isinstance(condition, ir.Const):  # a branch that isn't taken may have type errors: specializations by constexpr
-        return list(_infer_block(scope, node.body if condition.value else node.orelse))
-    entry = set(scope.assigned)
+    condition = infer_condition(scope, node.test)
+    return branches(
+        scope, node, condition, lambda: infer_block(scope, node.body), lambda: infer_block(scope, node.orelse)
+    )
+
+
+def branches(
+    scope: Scope, node: ast.AST, condition: Condition,
+    infer_then: Callable[[], tuple[ir.Stmt, ...]], infer_else: Callable[[], tuple[ir.Stmt, ...]],
+) -> list[ir.Stmt]:  # fmt: skip
+    value, when_true, when_false = condition
+    if isinstance(value, ir.Const):  # a branch that isn't taken may have type errors: specializations by constexpr
+        scope.assigned = when_true if value.value else when_false
+        return list(infer_then() if value.value else infer_else())
     scope.branch_depth += 1
-    then = _infer_block(scope, node.body)
-    after_then, scope.assigned = scope.assigned, set(entry)
-    orelse = _infer_block(scope, node.orelse)
+    scope.assigned = set(when_true)
+    then = infer_then()
+    after_then, scope.assigned = scope.assigned, set(when_false)
+    orelse = infer_else()
     scope.branch_depth -= 1
     if orelse and _ends_in_jump(orelse):
         scope.assigned = after_then
     elif not _ends_in_jump(then):
         scope.assigned &= after_then
-    return [ir.If(scope.loc(node), condition, then, orelse)]
+    return [ir.If(scope.loc(node), value, then, orelse)]
 
 
 @rule(ast.While)
 def _while(scope: Scope, node: ast.While) -> list[ir.Stmt]:
-    condition = scope.truth(node.test, scope.infer(node.test))
-    return [ir.While(scope.loc(node), condition, _infer_loop_body(scope, node.body))]
+    condition = infer_condition(scope, node.test)
+    scope.assigned = condition.when_true
+    loop = _enter_loop(scope, node)
+    body = _infer_loop_body(scope, node.body)
+    scope.assigned = condition.when_false
+    endless = isinstance(condition.value, ir.Const) and bool(condition.value.value)
+    return _leave_loop(scope, node, loop, [ir.While(scope.loc(node), condition.value, body)], endless)
 
 
 def _infer_loop_body(scope: Scope, body: list[ast.stmt]) -> tuple[ir.Stmt, ...]:
     """What the body assigns may be unassigned after the loop, which may run zero times."""
     entry = set(scope.assigned)
     scope.loop_depth += 1
-    result = _infer_block(scope, body)
+    result = infer_block(scope, body)
     scope.loop_depth -= 1
     scope.assigned = entry
     return result
+
+
+def _enter_loop(scope: Scope, node: ast.For | ast.While) -> Loop:
+    flagged = bool(node.orelse) and has_break(node.body)
+    scope.loops.append(Loop(new_temporary(scope, ir.BOOL) if flagged else None))
+    return scope.loops[-1]  # type: ignore[no-any-return]
+
+
+def _leave_loop(
+    scope: Scope, node: ast.For | ast.While, loop: Loop, statements: list[ir.Stmt], endless: bool = False
+) -> list[ir.Stmt]:
+    """The loop with its `else`. Behind it those names have a value that have one at each `break`, and where the loop
+    ends by itself, unless it is `endless`."""
+    scope.loops.pop()
+    orelse = infer_block(scope, node.orelse)
+    ends = [] if endless or _ends_in_jump(orelse) else [scope.assigned]
+    if loop.at_breaks:
+        scope.assigned = set.intersection(*loop.at_breaks, *ends)
+    if loop.flag is None or not loop.at_breaks:
+        return [*statements, *orelse]
+    loc = scope.loc(node)
+    return [set_flag(loc, loop.flag, False), *statements, unless(loc, loop.flag, orelse)]
 
 
 # ---- for
@@ -155,8 +221,8 @@ def _for(scope: Scope, node: ast.For) -> list[ir.Stmt]:
     if (values := unrolled_values(scope, node)) is not None:
         return _unrolled(scope, node, values)
     before: list[ir.Stmt] = []
-    stored = {n.id for s in node.body for n in ast.walk(s) if _is_stored(n)}
-    ranges, array, unordered = _iteration_space(scope, node.iter, before, stored)
+    stored = {n.id for s in (node.target, *node.body) for n in ast.walk(s) if _is_stored(n)}
+    ranges, sequence, unordered = _iteration_space(scope, node.iter, before, stored)
     entry = set(scope.assigned)
     parallel = scope.is_kernel and not scope.loop_depth and not scope.branch_depth
     number = scope.parallel_loops if parallel else None
@@ -168,16 +234,19 @@ def _for(scope: Scope, node: ast.For) -> list[ir.Stmt]:
     if len(ranges) > 1 and any(r.start is not None for r in ranges):
         ranges = tuple(_assign_bounds(scope, r, before, bool(r.start)) for r in ranges)
         starts, ranges = [r.start for r in ranges], tuple(map(_from_zero, ranges))
-    names, prefix = _loop_variables(scope, node, len(ranges), array, starts)
+    loop = _enter_loop(scope, node)
+    names, prefix = _loop_variables(scope, node, len(ranges), sequence, starts)
     body = (*prefix, *_infer_loop_body(scope, node.body))
     scope.assigned = entry
     if parallel:
         scope.before_parallel = None
-    if len(ranges) > 1 and _has_break(body):
-        scope.fail(node, "'break' in a loop over ndrange is not part of the kernel language", "write nested for loops")
+    if len(ranges) > 1 and (_has_break(body) or (scope.is_kernel and has_return(*body))):
+        what = f"{'break' if _has_break(body) else 'return'!r} in a loop over ndrange"
+        scope.fail(node, f"{what} is not part of the kernel language", "write nested for loops")
     reductions = _reductions(scope, node, body, entry) if unordered else ()
     free = unordered and not parallel
-    return [*before, ir.For(scope.loc(node), names, ranges, body, number, reductions, unordered=free)]
+    made = ir.For(scope.loc(node), names, ranges, body, number, reductions, unordered=free)
+    return _leave_loop(scope, node, loop, [*before, made])
 
 
 def _unrolled(scope: Scope, node: ast.For, values: range) -> list[ir.Stmt]:
@@ -186,29 +255,27 @@ def _unrolled(scope: Scope, node: ast.For, values: range) -> list[ir.Stmt]:
     outer, result = scope.constants, list[ir.Stmt]()
     for k in values:
         scope.constants = outer | {node.target.id: k}
-        result += _infer_block(scope, node.body)
+        result += infer_block(scope, node.body)
     scope.constants = outer
     return result
 
 
 def _loop_variables(
-    scope: Scope, node: ast.For, count: int, array: ir.Expr | None, starts: list[ir.Expr | None]
+    scope: Scope, node: ast.For, count: int, sequence: Sequence | None, starts: list[ir.Expr | None]
 ) -> tuple[tuple[str, ...], list[ir.Stmt]]:
     """Loop counters, and the assignments that begin the body.
 
     A name that is also a variable (it has a value here, or is assigned somewhere) is assigned from a temporary
     counter, so that assigning it doesn't change the loop; so is one that begins at one of `starts`.
     """
-    if array is not None:
-        index = ir.Local(scope.loc(node.target), ir.INDEX, new_temporary(scope, ir.INDEX))
-        return (index.name,), assign(scope, node.target, row(scope, node.target, array, index))
+    if sequence is not None:
+        return _sequence_variables(scope, node, sequence)
     targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
     if len(targets) != count or not all(isinstance(t, ast.Name) for t in targets):
         advice = "a tuple alone is a shape; of bounds write range(start, stop)" if count > 1 else ""
         scope.fail(node.target, f"this loop needs {count} name{'s' * (count > 1)}", advice)
     names: list[str] = []
     prefix: list[ir.Stmt] = []
-    targeted = [t.id for t in targets if isinstance(t, ast.Name)]
     for target, start in zip(targets, starts, strict=True):
         assert isinstance(target, ast.Name)
         name, loc = target.id, scope.loc(target)
@@ -216,7 +283,7 @@ def _loop_variables(
             names.append(new_temporary(scope, ir.INDEX))
             counter = ir.Local(loc, ir.INDEX, names[-1])
             prefix += assign_name(scope, target, name, binary(loc, "add", start, counter))
-        elif name in scope.assigned or name in scope.source.rebound or targeted.count(name) > 1:
+        elif not _is_counter(scope, target, targets):
             names.append(new_temporary(scope, ir.INDEX))
             prefix += assign_name(scope, target, name, ir.Local(loc, ir.INDEX, names[-1]))
         else:
@@ -226,17 +293,38 @@ def _loop_variables(
     return tuple(names), prefix
 
 
+def _is_counter(scope: Scope, target: ast.Name, targets: list[ast.expr]) -> bool:
+    """Whether the variable may be the loop's own counter: nothing else gives it a value."""
+    twice = sum(isinstance(t, ast.Name) and t.id == target.id for t in targets) > 1
+    return target.id not in scope.assigned and target.id not in scope.source.rebound and not twice
+
+
+def _sequence_variables(scope: Scope, node: ast.For, sequence: Sequence) -> tuple[tuple[str, ...], list[ir.Stmt]]:
+    """The counter of the items. Of `for i, x in enumerate(v)` it is `i`, where that may be."""
+    target, loc = node.target, scope.loc(node.target)
+    targets = list(target.elts) if isinstance(target, ast.Tuple) else []
+    first = targets[0] if sequence.is_numbered and len(targets) == 2 else None
+    plain = not isinstance(targets[1], ast.Name) or targets[1].id != getattr(first, "id", "") if first else False
+    if isinstance(first, ast.Name) and plain and _is_counter(scope, first, targets):
+        scope.set_type(first, first.id, ir.INDEX)
+        scope.assigned.add(first.id)
+        item = sequence.item(ir.Local(loc, ir.INDEX, first.id))
+        return (first.id,), assign(scope, targets[1], item[1])
+    index = ir.Local(loc, ir.INDEX, new_temporary(scope, ir.INDEX))
+    return (index.name,), assign(scope, target, sequence.item(index))
+
+
 def _reductions(scope: Scope, node: ast.For, body: tuple[ir.Stmt, ...], outer: set[str]) -> tuple[tuple[str, str], ...]:
     """Variables of an unordered loop that carry a value from one iteration to the next, with the operator
     that combines them. If the body is another unordered loop, those of that loop."""
     operators: dict[str, str] = {}
     while (inner := sole_inner_loop(body)) is not None:
         body = inner.body
-    assignments = [n for n in ir.walk(*body) if isinstance(n, ir.Assign) and n.name in outer]
     for statement in ir.walk(*body):
         if isinstance(statement, ir.SetElement) and statement.name in outer:
             what = f"elements of {statement.name!r} carry values from one iteration to the next"
             scope.fail(statement.loc, what, "use range alone")
+    assignments = [n for n in ir.walk(*body) if isinstance(n, (ir.Assign, ir.Let)) and n.name in outer]
     for statement in assignments:
         value = _uncast(statement.value)
         operands: tuple[ir.Expr, ...] = ()
@@ -250,7 +338,7 @@ def _reductions(scope: Scope, node: ast.For, body: tuple[ir.Stmt, ...], outer: s
             what = f"{statement.name!r} is not a plain reduction, so the loop's order matters"
             scope.fail(node, what, "use range alone")
         operators[statement.name] = op
-    if any(isinstance(n, (ir.Break, ir.Continue)) for n in ir.walk(*body)):
+    if any(isinstance(n, (ir.Break, ir.Continue, ir.Return)) for n in ir.walk(*body)):
         scope.fail(node, "an unordered loop runs all of its iterations", "use range alone")
     return tuple(operators.items())
 
@@ -260,38 +348,53 @@ def _reductions(scope: Scope, node: ast.For, body: tuple[ir.Stmt, ...], outer: s
 
 def _iteration_space(
     scope: Scope, node: ast.expr, before: list[ir.Stmt], names: set[str]
-) -> tuple[tuple[ir.Range, ...], ir.Expr | None, bool]:
-    """Ranges of a loop; the array of `for x in v`; whether the loop is unordered. The body assigns `names`; the
-    array is the one from before the loop."""
+) -> tuple[tuple[ir.Range, ...], Sequence | None, bool]:
+    """Ranges of a loop; the items of a loop over something else than ranges; whether the loop is unordered. The loop
+    assigns `names`; the items are those of arrays and ranges from before the loop."""
     callee = scope.infer(node.func) if isinstance(node, ast.Call) else None
     function = callee.value if isinstance(callee, ir.Static) else None
     if isinstance(node, ast.Call):
         marker = getattr(function, "__pyarray_builtin__", None)
         if marker == "unordered" and len(node.args) == 1:
-            ranges, array, _ = _iteration_space(scope, node.args[0], before, names)
+            ranges, sequence, _ = _iteration_space(scope, node.args[0], before, names)
             if len(ranges) != 1 or ranges[0].step is not None:
                 scope.fail(node, "an unordered loop runs over range(n) or range(m, n)")
-            return ranges, array, True
+            return ranges, sequence, True
         if marker == "ndrange":
             return _nd_ranges(scope, node), None, False
         if function is range:
             return (_range_of(scope, node, node.args),), None, False
+    sequence = _sequence(scope, node, before, names, function)
+    return (ir.Range(None, sequence.length, None),), sequence, False
+
+
+def _sequence(scope: Scope, node: ast.expr, before: list[ir.Stmt], names: set[str], function: Any) -> Sequence:
+    """What a loop runs over, or one of the arguments of `zip` and the like."""
+
+    def inner(argument: ast.expr) -> Sequence:
+        callee = scope.infer(argument.func) if isinstance(argument, ast.Call) else None
+        return _sequence(scope, argument, before, names, callee.value if isinstance(callee, ir.Static) else None)
+
+    if isinstance(node, ast.Call):
+        if function is range:
+            return range_sequence(scope, node, _range_of(scope, node, node.args), before, names)
+        sequence = sequence_of(scope, node, function, inner)
+        if sequence is not None:
+            return sequence
     value = None
-    of_arrays = isinstance(function, Method) or (getattr(function, "__module__", "") or "").startswith(("pyarray", "numpy"))
+    of_arrays = isinstance(function, Method) or (getattr(function, "__module__", "") or "").startswith(
+        ("pyarray", "numpy")
+    )
     if not isinstance(node, ast.Call) or hasattr(function, "__pyarray_func__") or of_arrays:
         value = scope.infer(node)
         if is_array(value) or is_local_array(value):
             if value.type.ndim != 1 and is_array(value):
                 what = f"a loop over a {value.type} is not part of the kernel language"
                 scope.fail(node, what, "loop over range(a.shape[0])")
-            if not isinstance(value, ir.Local) or value.name.partition(".")[0].partition("[")[0] in names:
-                value = assign_temporary(scope, value, before)
-            loc = scope.loc(node)
-            local = is_local_array(value)
-            size = constant(loc, value.type.shape[0]) if local else ir.Size(loc, ir.INDEX, value, 0)
-            return (ir.Range(None, size, None),), value, False
+            return array_sequence(scope, node, value, before, names)
     advice = advice_for(function) if isinstance(node, ast.Call) else advice_for_captured(value)
-    scope.fail(node, "a loop runs over range(...), pa.ndrange(...) or a 1-D array", advice)
+    what = "a loop runs over range(...), pa.ndrange(...), a 1-D array, or enumerate, zip or reversed of such"
+    scope.fail(node, what, advice)
 
 
 def _assign_bounds(scope: Scope, range_: ir.Range, into: list[ir.Stmt], always: bool = False) -> ir.Range:

@@ -58,6 +58,8 @@ def _arguments_in_call_order(
 def _default_of(scope: Scope, node: ast.AST, source: FunctionSource, name: str) -> Any:
     """A parameter's default as it is now: a captured value."""
     function = source.function
+    if source.is_nested:
+        return scope.from_python(node, source.signature.parameters[name].default)
     for attribute in ("__defaults__", "__kwdefaults__"):
         if getattr(function, attribute):
             scope.instances.capture(function, attribute, getattr(function, attribute))
@@ -105,7 +107,11 @@ def coerce_to_annotation(scope: Scope, node: ast.AST, annotation: Any, what: str
         return value
     if isinstance(annotation, ArrayAnnotation):
         kind = getattr(value, "type", None)
-        fits = (is_array(value) or (is_local_array(value) and not annotation.view)) and annotation.ndim in (None, kind.ndim) and annotation.dtype in (None, kind.dtype)
+        fits = (
+            (is_array(value) or (is_local_array(value) and not annotation.view))
+            and annotation.ndim in (None, kind.ndim)
+            and annotation.dtype in (None, kind.dtype)
+        )
         if not fits or (annotation.view and kind.strided) or not _has_sizes(annotation, value):
             scope.fail(node, f"{what} is annotated {annotation!r}, got {describe(value)}")
         return value

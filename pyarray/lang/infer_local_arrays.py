@@ -6,11 +6,11 @@ time. A slice is a copy that remembers whose memory it would share in Python (`i
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..dtypes import DType, asdtype, float64, named_dtype, uint64
+from ..dtypes import DType, asdtype, float64, uint64
 from . import ir
 from .aggregates import as_tuple
 from .infer_elements import (
@@ -247,9 +247,7 @@ def subscript(scope: Scope, node: ast.Subscript, array: ir.Expr) -> ir.Expr:
     return bind(scope, [array], lambda bound: _selected(scope, node, bound, selection, memory_of(array)))
 
 
-def _selected(
-    scope: Scope, node: ast.AST, array: ir.Expr, selection: Selection, names: tuple[str, ...]
-) -> ir.Expr:
+def _selected(scope: Scope, node: ast.AST, array: ir.Expr, selection: Selection, names: tuple[str, ...]) -> ir.Expr:
     loc = scope.loc(node)
     if selection.is_element:
         return element(scope, node, array, selection.parts)
@@ -302,7 +300,23 @@ def _product(sizes: tuple[int, ...]) -> int:
 
 
 ATTRIBUTES = ("shape", "size", "ndim", "itemsize", "dtype", "T")
-METHODS = ("reshape", "ravel", "copy", "astype", "sum", "prod", "mean", "min", "max", "any", "all", "argmin", "argmax", "dot", "trace")
+METHODS = (
+    "reshape",
+    "ravel",
+    "copy",
+    "astype",
+    "sum",
+    "prod",
+    "mean",
+    "min",
+    "max",
+    "any",
+    "all",
+    "argmin",
+    "argmax",
+    "dot",
+    "trace",
+)
 
 
 def attribute(scope: Scope, node: ast.Attribute, array: ir.Expr) -> Any:
@@ -469,5 +483,3 @@ def _broadcasts(found: tuple[int, ...], shape: tuple[int, ...]) -> bool:
         return False
     own = shape[len(shape) - len(found) :]
     return all(n in (1, m) for n, m in zip(found, own, strict=True))
-
-

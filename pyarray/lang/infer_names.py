@@ -14,6 +14,7 @@ from .aggregates import Aggregate, is_aggregate
 from .infer_aggregates import field, load_aggregate, result_item
 from .infer_local_arrays import METHODS
 from .infer_local_arrays import attribute as local_attribute
+from .infer_local_functions import local_function
 from .infer_scope import Scope, rule
 from .infer_temporaries import has_side_effect, let_bind, with_let_bound
 from .infer_values import Method, constant_shape, describe, is_array, is_local_array
@@ -47,6 +48,8 @@ def _name(scope: Scope, node: ast.Name) -> Any:
     name = node.id
     if name in scope.constants:
         return constant(scope.loc(node), scope.constants[name])
+    if name in scope.functions and name in scope.assigned:
+        return local_function(scope, node, scope.functions[name])
     structure = scope.params.get(name, scope.structures.get(name))
     if is_aggregate(structure) and (name in scope.assigned or name in scope.params):
         return load_aggregate(scope, node, name, structure)

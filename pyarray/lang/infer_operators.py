@@ -9,8 +9,8 @@ from ..dtypes import asdtype, named_dtype
 from . import ir
 from .aggregates import as_tuple
 from .infer_aggregates import binary_method, call_special_method, comparison_method
-from .infer_elements import convert, elementwise, is_elementwise
 from .infer_array_functions import matmul
+from .infer_elements import convert, elementwise, is_elementwise
 from .infer_scope import Scope, rule
 from .infer_temporaries import has_side_effect, let_bind, with_let_bound
 from .infer_values import describe, is_array, is_local_array, join_types
@@ -82,14 +82,15 @@ def _unary_op(scope: Scope, node: ast.UnaryOp) -> Any:
 def _compare(scope: Scope, node: ast.Compare) -> Any:
     left = scope.infer(node.left)
     result: ir.Expr | None = None
+    always = scope.assigned  # operands behind the second one may not be evaluated
     for position, (op, right_node) in enumerate(zip(node.ops, node.comparators, strict=True)):
+        scope.assigned = set(scope.assigned) if position else always
         right = scope.infer(right_node)
         if isinstance(op, (ast.Is, ast.IsNot)):
-            none = isinstance(left, ir.Static) and left.value is None
-            part: ir.Expr = constant(scope.loc(node), none == isinstance(op, ast.Is))
+            part: ir.Expr = constant(scope.loc(node), _is_same(scope, node, left, right) == isinstance(op, ast.Is))
             again: Any = right
         elif isinstance(left, ir.Static) and isinstance(right, ir.Static):
-            part, again = _compare_objects(scope, node, op, left, right), right
+            part, again = compare_objects(scope, node, op, left, right), right
         elif (method := comparison_method(scope, node, _COMPARE[type(op)], left, right)) is not None:
             part, again = method if len(node.ops) == 1 else scope.truth(node, method), right
         elif is_elementwise(left, right) and len(node.ops) == 1:
@@ -102,44 +103,36 @@ def _compare(scope: Scope, node: ast.Compare) -> Any:
             if isinstance(part, ir.Const):  # for any values of the operands
                 again = again if has_side_effect(b) else b
                 part = with_let_bound(scope, [a, first], lambda *_, result=part: result)
-        result = part if result is None else _logical(scope, node, result, part, "and")
+        result = part if result is None else logical(scope, node, result, part, "and")
         if isinstance(result, ir.Const) and not result.value:
-            return result
+            break
         left = again
+    scope.assigned = always
     return result
 
 
-def _compare_objects(scope: Scope, node: ast.Compare, op: ast.cmpop, left: ir.Static, right: ir.Static) -> ir.Expr:
+def _is_same(scope: Scope, node: ast.Compare, left: Any, right: Any) -> bool:
+    """`is` between what is known when the kernel is compiled: None, members of enumerations, functions, dtypes."""
+    if isinstance(left, ir.Static) and isinstance(right, ir.Static):
+        return left.value is right.value
+    none = ir.Static(None)
+    if none not in (left, right):
+        what = "'is' between numbers or arrays is not part of the kernel language"
+        scope.fail(node, what, "compare numbers with ==; x is None may be asked, and members of an Enum")
+    return False  # a number or an array is not None
+
+
+def compare_objects(scope: Scope, node: ast.Compare, op: ast.cmpop, left: ir.Static, right: ir.Static) -> ir.Expr:
     """Element types, mostly: `v.dtype == pa.float32`."""
     if not isinstance(op, (ast.Eq, ast.NotEq)):
         scope.fail(node, f"{describe(left)} has no order")
     return constant(scope.loc(node), _equal(left.value, right.value) == isinstance(op, ast.Eq))
 
 
-def _logical(scope: Scope, node: ast.AST, a: ir.Expr, b: ir.Expr, op: str) -> ir.Expr:
+def logical(scope: Scope, node: ast.AST, a: ir.Expr, b: ir.Expr, op: str) -> ir.Expr:
     if isinstance(a, ir.Const):
         return b if bool(a.value) == (op == "and") else a
     return ir.Logic(scope.loc(node), ir.BOOL, op, a, b)
-
-
-@rule(ast.BoolOp)
-def _bool_op(scope: Scope, node: ast.BoolOp) -> Any:
-    op = "and" if isinstance(node.op, ast.And) else "or"
-    result: ir.Expr | None = None
-    for item in node.values:
-        if isinstance(result, ir.Const) and bool(result.value) != (op == "and"):
-            break  # short-circuit at compile time: the operands after it may have type errors
-        value = scope.truth(item, scope.infer(item))
-        result = value if result is None else _logical(scope, node, result, value, op)
-    return result
-
-
-@rule(ast.IfExp)
-def _if_exp(scope: Scope, node: ast.IfExp) -> Any:
-    condition = scope.truth(node.test, scope.infer(node.test))
-    if isinstance(condition, ir.Const):
-        return scope.infer(node.body if condition.value else node.orelse)
-    return select(scope, node, condition, scope.infer(node.body), scope.infer(node.orelse))
 
 
 def select(scope: Scope, node: ast.AST, condition: ir.Expr, then: Any, orelse: Any) -> ir.Expr:

@@ -51,6 +51,8 @@ class Instances:
         self.sources: dict[str, FunctionSource] = {}
         self.results: dict[str, Any] = {}  # symbol → structure of the aggregate that it returns
         self.returning_arguments: set[str] = set()  # symbols of functions that may return an object of the caller
+        # a function's node, or a lambda of Python's → what it is compiled from (`infer_local_functions`)
+        self.local_functions: dict[Any, Any] = {}
 
     def capture(self, owner: Any, name: Any, value: Any) -> None:
         if _is_rebindable(value):
@@ -141,10 +143,12 @@ class Scope:
     before_parallel: set[str] | None = None  # names assigned before the parallel loop, while in one
     loop_depth: int = 0
     branch_depth: int = 0
+    loops: list[Any] = field(default_factory=list)  # those around, the innermost last (`loop_exits.Loop`)
+    functions: dict[str, Any] = field(default_factory=dict)  # that are defined here, by name
 
     def infer_again(self) -> tuple[ir.Stmt, ...]:
         """The body by one pass, with the types from the pass before."""
-        self.changed, self.temporary_count, self.parallel_loops = False, 0, 0
+        self.changed, self.temporary_count, self.parallel_loops, self.functions = False, 0, 0, {}
         self.assigned = {name for name, p in self.params.items() if not isinstance(p, ir.Static)}
         for name in [n for n in self.types if n.startswith(".")]:
             del self.types[name]  # temporaries are numbered anew

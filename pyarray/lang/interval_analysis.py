@@ -313,7 +313,7 @@ class IntervalAnalysis:
         elif isinstance(condition, ir.Logic) and (condition.op == "and") == truth:
             self.refine(condition.a, truth)
             self.refine(condition.b, truth)
-        elif isinstance(condition, ir.Compare):
+        elif isinstance(condition, ir.Compare) and not _assigns(condition):
             op = condition.op if truth else NEGATED_COMPARISON[condition.op]
             self.narrow(condition.a, op, condition.b)
             self.narrow(condition.b, SWAPPED_COMPARISON.get(op, op), condition.a)
@@ -345,6 +345,11 @@ def _offset_variable(operand: Any) -> tuple[str, int] | None:
             return None
         operand = operand.a
     return (operand.name, shift) if isinstance(operand, ir.Local) and _fits_int64(operand.type) else None
+
+
+def _assigns(condition: ir.Compare) -> bool:
+    """Whether a comparison sets a variable of the user's, which an operand before may have read."""
+    return any(isinstance(n, ir.Let) and not n.name.startswith(".") for n in ir.walk(condition))
 
 
 def _fits_int64(kind: Any) -> bool:

@@ -279,9 +279,30 @@ class Shared(Expression):
     names: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Print(Expression):
+    """A line of text with numbers in it, of type None. `args` are of 64 bits or complex; `text` is a template of
+    `messages`."""
+
+    args: tuple[Expr, ...]
+    text: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Assert(Expression):
+    """Fails where the condition doesn't hold, with a text as that of `Print`; of type None. Only checked code has
+    any."""
+
+    condition: Expr
+    args: tuple[Expr, ...]
+    text: tuple[Any, ...]
+    site: int | None = None
+
+
 Expr = (
     Let | Const | Local | Unary | Binary | Compare | Logic | Select | Cast | Builtin | Load | Atomic | Size
     | Stride | Slice | SubView | Reshape | Invoke | Convert | Pack | Item | Build | Fill | Element | Shared
+    | Print | Assert
 )  # fmt: skip
 
 
@@ -339,8 +360,11 @@ class For(Node):
 
 @dataclass(frozen=True, slots=True)
 class While(Node):
+    """`site`: debug mode counts its turns."""
+
     condition: Expr
     body: tuple[Stmt, ...]
+    site: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

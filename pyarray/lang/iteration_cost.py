@@ -41,7 +41,10 @@ def _constant_trips(loop: ir.For) -> str | None:
     """The trip count of what a called function runs, if it follows from constants."""
     counts = []
     for r in loop.ranges:
-        ends = [default if x is None else getattr(x, "value", None) for x, default in ((r.start, 0), (r.stop, None), (r.step, 1))]
+        ends = [
+            default if x is None else getattr(x, "value", None)
+            for x, default in ((r.start, 0), (r.stop, None), (r.step, 1))
+        ]
         if not all(isinstance(x, int) for x in ends):
             return None
         counts.append(len(range(*ends)))  # type: ignore[arg-type]

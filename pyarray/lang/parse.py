@@ -10,7 +10,7 @@ import inspect
 import linecache
 import os
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -24,7 +24,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 class FunctionSource:
     """A Python function as text: its tree, the file's lines as they were when it was decorated, and the
     function itself (for globals and closure, which are read at each compile). `scope` has the local names
-    that its annotations use."""
+    that its annotations use. Of a function that is defined in another one, `function` is that one."""
 
     name: str
     path: str
@@ -32,6 +32,14 @@ class FunctionSource:
     first_line: int
     function: Callable[..., Any]
     scope: Mapping[str, Any] = field(default_factory=dict)
+    is_nested: bool = False
+
+    def nested(self, tree: ast.FunctionDef | ast.Lambda, signature: inspect.Signature) -> FunctionSource:
+        """A function that is defined in this one."""
+        name = getattr(tree, "name", "<lambda>")
+        made = FunctionSource(name, self.path, self.lines, tree.lineno, self.function, self.scope, True)
+        vars(made).update(node=tree, signature=signature)  # what is known isn't looked for
+        return made
 
     @functools.cached_property
     def signature(self) -> inspect.Signature:
@@ -58,9 +66,9 @@ class FunctionSource:
 
     @functools.cached_property
     def stored(self) -> frozenset[str]:
-        """Names that the function assigns, loop variables among them."""
-        names = (n for n in ast.walk(self.node) if isinstance(n, ast.Name))
-        return frozenset(n.id for n in names if isinstance(n.ctx, ast.Store))
+        """Names that the function assigns, loop variables among them, or gives to functions that it defines."""
+        nodes = (n for n in own_nodes(self.node) if n is not self.node)
+        return frozenset(name for n in nodes if (name := stored_name(n)) is not None)
 
     @functools.cached_property
     def rebound(self) -> frozenset[str]:
@@ -74,10 +82,12 @@ class FunctionSource:
                 target, names = node.target, _names_in(node.target)
                 names_assigned.update(names & outer)
                 outer = outer | names
-            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                names_assigned.add(node.id)
+            elif (name := stored_name(node)) is not None:
+                names_assigned.add(name)
             elif isinstance(node, ast.arg):
                 names_assigned.add(node.arg)
+            if isinstance(node, _FUNCTIONS) and node is not self.node:
+                return
             for child in ast.iter_child_nodes(node):
                 if child is not target:
                     visit(child, outer)
@@ -99,6 +109,26 @@ class FunctionSource:
         """Raise `CompileError` with file, line, a caret under the construct, and what to write instead."""
         loc = where if isinstance(where, Loc) else self.loc(where)
         raise CompileError(render(loc, self.lines, what, instead), loc.path, loc.line, loc.column)
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.Lambda)
+
+
+def own_nodes(tree: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function but for the bodies of functions that are defined in it."""
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        yield node
+        if node is tree or not isinstance(node, _FUNCTIONS):
+            stack += ast.iter_child_nodes(node)
+
+
+def stored_name(node: ast.AST) -> str | None:
+    """The name that a node itself gives a value."""
+    if isinstance(node, ast.Name):
+        return node.id if isinstance(node.ctx, ast.Store) else None
+    return node.name if isinstance(node, (ast.FunctionDef, ast.MatchAs)) else None
 
 
 def is_internal(path: str) -> bool:
@@ -229,6 +259,13 @@ _ALLOWED = (
     ast.Slice,
     ast.List,
     ast.keyword,
+    ast.NamedExpr,
+    ast.Assert,
+    ast.JoinedStr,
+    ast.FormattedValue,
+    ast.Match,
+    ast.match_case,
+    ast.pattern,
     ast.operator,
     ast.unaryop,
     ast.boolop,
@@ -240,7 +277,6 @@ _ADVICE: dict[type[ast.AST], tuple[str, str]] = {
     ast.Try: ("'try'", "a kernel can't raise; test the condition with if"),
     ast.Raise: ("'raise'", "a kernel can't raise; store a flag in an array and test it on the host"),
     ast.With: ("'with'", "use it on the host, around the launch"),
-    ast.Assert: ("'assert'", "debug mode checks indices; for other conditions store a flag in an array"),
     ast.Import: ("'import'", "import at the top of the file; kernels see the names of their module"),
     ast.ImportFrom: ("'import'", "import at the top of the file; kernels see the names of their module"),
     ast.List: ("a list", "pa.array([x, y, z]) makes an array of it; otherwise use a tuple"),
@@ -260,19 +296,14 @@ _ADVICE: dict[type[ast.AST], tuple[str, str]] = {
     ast.Global: ("'global'", "a kernel can't rebind Python names; store into an array parameter"),
     ast.Nonlocal: ("'nonlocal'", "a kernel can't rebind Python names; store into an array parameter"),
     ast.Delete: ("'del'", "variables of a kernel end with it"),
-    ast.JoinedStr: ("a string", "kernels have numbers and arrays"),
-    ast.NamedExpr: ("':='", "assign on a line of its own"),
     ast.Starred: ("'*'", "write the values out"),
-    ast.Match: ("'match'", "use if and elif"),
-    ast.Is: ("'is'", "compare numbers with ==; x is None may be asked"),
-    ast.IsNot: ("'is not'", "compare numbers with !=; x is not None may be asked"),
     ast.In: ("'in'", "write a loop that compares with =="),
     ast.NotIn: ("'not in'", "write a loop that compares with =="),
 }
 
 
 def _check(source: FunctionSource, root: ast.FunctionDef | ast.Lambda) -> None:
-    """Refuse constructs outside the language, nested functions, and parameters that can't be bound."""
+    """Refuse constructs outside the language, and parameters that can't be bound."""
     body = root.body if isinstance(root, ast.FunctionDef) else [root.body]
     of_calls: set[ast.AST] = set()  # lists that a call takes: `infer` says which may
     for statement in body:
@@ -282,35 +313,21 @@ def _check(source: FunctionSource, root: ast.FunctionDef | ast.Lambda) -> None:
             if node in of_calls:
                 of_calls.update(x for x in ast.walk(node) if isinstance(x, ast.List))
                 continue
-            if isinstance(node, (ast.FunctionDef, ast.Lambda)):
-                what = "a function inside a kernel is not part of the kernel language"
-                source.fail(node, what, "define it outside and decorate it with @pa.func")
+            if isinstance(node, _FUNCTIONS):
+                _check_parameters(source, node)
             if isinstance(node, ast.keyword) and node.arg is None:
                 source.fail(node, "'**' is not part of the kernel language", "write the arguments out")
-            if isinstance(node, ast.Compare):
-                _check_identity(source, node)
-            if isinstance(node, (ast.Is, ast.IsNot)):
-                continue
             if not isinstance(node, _ALLOWED) or type(node) in _ADVICE:
                 what, instead = _ADVICE.get(type(node), (f"{type(node).__name__}", ""))
                 where = node if hasattr(node, "lineno") else _parent_of(node, statement)
                 source.fail(where, f"{what} is not part of the kernel language", instead)
-            if isinstance(node, (ast.For, ast.While)) and node.orelse:
-                what = "'else' of a loop is not part of the kernel language"
-                source.fail(node, what, "set a flag in the loop and test it after the loop")
-    arguments = root.args
-    for extra in (arguments.vararg, arguments.kwarg):
+    _check_parameters(source, root)
+
+
+def _check_parameters(source: FunctionSource, node: ast.FunctionDef | ast.Lambda) -> None:
+    for extra in (node.args.vararg, node.args.kwarg):
         if extra is not None:
             source.fail(extra, f"'*{extra.arg}' is not part of the kernel language", "name each parameter")
-
-
-def _check_identity(source: FunctionSource, node: ast.Compare) -> None:
-    """`is` and `is not` are for None: fields and defaults that aren't given."""
-    for op, right in zip(node.ops, node.comparators, strict=True):
-        none = isinstance(right, ast.Constant) and right.value is None
-        if type(op) in (ast.Is, ast.IsNot) and not none:
-            what, instead = _ADVICE[type(op)]
-            source.fail(node, f"{what} is not part of the kernel language", instead)
 
 
 def attributes_read(source: FunctionSource) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 from ..driver.kernel_step import KernelStep
 from . import ir
 from .aggregates import transform
+from .assertions import has_assertions, without_assertions
 from .bounds_checks import Site, insert_checks
 from .bounds_elimination import reject_constant_indices
 from .dialect import DIALECTS
@@ -21,6 +22,7 @@ from .loop_dependences import refuse_dependent
 from .loop_extents import LoopExtents, are_sizes_of_output, extents
 from .operation_counts import CountOperations, OperationCounts, count
 from .parse import Capture, FunctionSource, is_internal
+from .print_lowering import Line, lower_prints
 from .races import refuse_races
 from .reshape_indexing import Remarks, index_base_arrays
 from .sharing import resolve_sharing
@@ -36,7 +38,8 @@ class Program:
     values compiled in, and the specializations that the text relies on. `raw`: the caller chooses the grid.
     `write_only` parameters are written and never read. `extents` are those of loops that a launch tests.
     `count_operations` counts what a launch does, by numbers and shapes of parameters. `remarks` are pairs of a
-    source line and what became of its divisions and reshapes."""
+    source line and what became of its divisions and reshapes. `checked`: its launches return failures. `lines` are what
+    it prints."""
 
     name: str
     text: str
@@ -51,6 +54,8 @@ class Program:
     extents: tuple[LoopExtents, ...] = ()
     count_operations: CountOperations | None = field(default=None, compare=False, repr=False)
     remarks: tuple[tuple[int, str], ...] = field(default=(), compare=False)
+    checked: bool = False
+    lines: tuple[Line, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -75,10 +80,12 @@ def lower(
     debug: bool = False,
     wraparound: bool = False,
     declared: Mapping[str, str] | None = None,
+    asserts: bool = False,
 ) -> Program:
-    """Kernel + parameter types → text for `target`. `declared` are directions of array parameters, by path.
+    """Kernel + parameter types → text for `target`. `declared` are directions of array parameters, by path. `asserts`:
+    assertions are tested without debug mode, too.
     Raises `CompileError` for what is outside the language, or does what a direction excludes."""
-    return generate(analyse(source, params, wraparound, declared), target, debug)
+    return generate(analyse(source, params, wraparound, declared), target, debug, asserts)
 
 
 def analyse(
@@ -103,13 +110,19 @@ def analyse(
     return Analysed(source, tree, specs, in_use, captures, by_parameter, only_written, count_operations)
 
 
-def generate(analysed: Analysed, target: str, debug: bool) -> Program:
+def generate(analysed: Analysed, target: str, debug: bool, asserts: bool = False) -> Program:
     """The passes of one target."""
     tree, sites = analysed.tree, tuple[Site, ...]()
+    asserts = asserts and not debug and has_assertions(tree)
     if debug:
         outs = [name for name, how in analysed.declared.items() if how == "OUT"]
         tree, sites = insert_checks(mark_stores(tree, outs) if outs else tree)
-    dialect = DIALECTS[target]
+    elif asserts:
+        tree, sites = insert_checks(tree, asserts_only=True)
+    else:
+        tree = without_assertions(tree)
+    debug |= asserts
+    dialect, (tree, lines) = DIALECTS[target], lower_prints(tree)
     tree, remarks = (tree, Remarks()) if debug else index_base_arrays(tree, dialect.blocks)
     tree = _without_unused(verify(order_operands(tree)))
     used = dict(tree.kernel.params)
@@ -120,6 +133,7 @@ def generate(analysed: Analysed, target: str, debug: bool) -> Program:
     return Program(
         analysed.source.name, text, steps, tree.kernel.params, by_parameter, sites, analysed.captures, specs, False,
         analysed.write_only, tested, analysed.count_operations, tuple(sorted(remarks | divided)),
+        debug, lines,
     )  # fmt: skip
 
 

@@ -240,7 +240,9 @@ class _Analysis:
     def refuse(self, e: ir.Local, loc: ir.Loc) -> None:
         name = repr(e.name) if not e.name.startswith(".") else "this array"
         what = f"{name} is a copy here, and shares memory in Python with what line {loc.line} changes"
-        advice = "say which is meant: assign a copy, " + ("p.copy()" if e.name.startswith(".") else f"{e.name} = ….copy()")
+        advice = "say which is meant: assign a copy, " + (
+            "p.copy()" if e.name.startswith(".") else f"{e.name} = ….copy()"
+        )
         self.source.fail(e.loc, what, f"{advice}, or read it again after the change")
 
 

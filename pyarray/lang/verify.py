@@ -53,6 +53,7 @@ RULES: dict[type, Any] = {
     ir.Element: lambda n: _index_fits(n) and n.type.dtype is n.array.type.dtype,
     ir.SetElement: lambda n: all(i.type.dtype.name == "int64" for i in n.index),
     ir.Let: lambda n: n.type == n.body.type,
+    ir.Assert: lambda n: n.type is None and _bool(n.condition),
     ir.If: lambda n: _bool(n.condition),
     ir.While: lambda n: _bool(n.condition),
 }

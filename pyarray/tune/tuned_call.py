@@ -13,7 +13,7 @@ from ..errors import CompileError
 from ..jit.binding import BoundArguments
 from ..jit.kernel import Kernel
 from ..jit.launch_state import OBSERVED, launch_state
-from ..jit.report import raise_bounds
+from ..jit.report import raise_failure
 from ..jit.signature import as_argument
 from ..jit.variants import Variant
 from ..lang.ir import static_key
@@ -191,7 +191,7 @@ class CandidateCompiler:
                 base = self._kernel
                 checked = base.debug if debug is None else debug
                 change = base.on_global_change
-                kernel = Kernel(base.source_text, checked, base.wraparound, (*base.flags, *flags), change)
+                kernel = Kernel(base.source_text, checked, base.wraparound, (*base.flags, *flags), change, base.asserts)
                 kernel.counts = base.counts
                 self._others[flags, debug] = kernel
         return kernel
@@ -221,6 +221,6 @@ class CandidateCompiler:
         def run() -> None:
             failure = launch(*slots)
             if failure:
-                raise_bounds(name, sites, failure)
+                raise_failure(name, sites, failure)
 
         return run

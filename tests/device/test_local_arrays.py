@@ -206,7 +206,9 @@ def test_an_index_out_of_range(device):
 
     with debug(True):
         assert launch(reads, device, np.zeros(2), 2)[0].tolist() == [3, 3]
-        with pytest.raises(pa.BoundsError, match=r"local array out of range: .* 'p', axis 0: got index 3 .* 3") as caught:
+        with pytest.raises(
+            pa.BoundsError, match=r"local array out of range: .* 'p', axis 0: got index 3 .* 3"
+        ) as caught:
             launch(reads, device, np.zeros(2), 3)
         assert [frame.function for frame in caught.value.frames] == ["reads", "item"]
         with pytest.raises(pa.BoundsError, match=r"got index -1 ") as caught:
@@ -233,7 +235,9 @@ def test_declared_sizes_are_tested_at_each_launch(device):
 
     launch(fill, device, np.zeros((2, 3), np.float32))
     for _ in range(2):
-        with pytest.raises(TypeError, match=r"'x' must be a 2-D array of float32 of shape \(None, 3\), got .* \(2, 4\)"):
+        with pytest.raises(
+            TypeError, match=r"'x' must be a 2-D array of float32 of shape \(None, 3\), got .* \(2, 4\)"
+        ):
             launch(fill, device, np.zeros((2, 4), np.float32))
     with pytest.raises(TypeError, match="got a 1-D array"):
         launch(fill, device, np.zeros(3, np.float32))

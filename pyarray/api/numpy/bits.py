@@ -43,6 +43,9 @@ def bitwise_count(x: ArrayLike, /, *, out: ndarray | None = None) -> ndarray:
     return compute(_COUNT, x._dtype, uint8, (x,), out)
 
 
+bitwise_count.__pyarray_func__ = _COUNT.function.__pyarray_func__  # type: ignore[attr-defined]
+
+
 def _check_order(name: str, bitorder: str) -> bool:
     """Whether the first element is the highest bit."""
     if bitorder not in ("big", "little"):

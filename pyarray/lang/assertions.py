@@ -1,0 +1,33 @@
+"""Assertions in the typed tree: code without checks has none, as Python with -O."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from . import ir
+
+
+def has_assertions(tree: ir.Tree) -> bool:
+    return any(isinstance(n, ir.Assert) for f in (tree.kernel, *tree.functions) for n in ir.walk(*f.body))
+
+
+def without_assertions(tree: ir.Tree) -> ir.Tree:
+    if not has_assertions(tree):
+        return tree
+
+    def remaining(body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
+        return tuple(s for s in body if not (isinstance(s, ir.Evaluate) and isinstance(s.value, ir.Assert)))
+
+    def change(node: Any) -> Any:
+        blocks = {n: remaining(getattr(node, n)) for n in ("body", "then", "orelse") if _is_block(node, n)}
+        return replace(node, **blocks) if blocks else node
+
+    def function(f: ir.Function) -> ir.Function:
+        return replace(f, body=remaining(tuple(ir.rewrite(s, change) for s in f.body)))
+
+    return ir.Tree(function(tree.kernel), tuple(map(function, tree.functions)))
+
+
+def _is_block(node: Any, name: str) -> bool:
+    return isinstance(node, (ir.For, ir.While, ir.If)) and hasattr(node, name)

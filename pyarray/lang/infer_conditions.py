@@ -1,0 +1,84 @@
+"""Infers conditions and assignments in expressions, which may happen or not: names have a value where a condition
+holds, or where it doesn't, that they don't have elsewhere."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, NamedTuple
+
+from . import ir
+from .infer_assign import assign_name
+from .infer_operators import logical, select
+from .infer_scope import Scope, rule
+from .infer_values import describe, is_array
+
+
+class Condition(NamedTuple):
+    """A truth value, the names that are assigned where it holds, and those where it doesn't."""
+
+    value: ir.Expr
+    when_true: set[str]
+    when_false: set[str]
+
+
+def infer_condition(scope: Scope, node: ast.expr) -> Condition:
+    """Behind it those names are assigned that are in either case."""
+    if isinstance(node, ast.BoolOp):
+        return _operands(scope, node)
+    value = scope.truth(node, scope.infer(node))
+    return Condition(value, set(scope.assigned), set(scope.assigned))
+
+
+def _operands(scope: Scope, node: ast.BoolOp) -> Condition:
+    """Each operand is evaluated where those before it let it."""
+    is_and = isinstance(node.op, ast.And)
+    result: ir.Expr | None = None
+    whole, left = set(scope.assigned), []  # where all operands are evaluated; where one of them decides
+    for item in node.values:
+        if isinstance(result, ir.Const) and bool(result.value) != is_and:
+            break  # short-circuit at compile time: the operands after it may have type errors
+        scope.assigned = set(whole)
+        value, when_true, when_false = infer_condition(scope, item)
+        whole, decided = (when_true, when_false) if is_and else (when_false, when_true)
+        left.append(decided)
+        result = value if result is None else logical(scope, node, result, value, "and" if is_and else "or")
+    assert result is not None
+    some = set.intersection(*left)
+    scope.assigned = whole & some
+    return Condition(result, *((whole, some) if is_and else (some, whole)))
+
+
+@rule(ast.BoolOp)
+def _bool_op(scope: Scope, node: ast.BoolOp) -> Any:
+    return infer_condition(scope, node).value
+
+
+@rule(ast.IfExp)
+def _if_exp(scope: Scope, node: ast.IfExp) -> Any:
+    condition, when_true, when_false = infer_condition(scope, node.test)
+    if isinstance(condition, ir.Const):
+        scope.assigned = when_true if condition.value else when_false
+        return scope.infer(node.body if condition.value else node.orelse)
+    scope.assigned = when_true
+    then = scope.infer(node.body)
+    after_then, scope.assigned = scope.assigned, when_false
+    orelse = scope.infer(node.orelse)
+    scope.assigned &= after_then
+    return select(scope, node, condition, then, orelse)
+
+
+@rule(ast.NamedExpr)
+def _named_expr(scope: Scope, node: ast.NamedExpr) -> ir.Expr:
+    value = scope.infer(node.value)
+    if not is_array(value) and not isinstance(getattr(value, "type", None), ir.ScalarType):
+        what = f"':=' assigns a number or a view of an array, got {describe(value)}"
+        scope.fail(node, what, "assign it on a line of its own")
+    return let(scope, node, node.target.id, value, None)
+
+
+def let(scope: Scope, where: ast.AST, name: str, value: Any, body: ir.Expr | None) -> ir.Let:
+    """The assignment as an expression, whose value is `body`, or else the variable."""
+    (assignment,) = assign_name(scope, where, name, value)
+    assert isinstance(assignment, ir.Assign)
+    loc, kind = assignment.loc, assignment.value.type
+    return ir.Let(loc, kind if body is None else body.type, name, assignment.value, body or ir.Local(loc, kind, name))

@@ -1,0 +1,109 @@
+"""Infers `pa.rng(seed, i)` and its draws. Its state is three variables, `rng.seed`, `rng.sequence` and `rng.counter`;
+a draw is a function of them, and counts the last one up in the same expression."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from dataclasses import dataclass
+from typing import Any
+
+from ..dtypes import uint64
+from . import ir
+from .aggregates import Aggregate, is_aggregate
+from .infer_invoke import invoke
+from .infer_scope import Scope
+from .infer_temporaries import let_bind
+from .promotion import binary, cast, constant
+
+_NAMES = ("seed", "sequence", "counter")
+_ADVICE = "its draws count up its own variable: draw first, and pass on the numbers, or make another one"
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """A method of a generator, before its call."""
+
+    source: Any
+    counts: bool
+    owner: Aggregate
+
+
+def make_generator(scope: Scope, node: ast.Call, function: Any, args: list[Any], keywords: dict[str, Any]) -> Aggregate:
+    try:
+        bound = inspect.signature(function).bind(*args, **keywords)
+    except TypeError as error:
+        scope.fail(node, f"rng(): {error}", "write pa.rng(seed, i)")
+    zero = constant(scope.loc(node), 0)
+    values = [bound.arguments.get(name, zero) for name in ("seed", "sequence", "offset")]
+    items = tuple(
+        _unsigned(scope, node, name, x) for name, x in zip(("seed", "sequence", "offset"), values, strict=True)
+    )
+    return Aggregate(function.__pyarray_rng__, _NAMES, items)
+
+
+def _unsigned(scope: Scope, node: ast.AST, name: str, value: Any) -> ir.Expr:
+    value = scope.number(node, value)
+    if isinstance(value, ir.Const) and type(value.value) is int:
+        return ir.Const(value.loc, ir.ScalarType(uint64), value.value & ((1 << 64) - 1))
+    if value.type.dtype.kind not in "iu":
+        scope.fail(node, f"the {name} of rng() is an integer, got a {value.type}", "convert it with int(...)")
+    return cast(value, uint64)
+
+
+def is_generator(value: Any) -> bool:
+    return isinstance(value, Aggregate) and hasattr(value.kind, "__pyarray_generator__")
+
+
+def refuse_generator(scope: Scope, where: ast.AST, value: Any, what: str) -> None:
+    """Refuses to copy a generator, or to hand it on: Python would hand on the generator itself."""
+    items = value.items if isinstance(value, Aggregate) else value if is_aggregate(value) else ()
+    if is_generator(value):
+        if what == "kept" and _variable(scope, value) is None:
+            return  # it has just been made
+        scope.fail(where, f"a random number generator can't be {what}", _ADVICE)
+    for item in items:
+        refuse_generator(scope, where, item, "a part of another value" if what == "kept" else what)
+
+
+def _variable(scope: Scope, owner: Aggregate) -> ir.Local | None:
+    """The variable that counts a generator's draws; None of one that has no name."""
+    counter = owner.items[2]
+    if not isinstance(counter, ir.Local) or counter.name.rpartition(".")[0] not in scope.structures:
+        return None
+    return counter
+
+
+def draw(scope: Scope, node: ast.Call, method: Draw, args: list[Any], keywords: dict[str, Any]) -> ir.Expr:
+    """A draw; with the counter behind it assigned, where the generator is a variable."""
+    variable, loc = _variable(scope, method.owner), scope.loc(node)
+    if variable is not None and scope.before_parallel is not None:
+        root = variable.name.rpartition(".")[0]
+        if root in scope.before_parallel:
+            what = f"{root!r} is made before the parallel loop, whose iterations run at the same time"
+            scope.fail(node, what, "make one in each iteration: rng = pa.rng(seed, i)")
+    value: ir.Expr = invoke(scope, node, method.source, [*method.owner.items, *args], keywords)
+    counter: ir.Expr = method.owner.items[2]
+    if method.counts:
+        first, again = let_bind(scope, value)
+        if variable is None:
+            return ir.Item(loc, value.type.items[0], value, 0)
+        used: ir.Expr = ir.Item(loc, value.type.items[1], first, 1)
+        result: ir.Expr = ir.Item(loc, value.type.items[0], again, 0)
+        return ir.Let(loc, result.type, variable.name, _next(loc, used), result)
+    if variable is None:
+        return value
+    # the result is held while the counter is counted up
+    name, result = _held(scope, value)
+    return ir.Let(loc, value.type, name, value, ir.Let(loc, value.type, variable.name, _next(loc, counter), result))
+
+
+def _held(scope: Scope, value: ir.Expr) -> tuple[str, ir.Local]:
+    first, again = let_bind(scope, value)
+    assert isinstance(first, ir.Let)
+    assert isinstance(again, ir.Local)
+    return first.name, again
+
+
+def _next(loc: ir.Loc, counter: ir.Expr) -> ir.Expr:
+    return binary(loc, "add", counter, ir.Const(loc, ir.ScalarType(uint64), 1))
