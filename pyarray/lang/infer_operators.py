@@ -94,8 +94,7 @@ def _compare(scope: Scope, node: ast.Compare) -> Any:
         elif (method := comparison_method(scope, node, _COMPARE[type(op)], left, right)) is not None:
             part, again = method if len(node.ops) == 1 else scope.truth(node, method), right
         elif is_elementwise(left, right) and len(node.ops) == 1:
-            name = _COMPARE[type(op)]
-            return elementwise(scope, node, [left, right], lambda a, b: compare(scope.loc(node), name, a, b), name)
+            return _compare_elements(scope, node, _COMPARE[type(op)], left, right)
         else:
             a, b = scope.number(node, left), scope.number(node, right)
             first, again = let_bind(scope, b) if position + 1 < len(node.ops) else (b, b)
@@ -120,6 +119,10 @@ def _is_same(scope: Scope, node: ast.Compare, left: Any, right: Any) -> bool:
         what = "'is' between numbers or arrays is not part of the kernel language"
         scope.fail(node, what, "compare numbers with ==; x is None may be asked, and members of an Enum")
     return False  # a number or an array is not None
+
+
+def _compare_elements(scope: Scope, node: ast.Compare, name: str, left: Any, right: Any) -> ir.Expr:
+    return elementwise(scope, node, [left, right], lambda a, b: compare(scope.loc(node), name, a, b), name)
 
 
 def compare_objects(scope: Scope, node: ast.Compare, op: ast.cmpop, left: ir.Static, right: ir.Static) -> ir.Expr:

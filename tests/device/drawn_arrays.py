@@ -151,9 +151,8 @@ class Writer:
                 self.statement(depth + 1)
             else:
                 self.loops += 1
-                header = self.draw.choice(
-                    [f"i{self.loops} in range({self.number()} % 4)", f"e{self.loops} in {self.array()}"]
-                )
+                ranges = [f"i{self.loops} in range({self.number()} % 4)", f"e{self.loops} in {self.array()}"]
+                header = self.draw.choice(ranges)
                 self.line(depth, f"for {header}:")
                 self.block(depth + 1)
 

@@ -276,7 +276,7 @@ def test_saved_kernels_have_declared_sizes(device, tmp_path):
 def test_nan_and_empty(device):
     @pa.kernel
     def reduced(out, x):
-        for i in range(1):
+        for _ in range(1):
             p = pa.array([1.0, x[0], 2.0])
             none = pa.zeros(0)
             out[0] = pa.argmin(p)
