@@ -103,18 +103,6 @@ def _numbered(
             sites.append(Site(kind, node.loc, function.name, array, axis, ndim, view=view, unsigned=unsigned))
         return first
 
-    def local_site(node: ir.Element | ir.SetElement) -> Any:
-        """Of elements at constant indices nothing is left to test."""
-        if all(isinstance(i, ir.Const) for i in node.index):
-            return node
-        array = node.name if isinstance(node, ir.SetElement) else getattr(node.array, "name", ".")
-        first, view = len(sites), "" if array.startswith(".") else array
-        for axis, part in enumerate(node.index):
-            unsigned = isinstance(part, ir.Cast) and part.a.type.dtype.name == "uint64"
-            ndim = len(node.index)
-            sites.append(Site("local", node.loc, function.name, (), axis, ndim, view=view, unsigned=unsigned))
-        return replace(node, site=first)
-
     def change(node: Any) -> Any:
         if isinstance(node, ir.Assert):
             sites.append(Site("assert", node.loc, function.name, text=node.text))
@@ -124,7 +112,7 @@ def _numbered(
         if isinstance(node, (ir.Load, ir.Store, ir.Atomic)):
             return replace(node, site=number(node, "index", node.index)) if node.index else node
         if isinstance(node, (ir.Element, ir.SetElement)):
-            return local_site(node)
+            return _local_site(node, function.name, sites)
         if isinstance(node, ir.Slice):
             return replace(node, site=number(node, "slice", node.parts))
         if isinstance(node, ir.SubView):
@@ -151,6 +139,18 @@ def _numbered(
         return node
 
     return replace(function, body=tuple(ir.rewrite(s, change) for s in function.body))
+
+
+def _local_site(node: ir.Element | ir.SetElement, function: str, sites: list[Site]) -> Any:
+    """The node with sites of its indices; of constant ones nothing is left to test."""
+    if all(isinstance(i, ir.Const) for i in node.index):
+        return node
+    array = node.name if isinstance(node, ir.SetElement) else getattr(node.array, "name", ".")
+    first, view = len(sites), "" if array.startswith(".") else array
+    for axis, part in enumerate(node.index):
+        unsigned = isinstance(part, ir.Cast) and part.a.type.dtype.name == "uint64"
+        sites.append(Site("local", node.loc, function, (), axis, len(node.index), view=view, unsigned=unsigned))
+    return replace(node, site=first)
 
 
 def _loop_check(node: ir.For, launched: set[int]) -> str | None:

@@ -127,6 +127,17 @@ def unrolled_values(scope: Scope, node: ast.For) -> range | None:
     return values if len(values) <= (UNROLLED if innermost else MOST_ROWS) else None
 
 
+def unrolled(scope: Scope, node: ast.For, values: range, infer_block: Callable[..., Any]) -> list[ir.Stmt]:
+    """The body once per value of the loop's variable, which is a constant there."""
+    assert isinstance(node.target, ast.Name)
+    outer, result = scope.constants, list[ir.Stmt]()
+    for k in values:
+        scope.constants = outer | {node.target.id: k}
+        result += infer_block(scope, node.body)
+    scope.constants = outer
+    return result
+
+
 # ---- reductions
 
 

@@ -13,18 +13,18 @@ from .infer_aggregates import call_special_method, unpack, unpack_result
 from .infer_elements import convert, is_whole_row
 from .infer_fields import assign_field, note_aliases
 from .infer_generators import refuse_generator
-from .infer_local_arrays import (
+from .infer_local_arrays import items_of
+from .infer_local_functions import bind, define, holds_function
+from .infer_operators import DUNDER, arithmetic, binary_operator
+from .infer_places import (
     Place,
     check_store,
-    items_of,
     place_of,
     read_place,
     store_place,
     store_view,
     with_fixed_indices,
 )
-from .infer_local_functions import bind, define, holds_function
-from .infer_operators import DUNDER, arithmetic, binary_operator
 from .infer_scope import Scope, rule
 from .infer_temporaries import assign_temporary, has_side_effect
 from .infer_values import advice_for_captured, constant_shape, describe, is_array, is_local_array

@@ -12,7 +12,7 @@ from .aggregates import is_aggregate, leaves
 from .builtins import advice_for
 from .collapse_loops import sole_inner_loop
 from .infer_aggregates import unpack, unpack_result
-from .infer_array_functions import unrolled_values
+from .infer_array_functions import unrolled, unrolled_values
 from .infer_assign import assign, assign_name, set_structure
 from .infer_conditions import Condition, infer_condition
 from .infer_elements import convert
@@ -219,7 +219,7 @@ def _leave_loop(
 @rule(ast.For)
 def _for(scope: Scope, node: ast.For) -> list[ir.Stmt]:
     if (values := unrolled_values(scope, node)) is not None:
-        return _unrolled(scope, node, values)
+        return unrolled(scope, node, values, infer_block)
     before: list[ir.Stmt] = []
     stored = {n.id for s in (node.target, *node.body) for n in ast.walk(s) if _is_stored(n)}
     ranges, sequence, unordered = _iteration_space(scope, node.iter, before, stored)
@@ -247,17 +247,6 @@ def _for(scope: Scope, node: ast.For) -> list[ir.Stmt]:
     free = unordered and not parallel
     made = ir.For(scope.loc(node), names, ranges, body, number, reductions, unordered=free)
     return _leave_loop(scope, node, loop, [*before, made])
-
-
-def _unrolled(scope: Scope, node: ast.For, values: range) -> list[ir.Stmt]:
-    """The body once per value of the loop's variable, which is a constant there."""
-    assert isinstance(node.target, ast.Name)
-    outer, result = scope.constants, list[ir.Stmt]()
-    for k in values:
-        scope.constants = outer | {node.target.id: k}
-        result += infer_block(scope, node.body)
-    scope.constants = outer
-    return result
 
 
 def _loop_variables(

@@ -162,8 +162,9 @@ def random_program(draw):
     writer = Writer(draw)
     writer.line(0, "def drawn(x: X, out, k0):")
     writer.line(1, "for once in range(1):")
+    rows = draw.choice(["x[1]", "x[k % 4]", "b * 2"])
     for text in (
-        "k = k0 % M", "n = 1", "a = pa.array([k, 2, 3])", "b = a + 1", f"r = {draw.choice(['x[1]', 'x[k % 4]', 'b * 2'])}",
+        "k = k0 % M", "n = 1", "a = pa.array([k, 2, 3])", "b = a + 1", f"r = {rows}",
         "m = pa.array([[1, 2, 0], [k, 1, 3], [0, 5, 1]])", "big = pa.zeros(40, dtype=pa.int64)",
     ):  # fmt: skip
         writer.line(2, text)
