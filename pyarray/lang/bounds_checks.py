@@ -115,18 +115,13 @@ def _numbered(
             return _local_site(node, function.name, sites)
         if isinstance(node, ir.Slice):
             return replace(node, site=number(node, "slice", node.parts))
-        if isinstance(node, ir.SubView):
-            return replace(node, site=number(node, "subview"))
-        if isinstance(node, ir.Reshape):
-            return replace(node, site=number(node, "shape"))
-        if isinstance(node, ir.For):
-            kind = _loop_check(node, launched)
+        if isinstance(node, (ir.SubView, ir.Reshape)):
+            return replace(node, site=number(node, "subview" if isinstance(node, ir.SubView) else "shape"))
+        if isinstance(node, (ir.For, ir.While)):
+            kind = "while" if isinstance(node, ir.While) else _loop_check(node, launched)
             if kind is None:
                 return node
             sites.append(Site(kind, node.loc, function.name))
-            return replace(node, site=len(sites) - 1)
-        if isinstance(node, ir.While):
-            sites.append(Site("while", node.loc, function.name))
             return replace(node, site=len(sites) - 1)
         if isinstance(node, ir.Invoke):
             callee = functions[node.function]

@@ -340,8 +340,9 @@ class ExprEmitter:
 
     def position(self, shape: tuple[int, ...], index: tuple[ir.Expr, ...], site: int | None) -> str:
         """The number of an element in C order, checked if it has a site."""
-        if all(isinstance(i, ir.Const) for i in index):
-            return str(flat_position(shape, [i.value for i in index]))  # type: ignore[union-attr]
+        constants = [i.value for i in index if isinstance(i, ir.Const)]
+        if len(constants) == len(index):
+            return str(flat_position(shape, constants))
         texts = [self.expr(i) for i in index]
         if site is None:
             return position_text(shape, texts)

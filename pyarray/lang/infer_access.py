@@ -215,7 +215,8 @@ def slice_type(array: ir.ArrayType, parts: tuple[Any, ...]) -> ir.ArrayType:
 
 def _constant_length(part: ir.Range, size: int | None) -> int | None:
     """The length of a slice with constant bounds of an axis of constant size."""
-    bounds = (part.start, part.stop, part.step)
-    if size is None or not all(x is None or isinstance(x, ir.Const) for x in bounds):
+    bounds = [None if x is None else getattr(x, "value", "") for x in (part.start, part.stop, part.step)]
+    if size is None or "" in bounds:
         return None
-    return len(range(*slice(*(None if x is None else x.value for x in bounds)).indices(size)))  # type: ignore[union-attr]
+    start, stop, step = bounds
+    return len(range(*slice(start, stop, step).indices(size)))

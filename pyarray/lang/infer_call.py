@@ -48,7 +48,7 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     package = (getattr(function, "__module__", None) or "").partition(".")[0]
     of_library = package in ("pyarray", "numpy") and not hasattr(function, "__pyarray_func__")
     if of_library and getattr(function, "__name__", "") in CREATION:
-        return create(scope, node, function.__name__)
+        return create(scope, node, str(getattr(function, "__name__", "")))
     args = [scope.infer(a) for a in node.args]
     keywords = {str(k.arg): scope.infer(k.value) for k in node.keywords}
     for argument in (*args, *keywords.values()):

@@ -10,7 +10,6 @@ from ..dtypes import uint64
 from . import ir
 from .aggregates import is_aggregate, leaves
 from .builtins import advice_for
-from .collapse_loops import sole_inner_loop
 from .infer_aggregates import unpack, unpack_result
 from .infer_array_functions import unrolled, unrolled_values
 from .infer_assign import assign, assign_name, set_structure
@@ -19,14 +18,13 @@ from .infer_elements import convert
 from .infer_fields import returns_argument
 from .infer_generators import refuse_generator
 from .infer_local_functions import define, definition_of, holds_function, local_function
+from .infer_reductions import reductions_of
 from .infer_scope import Scope, rule
 from .infer_sequences import Sequence, array_sequence, range_sequence, sequence_of
 from .infer_temporaries import assign_temporary, has_side_effect, new_temporary
 from .infer_values import Method, advice_for_captured, describe, is_array, is_local_array
 from .loop_exits import Loop, ReturnLowering, has_break, has_return, set_flag, unless
 from .promotion import binary
-
-_REDUCTION_OPS = ("add", "mul", "and", "or", "xor", "min", "max")
 
 
 @rule(ast.FunctionDef)
@@ -243,7 +241,7 @@ def _for(scope: Scope, node: ast.For) -> list[ir.Stmt]:
     if len(ranges) > 1 and (_has_break(body) or (scope.is_kernel and has_return(*body))):
         what = f"{'break' if _has_break(body) else 'return'!r} in a loop over ndrange"
         scope.fail(node, f"{what} is not part of the kernel language", "write nested for loops")
-    reductions = _reductions(scope, node, body, entry) if unordered else ()
+    reductions = reductions_of(scope, node, body, entry) if unordered else ()
     free = unordered and not parallel
     made = ir.For(scope.loc(node), names, ranges, body, number, reductions, unordered=free)
     return _leave_loop(scope, node, loop, [*before, made])
@@ -301,35 +299,6 @@ def _sequence_variables(scope: Scope, node: ast.For, sequence: Sequence) -> tupl
         return (first.id,), assign(scope, targets[1], item[1])
     index = ir.Local(loc, ir.INDEX, new_temporary(scope, ir.INDEX))
     return (index.name,), assign(scope, target, sequence.item(index))
-
-
-def _reductions(scope: Scope, node: ast.For, body: tuple[ir.Stmt, ...], outer: set[str]) -> tuple[tuple[str, str], ...]:
-    """Variables of an unordered loop that carry a value from one iteration to the next, with the operator
-    that combines them. If the body is another unordered loop, those of that loop."""
-    operators: dict[str, str] = {}
-    while (inner := sole_inner_loop(body)) is not None:
-        body = inner.body
-    for statement in ir.walk(*body):
-        if isinstance(statement, ir.SetElement) and statement.name in outer:
-            what = f"elements of {statement.name!r} carry values from one iteration to the next"
-            scope.fail(statement.loc, what, "use range alone")
-    assignments = [n for n in ir.walk(*body) if isinstance(n, (ir.Assign, ir.Let)) and n.name in outer]
-    for statement in assignments:
-        value = _uncast(statement.value)
-        operands: tuple[ir.Expr, ...] = ()
-        if isinstance(value, (ir.Binary, ir.Builtin)):
-            operands = (value.a, value.b) if isinstance(value, ir.Binary) else value.args
-        op = getattr(value, "op", getattr(value, "name", ""))
-        reads = [n for n in ir.walk(*body) if isinstance(n, ir.Local) and n.name == statement.name]
-        first = _uncast(operands[0]) if operands else None
-        plain = op in _REDUCTION_OPS and len(reads) == 1 and reads[0] is first
-        if not plain or statement not in body or statement.name in operators:
-            what = f"{statement.name!r} is not a plain reduction, so the loop's order matters"
-            scope.fail(node, what, "use range alone")
-        operators[statement.name] = op
-    if any(isinstance(n, (ir.Break, ir.Continue, ir.Return)) for n in ir.walk(*body)):
-        scope.fail(node, "an unordered loop runs all of its iterations", "use range alone")
-    return tuple(operators.items())
 
 
 # ---- iteration spaces
@@ -451,12 +420,6 @@ def _from_zero(range_: ir.Range) -> ir.Range:
 
 def _is_stored(node: ast.AST) -> TypeGuard[ast.Name]:
     return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-
-
-def _uncast(expr: ir.Expr) -> ir.Expr:
-    while isinstance(expr, ir.Cast):
-        expr = expr.a
-    return expr
 
 
 def _ends_in_jump(block: tuple[ir.Stmt, ...]) -> bool:

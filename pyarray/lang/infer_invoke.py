@@ -106,7 +106,7 @@ def coerce_to_annotation(scope: Scope, node: ast.AST, annotation: Any, what: str
             scope.fail(node, f"{what} is a {annotation.__name__}, got {describe(value)}")
         return value
     if isinstance(annotation, ArrayAnnotation):
-        kind = getattr(value, "type", None)
+        kind: Any = getattr(value, "type", None)
         fits = (
             (is_array(value) or (is_local_array(value) and not annotation.view))
             and annotation.ndim in (None, kind.ndim)

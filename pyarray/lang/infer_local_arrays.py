@@ -72,7 +72,7 @@ def _dtype_argument(scope: Scope, node: ast.Call, name: str) -> tuple[DType | No
         return None, args
     value = scope.infer(given)
     try:
-        return asdtype(value.value), args  # type: ignore[union-attr]
+        return asdtype(value.value), args
     except (TypeError, AttributeError):
         scope.fail(given, f"{name}() takes a dtype, got {describe(value)}", "write dtype=pa.float32")
 

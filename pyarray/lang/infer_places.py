@@ -121,7 +121,7 @@ def check_store(scope: Scope, where: ast.AST, shape: tuple[int, ...], dtype: DTy
     """What is stored into a place of this shape, as a value. A number is any shape."""
     own = constant_shape(value)
     if own is None:
-        value, found = scope.number(where, value), ()
+        value, found = scope.number(where, value), tuple[int, ...]()
     else:
         value, found = loaded(scope, where, value), own
     try:

@@ -95,9 +95,8 @@ def join_types(a: ir.Type, b: ir.Type) -> ir.Type:
         return replace(a, strided=a.strided or b.strided, sizes=a.sizes if a.sizes == b.sizes else ())
     if isinstance(a, ir.LocalArrayType) or isinstance(b, ir.LocalArrayType):  # the variable has copies of views
         shapes = [x.shape if isinstance(x, ir.LocalArrayType) else getattr(x, "sizes", ()) for x in (a, b)]
-        dtypes = [getattr(x, "dtype", None) for x in (a, b)]
-        if shapes[0] and shapes[0] == shapes[1] and None not in dtypes:
-            return ir.LocalArrayType(join(*(ir.ScalarType(x) for x in dtypes)).dtype, shapes[0])
+        if shapes[0] and shapes[0] == shapes[1] and not isinstance(a, ir.TupleType) and not isinstance(b, ir.TupleType):
+            return ir.LocalArrayType(join(ir.ScalarType(a.dtype), ir.ScalarType(b.dtype)).dtype, shapes[0])
     raise TypeError(f"a {a} and a {b} have no common type")
 
 
