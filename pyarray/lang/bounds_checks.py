@@ -119,10 +119,9 @@ def _numbered(
             return replace(node, site=number(node, "subview" if isinstance(node, ir.SubView) else "shape"))
         if isinstance(node, (ir.For, ir.While)):
             kind = "while" if isinstance(node, ir.While) else _loop_check(node, launched)
-            if kind is None:
-                return node
-            sites.append(Site(kind, node.loc, function.name))
-            return replace(node, site=len(sites) - 1)
+            if kind is not None:
+                sites.append(Site(kind, node.loc, function.name))
+            return node if kind is None else replace(node, site=len(sites) - 1)
         if isinstance(node, ir.Invoke):
             callee = functions[node.function]
             pairs = zip(callee.params, node.args, strict=True)
