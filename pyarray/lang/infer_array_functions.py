@@ -318,10 +318,7 @@ def _transpose(scope: Scope, node: ast.AST, value: Any) -> Any:
 
 def copy(scope: Scope, node: ast.AST, value: Any) -> Any:
     """Memory of its own, which shares nothing."""
-    array = loaded(scope, node, value)
-    if not isinstance(array, (ir.Local, ir.Shared, ir.Convert)):
-        return array
-    return elementwise(scope, node, [array], lambda x: x, "copy")
+    return elementwise(scope, node, [value], lambda x: x, "copy")
 
 
 def _ravel(scope: Scope, node: ast.AST, value: Any) -> Any:

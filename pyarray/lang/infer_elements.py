@@ -192,24 +192,24 @@ def convert(scope: Scope, where: ast.AST, value: ir.Expr, kind: Any) -> ir.Expr:
         scope.fail(where, f"expected an array of shape {kind.shape}, got {describe(value)}")
     if value.type == kind:
         return value
-    names = () if is_local_array(value) else memory_of(value)
     element_type = ir.ScalarType(kind.dtype)
-    copied = elementwise(scope, where, [value], lambda x: scope.coerce(where, x, element_type), "convert")
-    return ir.Shared(copied.loc, copied.type, copied, names) if names else copied
+
+    def converted(array: ir.Expr) -> ir.Expr:
+        return elementwise(scope, where, [array], lambda x: scope.coerce(where, x, element_type), "convert")
+
+    if is_local_array(value):  # of another dtype, which is a copy in Python, too
+        return converted(value)
+    if isinstance(value, ir.Local) or is_whole_row(value):
+        copied = converted(value)
+        return ir.Shared(copied.loc, copied.type, copied, memory_of(value))
+    view = ir.Local(value.loc, value.type, new_temporary(scope, value.type))
+    copied = converted(view)
+    shared = ir.Shared(copied.loc, copied.type, copied, (view.name,))
+    return nest_lets(shared, [(view.name, value)])
 
 
 def memory_of(value: Any) -> tuple[str, ...]:
-    """The variables whose memory an array has in Python; () of what is new."""
+    """The variables whose memory a variable, or a part of one, has in Python."""
     if isinstance(value, ir.Local):
         return (value.name,)
-    if isinstance(value, ir.Shared):
-        return value.names
-    if isinstance(value, (ir.Slice, ir.SubView, ir.Reshape)):
-        return memory_of(value.array)
-    if isinstance(value, ir.Let):
-        return memory_of(value.body)
-    if isinstance(value, ir.Convert):
-        return memory_of(value.a)
-    if isinstance(value, ir.Select):
-        return tuple(dict.fromkeys(memory_of(value.a) + memory_of(value.b)))
-    return ()
+    return memory_of(value.array) if isinstance(value, ir.Slice) else ()

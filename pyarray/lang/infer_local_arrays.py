@@ -18,6 +18,7 @@ from .infer_elements import (
     build,
     convert,
     element,
+    elementwise,
     generate,
     indices,
     local_type,
@@ -41,7 +42,11 @@ def create(scope: Scope, node: ast.Call, name: str) -> ir.Expr:
     if name in ("array", "asarray"):
         if len(args) != 1:
             scope.fail(node, f"{name}() takes the elements", "write pa.array([x, y, z])")
-        return _array(scope, node, _nested(scope, args[0]), dtype)
+        value = _nested(scope, args[0])
+        shape = constant_shape(value)
+        if name == "asarray" and shape is not None:  # no copy, where none is needed
+            return convert(scope, node, value, ir.LocalArrayType(dtype or value.type.dtype, shape))
+        return _array(scope, node, value, dtype)
     if name == "full":
         if len(args) != 2:
             scope.fail(node, "full() takes a shape and a value", "write pa.full(3, x)")
@@ -116,9 +121,8 @@ def _array(scope: Scope, node: ast.Call, value: Any, dtype: DType | None) -> ir.
         if constant_shape(value) is None:
             what = f"a local array is made of numbers, got {describe(value)}"
             scope.fail(node, what, "write pa.array([x, y, z]), or pa.zeros(n) with a constant n")
-        own = value.type.dtype if dtype is None else dtype
-        copied = convert(scope, node, value, ir.LocalArrayType(own, constant_shape(value) or ()))
-        return copied.value if isinstance(copied, ir.Shared) else copied
+        own = ir.ScalarType(value.type.dtype if dtype is None else dtype)
+        return elementwise(scope, node, [value], lambda x: scope.coerce(node, x, own), "array")
     shape, items = _flattened(scope, node, value)
     if not items:
         scope.fail(node, "an array of nothing has no dtype", "write pa.zeros(0, dtype=pa.float32)")
@@ -240,7 +244,7 @@ def subscript(scope: Scope, node: ast.Subscript, array: ir.Expr) -> ir.Expr:
     """`p[i]`, `m[0]`, `m[:, 1]`, `p[::-1]`, `p[:, None]`."""
     assert isinstance(array.type, ir.LocalArrayType)
     selection = select_items(scope, node, array.type.shape)
-    return bind(scope, [array], lambda bound: _selected(scope, node, bound, selection, memory_of(array)))
+    return bind(scope, [array], lambda bound: _selected(scope, node, bound, selection, memory_of(bound)))
 
 
 def _selected(scope: Scope, node: ast.AST, array: ir.Expr, selection: Selection, names: tuple[str, ...]) -> ir.Expr:
@@ -268,10 +272,10 @@ def transposed(scope: Scope, node: ast.AST, array: ir.Expr) -> ir.Expr:
 
     def build_transpose(bound: ir.Expr) -> ir.Expr:
         at = lambda operands, index: element(scope, node, operands[0], index[::-1])  # noqa: E731
-        return generate(scope, node, shape[::-1], [bound], at, "transpose")
+        copied = generate(scope, node, shape[::-1], [bound], at, "transpose")
+        return ir.Shared(copied.loc, copied.type, copied, memory_of(bound))
 
-    copied, names = bind(scope, [array], build_transpose), memory_of(array)
-    return ir.Shared(copied.loc, copied.type, copied, names) if names else copied
+    return bind(scope, [array], build_transpose)
 
 
 def reshaped(scope: Scope, node: ast.AST, array: ir.Expr, args: list[Any]) -> ir.Expr:
