@@ -330,6 +330,7 @@ def outside() -> str:
     rows = [(what, ", ".join(nodes), advice) for (what, advice), nodes in refused.items()]
     names = ("parse", "infer_scope", "infer_names", "infer_aggregates", "infer_operators", "infer_access")
     names += ("infer_call", "infer_invoke", "infer_assign", "infer_flow", "races")
+    names += ("infer_elements", "infer_local_arrays", "infer_array_functions", "infer_fields", "sharing")
     modules = [importlib.import_module(f"pyarray.lang.{name}") for name in names]
     unique = {message for module in modules for message in _messages(module)}
     messages = sorted(unique, key=lambda m: (m[0].lower().lstrip("'… "), m))

@@ -235,7 +235,7 @@ class TreeDef:
     """How arguments of one pytree are flattened, and the key of their leaves is made."""
 
     def __init__(
-        self, items: tuple[tuple[Any, Any, Any], ...], static_key: Callable[[Any], Any], is_plain: bool, /
+        self, items: tuple[tuple[Any, ...], ...], static_key: Callable[[Any], Any], is_plain: bool, /
     ) -> None: ...
     def key(self, checked: bool, leaves: tuple[Any, ...], /) -> Any: ...
 

@@ -15,18 +15,22 @@ from pyarray.dtypes import DType, asdtype, shown
 
 @dataclass(frozen=True)
 class ArrayAnnotation:
-    """An array parameter: `view` says a contiguous 1-D run, `dtype` and `ndim` are None where any will do."""
+    """An array parameter: `view` says a contiguous 1-D run, `dtype` and `ndim` are None where any will do. `sizes`:
+    those that are declared, by axis, None for any; None if none is."""
 
     view: bool
     dtype: DType | None
     ndim: int | None
     direction: str | None = None  # IN, OUT or INOUT where it was declared
+    sizes: tuple[int | None, ...] | None = None
 
     def __repr__(self) -> str:
         if self.direction is not None:
             return f"{DIRECTIONS[self.direction]}[{dataclasses.replace(self, direction=None)}]"
         if self.view:
             return f"BufferView[{self.dtype}]"
+        if self.sizes is not None:
+            return f"ndarray[{self.dtype}, {self.sizes}]"
         return f"ndarray[{self.dtype}]" if self.ndim is None else f"ndarray[{self.dtype}, {self.ndim}]"
 
 
@@ -42,16 +46,27 @@ def view_annotation(item: Any) -> ArrayAnnotation:
 
 
 def array_annotation(item: Any) -> ArrayAnnotation:
-    """Annotation for `ndarray[dtype]` or `ndarray[dtype, ndim]`; a dtype of `...` is any.
+    """Annotation for `ndarray[dtype]`, `ndarray[dtype, ndim]` or `ndarray[dtype, shape]`; a dtype of `...` is any,
+    and so is a size of None.
 
-    Raises `TypeError` for anything but a dtype and an integer rank, `ValueError` for a negative rank.
+    Raises `TypeError` for anything but a dtype and an integer rank or a shape, `ValueError` for a negative rank or
+    size.
 
-    >>> array_annotation(("float32", 2))
-    ndarray[float32, 2]
+    >>> array_annotation(("float32", 2)), array_annotation(("float32", (None, 3)))
+    (ndarray[float32, 2], ndarray[float32, (None, 3)])
     """
     dtype, *rest = item if isinstance(item, tuple) else (item,)
     if len(rest) > 1:
-        raise TypeError(f"ndarray[...] takes a dtype and a rank, got {len(rest) + 1} items; write ndarray[float32, 2]")
+        raise TypeError(
+            f"ndarray[...] takes a dtype and a rank or a shape, got {len(rest) + 1} items; "
+            "write ndarray[float32, 2] or ndarray[float32, (None, 3)]"
+        )
+    if rest and isinstance(rest[0], tuple):
+        sizes = tuple(None if n is None else operator.index(n) for n in rest[0])
+        if not sizes or any(n is not None and n < 0 for n in sizes):
+            raise ValueError(f"a shape in ndarray[dtype, shape] has sizes of 0 or more, or None for any, got {sizes}")
+        declared_sizes = None if all(n is None for n in sizes) else sizes
+        return ArrayAnnotation(False, None if dtype is Ellipsis else asdtype(dtype), len(sizes), sizes=declared_sizes)
     ndim = operator.index(rest[0]) if rest else None
     if ndim is not None and ndim < 0:
         raise ValueError(f"ndarray[dtype, ndim] takes a rank of 0 or more, got {ndim}")

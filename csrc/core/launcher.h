@@ -98,6 +98,8 @@ enum pac_leaf_kind {
 
 typedef struct {
     int kind, code; /* code: dtype of PAC_LEAF_NUMBER */
+    int ndim;
+    int64_t *sizes; /* that the annotation declares, by axis, -1 for any; NULL: none */
 } pac_leaf;
 
 typedef struct pac_node pac_node;

@@ -109,6 +109,15 @@ static int add_layout(const pac_operand *operand, int with_shape, pac_key *key) 
     return 1;
 }
 
+/* Whether an array has the sizes that its annotation declares: part of its type, which no word of the key says. */
+static int has_sizes(const pac_leaf *leaf, const pac_operand *operand) {
+    if (!leaf->sizes) return 1;
+    if ((int)(operand->key >> 8 & 0xFF) != leaf->ndim) return 0;
+    for (int axis = 0; axis < leaf->ndim; ++axis)
+        if (leaf->sizes[axis] >= 0 && leaf->sizes[axis] != operand->shape[axis]) return 0;
+    return 1;
+}
+
 static int words_of(int kind) {
     return kind == PAC_LEAF_LAYOUT ? 2 + LAYOUT_NDIM : kind == PAC_LEAF_SHAPE ? 2 + 2 * LAYOUT_NDIM : 2;
 }
@@ -135,6 +144,7 @@ int pac_treedef_key(const pac_treedef *treedef, int checked, PyObject *const *le
             if (kind == PAC_LEAF_TYPED) word = pac_number_word(leaves[k]);
             if (word) key->words[key->count++] = word;
             else if ((read = add_any_array(leaves[k], &operands[k], views ? &views[k] : NULL, key)) != 1) return read;
+            if (!word && !has_sizes(&treedef->leaf[k], &operands[k])) return 0;
             if (added && with_layout && !add_layout(&operands[k], kind == PAC_LEAF_SHAPE, key)) return 0;
         }
         if (!added) return is_other_structure() ? 0 : -1;
@@ -144,9 +154,11 @@ int pac_treedef_key(const pac_treedef *treedef, int checked, PyObject *const *le
 
 /* ---- the object ------------------------------------------------------------------------------------------------- */
 
-/* Counts the nodes of an item: (None or class, names, items) or (None or class, kind, code). -1 with an exception. */
+/* Counts the nodes of an item: (None or class, names, items), or (None or class, kind, code) with a tuple of sizes behind
+   it where some are declared. -1 with an exception. */
 static int count_nodes(PyObject *item) {
-    if (!PyTuple_Check(item) || PyTuple_GET_SIZE(item) != 3) {
+    const Py_ssize_t length = PyTuple_Check(item) ? PyTuple_GET_SIZE(item) : 0;
+    if (length != 3 && !(length == 4 && PyTuple_Check(PyTuple_GET_ITEM(item, 3)))) {
         PyErr_Format(PyExc_TypeError, "expected a leaf or a structure, got %R", item);
         return -1;
     }
@@ -160,11 +172,21 @@ static int count_nodes(PyObject *item) {
     return count;
 }
 
+static int add_sizes(pac_leaf *leaf, PyObject *sizes) {
+    const Py_ssize_t ndim = PyTuple_GET_SIZE(sizes);
+    leaf->sizes = PyMem_Calloc((size_t)ndim + 1, sizeof *leaf->sizes);
+    if (!leaf->sizes) return PyErr_NoMemory() != NULL;
+    leaf->ndim = (int)ndim;
+    for (Py_ssize_t axis = 0; axis < ndim; ++axis) leaf->sizes[axis] = PyLong_AsLongLong(PyTuple_GET_ITEM(sizes, axis));
+    return !PyErr_Occurred();
+}
+
 static int add_leaf(pac_treedef *self, PyObject *item) {
     pac_leaf *leaf = &self->leaf[self->leaves++];
     leaf->kind = (int)PyLong_AsLong(PyTuple_GET_ITEM(item, 1));
     leaf->code = (int)PyLong_AsLong(PyTuple_GET_ITEM(item, 2));
     if (PyErr_Occurred()) return 0;
+    if (PyTuple_GET_SIZE(item) == 4 && !add_sizes(leaf, PyTuple_GET_ITEM(item, 3))) return 0;
     self->words += words_of(leaf->kind);
     if (leaf->kind >= 0 && leaf->kind < PAC_LEAF_KINDS && leaf->code >= 0 && leaf->code < PAC_CODES) return 1;
     PyErr_Format(PyExc_ValueError, "%R is no leaf", item);
@@ -250,8 +272,9 @@ static int treedef_traverse(PyObject *object, visitproc visit, void *arg) {
 
 static int treedef_clear(PyObject *object) {
     pac_treedef *self = (pac_treedef *)object;
-    const int nodes = self->nodes;
+    const int nodes = self->nodes, leaves = self->leaves;
     self->nodes = self->items = self->leaves = 0;
+    for (int k = 0; k < leaves; ++k) PyMem_Free(self->leaf[k].sizes);
     for (int k = 0; k < nodes; ++k) {
         Py_CLEAR(self->node[k].kind);
         Py_CLEAR(self->node[k].names);

@@ -28,7 +28,7 @@ from .save import file_of
 from .signature import Parameter, field_annotation
 from .variants import Origin
 
-_SMALL = 2  # elements along the last axis of an example: one would be contiguous in any layout
+_SMALL = 2  # elements along one axis of an example: one would be contiguous in any layout
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,11 +242,16 @@ class _Examples:
             raise TypeError(f"{self._where(path)} is {kind!r}, which has no {lacks}; write pa.ndarray[pa.float32, 2]")
         if not kind.ndim:
             return empty((), dtype=kind.dtype, device="null:0")
-        strided = self.strided and not kind.view
+        sizes = kind.sizes or (None,) * kind.ndim
+        long = [axis for axis, n in enumerate(sizes) if n is None or n >= _SMALL]
+        strided = self.strided and not kind.view and bool(long) and 0 not in sizes
         self.used |= strided
-        last = 2 * _SMALL if strided else _SMALL
-        array = empty((1,) * (kind.ndim - 1) + (last,), dtype=kind.dtype, device="null:0")
-        return array[..., ::2] if strided else array
+        shape = [_SMALL if n is None and axis == long[-1] else 1 if n is None else n for axis, n in enumerate(sizes)]
+        if not strided:
+            return empty(tuple(shape), dtype=kind.dtype, device="null:0")
+        shape[long[-1]] *= 2
+        every_other = (slice(None),) * long[-1] + (slice(None, None, 2),)
+        return empty(tuple(shape), dtype=kind.dtype, device="null:0")[every_other]
 
     def structure(self, path: str, kind: type) -> Any:
         annotations = field_annotations(kind)

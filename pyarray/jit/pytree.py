@@ -87,14 +87,16 @@ class Pytree:
 
 def _node(item: Struct | Parameter) -> tuple[Any, ...]:
     """(class or None, names or None, items) of a structure, (class or None, how it is part of the key, dtype code) of
-    a leaf. Annotated numbers aren't part of the key: they are only values."""
+    a leaf, with the sizes that are declared, -1 for any: there is no key for an array of others. Annotated numbers
+    aren't part of the key: they are only values."""
     if isinstance(item, Struct):
         return item.kind, None if item.kind is tuple else item.names, tuple(_node(part) for part in item.items)
     annotation = item.annotation
     if isinstance(annotation, (Constant, Unread)):
         return annotation.kind, CONSTANT if item.constant else UNREAD, 0
     if isinstance(annotation, ArrayAnnotation):
-        return None, ARRAY, 0
+        sizes = annotation.sizes
+        return (None, ARRAY, 0, *([] if sizes is None else [tuple(-1 if n is None else n for n in sizes)]))
     if item.scalar:
         return None, NUMBER, number_code(item)
     return None, CONSTANT if item.constant else TYPED, 0

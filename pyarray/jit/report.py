@@ -79,6 +79,10 @@ def raise_bounds(kernel: str, sites: Sequence[Site], failure: Failure) -> NoRetu
     elif site.kind == "sizes":
         what = f"ndrange of 2**63 iterations or more: kernel[{kernel}] tid={tid}"
         head = f"{what}: the product of the sizes must be below 2**63"
+    elif site.kind == "local":
+        name = f"{view!r}, " if view else ""
+        where = f"kernel[{kernel}] tid={tid}, {name}axis {site.axis}"
+        head = f"local array out of range: {where}: got index {index} (axis extent {failure.extent})"
     elif failure.kind == INDEX:
         what = "BufferView" if site.ndim == 1 else "ndarray"
         extent = "" if site.ndim == 1 else f", axis extent {failure.extent}"

@@ -212,9 +212,9 @@ class _SavedVariant:
             types = bound.leaf_types()
         except TypeError:
             return None
-        pairs = [(a, b) for a, b in zip(types, self.types, strict=True) if not isinstance(b, Static)]
-        fits = all(a == b or _is_general(a, b) for a, b in pairs)
-        return (bound, sum(a != b for a, b in pairs)) if fits else None
+        pairs = [(a, b, x) for a, b, x in zip(types, self.types, values, strict=True) if not isinstance(b, Static)]
+        fits = all(a == b or _is_general(a, b, x) for a, b, x in pairs)
+        return (bound, sum(a != b for a, b, _ in pairs)) if fits else None
 
     def runs_on(self, device: Device) -> bool:
         """Whether its binary runs on the device: elsewhere its text is compiled."""
@@ -273,13 +273,19 @@ class _SavedVariant:
         return ", ".join(words) + (" (with bounds checks)" if self.checked else "")
 
 
-def _is_general(given: Any, saved: Any) -> bool:
-    """Whether a variant for arrays `saved` takes an array of type `given`, too: it reads strides at each launch."""
+def _is_general(given: Any, saved: Any, value: Any) -> bool:
+    """Whether a variant for arrays `saved` takes `value` of type `given`, too: it reads strides at each launch. Sizes
+    that were declared are compared, whatever the array pins."""
     if not (isinstance(given, ArrayType) and isinstance(saved, ArrayType)):
         return False
     same = (given.dtype, given.ndim) == (saved.dtype, saved.ndim)
     layouts = saved.strided or not given.strided
-    return same and layouts and saved.specializations in ((), given.specializations)
+    if not (same and layouts):
+        return False
+    declared = [spec for spec in saved.specializations if spec.size is not None and spec.stride is None]
+    others = tuple(spec for spec in saved.specializations if spec not in declared)
+    fits = saved.specializations == given.specializations or others in ((), given.specializations)
+    return fits and all(value.shape[spec.axis] == spec.size for spec in declared)
 
 
 def _fits(structure: dict[str, Any], value: Any) -> bool:

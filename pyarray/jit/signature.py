@@ -22,6 +22,7 @@ from ..lang.ir import ArrayType, ScalarType, Static
 from ..lang.markers import constexpr
 from ..lang.parse import FunctionSource
 from ..lang.pipeline import Program
+from ..lang.specializations import Specialization
 
 
 @dataclass(frozen=True)
@@ -108,8 +109,8 @@ def _annotation(source: FunctionSource, name: str) -> Any:
     except TypeError:
         raise TypeError(
             f"{source.name}(): the annotation of {name!r} is {annotation!r}; expected pa.BufferView[dtype], "
-            "pa.ndarray[dtype, ndim], one of these in pa.In[...], pa.Out[...] or pa.InOut[...], a dtype, "
-            "int, float, bool, complex, a dataclass, a named tuple, tuple[...] or pa.constexpr"
+            "pa.ndarray[dtype, ndim], pa.ndarray[dtype, shape], one of these in pa.In[...], pa.Out[...] or "
+            "pa.InOut[...], a dtype, int, float, bool, complex, a dataclass, a named tuple, tuple[...] or pa.constexpr"
         ) from None
 
 
@@ -207,7 +208,18 @@ def _bind_array(kernel: str, name: str, annotation: ArrayAnnotation, argument: A
             f"{kernel}(): {name!r} is a BufferView, which is contiguous, and got strides {argument.strides}; "
             f"annotate it pa.ndarray[pa.{kind.dtype}, 1] or pass a copy"
         )
-    return kind
+    if annotation.sizes is None:
+        return kind
+    if any(n is not None and n != m for n, m in zip(annotation.sizes, argument.shape, strict=True)):
+        raise TypeError(
+            f"{kernel}(): {name!r} must be {_expected(annotation)}, got a {kind.ndim}-D array of shape {argument.shape}"
+        )
+    pinned = {spec.axis: spec for spec in kind.specializations if spec.size is not None}
+    for axis, n in enumerate(annotation.sizes):
+        if n is not None and axis not in pinned:
+            pinned[axis] = Specialization(axis, n)
+    others = (spec for spec in kind.specializations if spec.axis not in pinned)
+    return replace(kind, specializations=tuple(sorted([*pinned.values(), *others], key=lambda spec: spec.axis)))
 
 
 def _advice(argument: Any) -> str:
@@ -216,7 +228,8 @@ def _advice(argument: Any) -> str:
 
 def _expected(annotation: ArrayAnnotation) -> str:
     rank = "a 1-D contiguous" if annotation.view else f"a {annotation.ndim}-D" if annotation.ndim is not None else "an"
-    return f"{rank} array" + (f" of {annotation.dtype}" if annotation.dtype is not None else "")
+    shape = f" of shape {annotation.sizes}" if annotation.sizes is not None else ""
+    return f"{rank} array" + (f" of {annotation.dtype}" if annotation.dtype is not None else "") + shape
 
 
 def check_number(kernel: str, name: str, annotation: Any, dtype: DType, value: Any) -> None:

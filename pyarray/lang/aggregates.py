@@ -6,7 +6,7 @@ its path: `p.inner.v`, `t[0]`. The same structure holds the leaves of a value (e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from . import ir
@@ -15,12 +15,14 @@ from . import ir
 @dataclass(frozen=True)
 class Aggregate:
     """A named tuple, a dataclass or another object of class `kind`; plain tuples are Python tuples.
-    `complete`: the names are all that it has, not just those that a kernel's text reads."""
+    `complete`: the names are all that it has, not just those that a kernel's text reads. `origins`: the paths of
+    variables that hold this object, or may hold it; () of a new one."""
 
     kind: type
     names: tuple[str, ...]
     items: tuple[Any, ...]
     complete: bool = True
+    origins: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -67,12 +69,33 @@ def transform(path: str, value: Any, change: Callable[[str, Any], Any]) -> Any:
     if not is_aggregate(value):
         return change(path, value)
     items = tuple(transform(name, item, change) for name, item in fields_of(path, value))
-    return Aggregate(value.kind, value.names, items, value.complete) if isinstance(value, Aggregate) else items
+    return replace(value, items=items) if isinstance(value, Aggregate) else items
+
+
+def with_origins(value: Any, origins: tuple[str, ...] = (), path: str | None = None) -> Any:
+    """The same value, whose objects of all depths are those that `origins` hold, or that the variable `path`
+    holds."""
+    if not is_aggregate(value):
+        return value
+    parts = fields_of(path or "", value)
+    items = tuple(with_origins(item, origins, None if path is None else name) for name, item in parts)
+    own = origins if path is None else (path,)
+    return replace(value, items=items, origins=own) if isinstance(value, Aggregate) else items
+
+
+def root_of(path: str) -> str:
+    """The variable that a path is of: `p` of `p.inner[0]`.
+
+    >>> root_of("p.inner[0]"), root_of(".3")
+    ('p', '.3')
+    """
+    return path[:1] + path[1:].partition(".")[0].partition("[")[0]
 
 
 def skeleton(value: Any) -> Any:
     """The structure alone: None for each leaf that lives in a variable, `Static`s as they are."""
-    return transform("", value, lambda _, leaf: leaf if isinstance(leaf, ir.Static) else None)
+    plain = transform("", value, lambda _, leaf: leaf if isinstance(leaf, ir.Static) else None)
+    return with_origins(plain)
 
 
 def key(kind: Any) -> Any:

@@ -68,7 +68,7 @@ def _drop_proven(tree: ir.Tree, sites: list[Site], proven_sites: frozenset[int])
 
 def _site_count(node: Any) -> int:
     """The number of a node's sites: one for each axis that is checked."""
-    if isinstance(node, (ir.Load, ir.Store, ir.Atomic)):
+    if isinstance(node, (ir.Load, ir.Store, ir.Atomic, ir.Element, ir.SetElement)):
         return len(node.index)
     return len(node.parts) if isinstance(node, ir.Slice) else 1
 
@@ -111,12 +111,12 @@ def _numbered(
             return node
         if isinstance(node, (ir.Load, ir.Store, ir.Atomic)):
             return replace(node, site=number(node, "index", node.index)) if node.index else node
+        if isinstance(node, (ir.Element, ir.SetElement)):
+            return _local_site(node, function.name, sites)
         if isinstance(node, ir.Slice):
             return replace(node, site=number(node, "slice", node.parts))
-        if isinstance(node, ir.SubView):
-            return replace(node, site=number(node, "subview"))
-        if isinstance(node, ir.Reshape):
-            return replace(node, site=number(node, "shape"))
+        if isinstance(node, (ir.SubView, ir.Reshape)):
+            return replace(node, site=number(node, "subview" if isinstance(node, ir.SubView) else "shape"))
         if isinstance(node, ir.Invoke):
             callee = functions[node.function]
             pairs = zip(callee.params, node.args, strict=True)
@@ -137,6 +137,18 @@ def _check_without_array(node: Any, launched: set[int], asserts_only: bool) -> s
     if asserts_only:
         return None
     return "while" if isinstance(node, ir.While) else _loop_check(node, launched) if isinstance(node, ir.For) else None
+
+
+def _local_site(node: ir.Element | ir.SetElement, function: str, sites: list[Site]) -> Any:
+    """The node with sites of its indices; of constant ones nothing is left to test."""
+    if all(isinstance(i, ir.Const) for i in node.index):
+        return node
+    array = node.name if isinstance(node, ir.SetElement) else getattr(node.array, "name", ".")
+    first, view = len(sites), "" if array.startswith(".") else array
+    for axis, part in enumerate(node.index):
+        unsigned = isinstance(part, ir.Cast) and part.a.type.dtype.name == "uint64"
+        sites.append(Site("local", node.loc, function, (), axis, len(node.index), view=view, unsigned=unsigned))
+    return replace(node, site=first)
 
 
 def _loop_check(node: ir.For, launched: set[int]) -> str | None:

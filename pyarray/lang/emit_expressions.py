@@ -12,6 +12,15 @@ from . import emit_views as views
 from . import ir
 from .dialect import Dialect
 from .emit_cast import bitcast, cast, saturate
+from .emit_local_arrays import (
+    builder,
+    checked_position,
+    filler,
+    flat_position,
+    local_name,
+    local_struct,
+    position_text,
+)
 from .emit_reshape import flat_accessor, reshaper
 from .printer import Printer, function_text
 from .promotion import SWAPPED_COMPARISON
@@ -40,6 +49,8 @@ def ctype(kind: Any) -> str:
         return "void"
     if isinstance(kind, ir.TupleType):
         return "tuple" + "".join(f"_{ctype(item).removesuffix('_t')}" for item in kind.items)
+    if isinstance(kind, ir.LocalArrayType):
+        return local_name(kind)
     return views.view_name(kind) if isinstance(kind, ir.ArrayType) else str(kind.dtype.ctype)
 
 
@@ -124,6 +135,8 @@ class ExprEmitter:
                 self.declare(kind.reshape_of)
                 self.helper(flat_accessor(kind.reshape_of, self.dialect.function))
             self.structs.setdefault(views.view_name(kind), views.struct(kind, self.debug))
+        elif isinstance(kind, ir.LocalArrayType):
+            self.structs.setdefault(local_name(kind), local_struct(kind))
         elif isinstance(kind, ir.TupleType):
             for item in kind.items:
                 self.declare(item)
@@ -282,6 +295,8 @@ class ExprEmitter:
         return f"{name}({', '.join([*self.check_args(loop.site), step])})"
 
     def emit_Convert(self, e: ir.Convert) -> str:
+        if e.how == "reshape":  # structs don't tell shapes apart
+            return self.expr(e.a)
         make = saturate if e.how == "saturate" else bitcast
         return f"{self.helper(make(self.dialect.function, e.a.type.dtype, e.type.dtype))}({self.expr(e.a)})"
 
@@ -309,6 +324,30 @@ class ExprEmitter:
         for p in e.parts:
             args += map(self.expr, ir.children(p) if isinstance(p, ir.Range) else (p,))
         return f"{name}({', '.join(args)})"
+
+    def emit_Build(self, e: ir.Build) -> str:
+        self.declare(e.type)
+        name = self.helper(builder(e.type, self.dialect.function))
+        return f"{name}({', '.join(map(self.expr, e.items))})"
+
+    def emit_Fill(self, e: ir.Fill) -> str:
+        self.declare(e.type)
+        return f"{self.helper(filler(e.type, self.dialect.function))}({self.expr(e.value)})"
+
+    def emit_Element(self, e: ir.Element) -> str:
+        self.declare(e.array.type)
+        return f"{self.expr(e.array)}.m[{self.position(e.array.type.shape, e.index, e.site)}]"
+
+    def position(self, shape: tuple[int, ...], index: tuple[ir.Expr, ...], site: int | None) -> str:
+        """The number of an element in C order, checked if it has a site."""
+        constants = [i.value for i in index if isinstance(i, ir.Const)]
+        if len(constants) == len(index):
+            return str(flat_position(shape, constants))
+        texts = [self.expr(i) for i in index]
+        if site is None:
+            return position_text(shape, texts)
+        name = self.helper(checked_position(shape, self.dialect.function))
+        return f"{name}({', '.join([*self.check_args(site), *texts])})"
 
     def emit_Invoke(self, e: ir.Invoke) -> str:
         hidden = [f"{self.inside(e.site)}, at, &call{e.site}"] if self.debug else []

@@ -125,7 +125,9 @@ def debug_state(code: Emitter, runtime: str, loop: Any, tid: int) -> list[str]:
 def declarations(variables: Any) -> Iterator[str]:
     for name, kind in variables:
         initial = ""
-        if isinstance(kind, ir.ScalarType):
+        if isinstance(kind, ir.LocalArrayType):
+            initial = " = {{0}}"
+        elif isinstance(kind, ir.ScalarType):
             initial = " = {0}" if kind.dtype.ctype.startswith("pa_") else " = 0"
         yield f"{ctype(kind)} {cname(name)}{initial};"
 

@@ -87,6 +87,14 @@ class Emitter(ExprEmitter):
         """`loop_guard`, but for a loop over iterations of a parallel one: each of these begins without a failure."""
         return "" if s.body and isinstance(s.body[0], ir.BeginIteration) else self.loop_guard
 
+    def write_SetElement(self, s: ir.SetElement) -> None:
+        place = f"{self.renamed.get(s.name) or cname(s.name)}.m[{self.position(s.shape, s.index, s.site)}]"
+        if s.site is None and all(isinstance(n, (ir.Const, ir.Local)) for n in s.index):
+            self.out.line(f"{place} = {self.expr(s.value)};")
+            return
+        # Python evaluates the value before the index
+        self.out.line(f"{{ const {s.value.type.dtype.ctype} value = {self.expr(s.value)}; {place} = value; }}")
+
     def write_Evaluate(self, s: ir.Evaluate) -> None:
         self.out.line(f"{'' if s.value.type is None else '(void)'}{self.expr(s.value)};")
 

@@ -22,6 +22,9 @@ _ORDERED = (
     ir.Reshape,
     ir.Store,
     ir.Pack,
+    ir.Build,
+    ir.Element,
+    ir.SetElement,
 )
 
 
@@ -58,12 +61,12 @@ def _order_function(function: ir.Function, impure: set[str]) -> ir.Function:
         names: dict[int, ir.Expr] = {}  # by identity, of operands that `node` holds: equal ones differ in place
         lets = []
         for k, (operand, observable) in enumerate(zip(operands, observed, strict=True)):
-            if observable and (k != last or is_checked or isinstance(node, ir.Store)):
+            if observable and (k != last or is_checked or isinstance(node, (ir.Store, ir.SetElement))):
                 name = f".s{len(added)}"
                 added.append((name, operand.type))
                 names[id(operand)] = ir.Local(operand.loc, operand.type, name)
                 lets.append((name, operand))
-        if isinstance(node, ir.Store):  # Python has the value before the place
+        if isinstance(node, (ir.Store, ir.SetElement)):  # Python has the value before the place
             added.append((f".s{len(added)}", node.value.type))
             value = ir.Local(node.loc, node.value.type, added[-1][0])
             lets.insert(0, (value.name, node.value))
@@ -98,6 +101,9 @@ def _operands(node: Any) -> Any:
     """Operands in Python's order; the bounds of a range stand for it."""
     if isinstance(node, ir.Store):
         yield from (node.array, *node.index)
+        return
+    if isinstance(node, ir.SetElement):
+        yield from node.index
         return
     for item in fields(node):
         value = getattr(node, item.name)

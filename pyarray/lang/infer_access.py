@@ -10,9 +10,10 @@ from ..dtypes import uint64
 from . import ir
 from .aggregates import as_tuple
 from .infer_aggregates import call_special_method, result_item, take_part, unpack, user_method
+from .infer_local_arrays import subscript
 from .infer_scope import Scope, rule
 from .infer_temporaries import evaluate_in_order, let_bind, with_let_bound
-from .infer_values import Method, advice_for_captured, describe, is_array
+from .infer_values import Method, advice_for_captured, describe, is_array, is_local_array
 from .promotion import binary, compare, constant
 
 ATOMIC_KINDS = {
@@ -45,6 +46,8 @@ def _subscript(scope: Scope, node: ast.Subscript) -> Any:
         return take_part(scope, node, owner, items[index.value])
     if isinstance(owner, ir.Static):
         return _captured_item(scope, node, owner.value)
+    if is_local_array(owner):
+        return subscript(scope, node, owner)
     if not is_array(owner):
         scope.fail(node, f"{describe(owner)} can't be indexed")
     return with_let_bound(scope, [owner], lambda array: _index_array(scope, node, array))
@@ -54,7 +57,7 @@ def _index_array(scope: Scope, node: ast.Subscript, array: ir.Expr) -> ir.Expr:
     parts = index_parts(scope, node, array)
     if len(parts) == array.type.ndim and not any(isinstance(p, ir.Range) for p in parts):
         return load_element(scope, node, array, parts)
-    return ir.Slice(scope.loc(node), _slice_type(array.type, parts), array, parts)
+    return ir.Slice(scope.loc(node), slice_type(array.type, parts), array, parts)
 
 
 def _captured_item(scope: Scope, node: ast.Subscript, owner: Any) -> Any:
@@ -163,7 +166,7 @@ def subview(scope: Scope, node: ast.Call, array: Any, args: list[Any], keywords:
     for bound, what in zip(bounds, ("offset", "size"), strict=True):
         if isinstance(bound, ir.Const) and bound.value < 0:
             scope.fail(node, f"the {what} of a sub-view can't be negative, got {bound.value}")
-    return ir.SubView(scope.loc(node), array.type, array, bounds[0], bounds[1])
+    return ir.SubView(scope.loc(node), replace(array.type, sizes=()), array, bounds[0], bounds[1])
 
 
 def reshape(scope: Scope, node: ast.Call, method: Method, args: list[Any], keywords: dict[str, Any]) -> ir.Expr:
@@ -189,7 +192,7 @@ def reshape(scope: Scope, node: ast.Call, method: Method, args: list[Any], keywo
 def _reshaped_type(array: ir.ArrayType, ndim: int) -> ir.ArrayType:
     """Contiguous if the array is. One strided axis has strides in any shape; several axes may have none."""
     if not array.strided or array.ndim < 2:
-        return replace(array, ndim=ndim)
+        return replace(array, ndim=ndim, sizes=())
     return ir.ArrayType(array.dtype, ndim, True, reshape_of=array)
 
 
@@ -197,11 +200,23 @@ def _is_same_variable(a: ir.Expr, b: ir.Expr) -> bool:
     return isinstance(a, ir.Local) and isinstance(b, ir.Local) and a.name == b.name
 
 
-def _slice_type(array: ir.ArrayType, parts: tuple[Any, ...]) -> ir.ArrayType:
+def slice_type(array: ir.ArrayType, parts: tuple[Any, ...]) -> ir.ArrayType:
     """Contiguous if the array is, its leading axes are indexed, at most one range is cut, and the other
     axes are whole."""
     ranges = [p for p in parts if isinstance(p, ir.Range)]
     lead = next(k for k, p in enumerate(parts) if isinstance(p, ir.Range))
     is_full = all(p == ir.WHOLE for p in parts[lead + 1 :])
     strided = array.strided or not is_full or ranges[0].step is not None
-    return ir.ArrayType(array.dtype, len(ranges), strided, reshape_of=array.reshape_of)
+    pairs = zip(parts, array.sizes, strict=True) if array.sizes else ()
+    sizes = tuple(_constant_length(p, n) for p, n in pairs if isinstance(p, ir.Range))
+    known = sizes if any(n is not None for n in sizes) else ()
+    return ir.ArrayType(array.dtype, len(ranges), strided, (), array.reshape_of, known)
+
+
+def _constant_length(part: ir.Range, size: int | None) -> int | None:
+    """The length of a slice with constant bounds of an axis of constant size."""
+    bounds = [None if x is None else getattr(x, "value", "") for x in (part.start, part.stop, part.step)]
+    if size is None or "" in bounds:
+        return None
+    start, stop, step = bounds
+    return len(range(*slice(start, stop, step).indices(size)))

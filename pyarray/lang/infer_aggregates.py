@@ -9,12 +9,12 @@ import types as python_types
 from typing import Any
 
 from . import ir
-from .aggregates import Aggregate, UnreadableField, as_tuple, transform
+from .aggregates import Aggregate, UnreadableField, as_tuple, transform, with_origins
 from .infer_generators import Draw
 from .infer_invoke import invoke
 from .infer_scope import Scope
 from .infer_temporaries import assign_temporary, evaluate_in_order, let_bind, select_part
-from .infer_values import BoundFunction, describe
+from .infer_values import BoundFunction, BoundReplace, describe
 from .promotion import SWAPPED_COMPARISON, unary
 
 
@@ -26,7 +26,7 @@ def load_aggregate(scope: Scope, where: ast.AST, name: str, structure: Any) -> A
             return scope.from_python(where, value.value)
         return ir.Local(scope.loc(where), scope.types[path], path)
 
-    return transform(name, structure, leaf)
+    return with_origins(transform(name, structure, leaf), path=name)
 
 
 def user_method(scope: Scope, value: Any, name: str) -> Any:
@@ -96,7 +96,11 @@ def _expand_result(scope: Scope, value: Any) -> Any:
 
 def _build_result(scope: Scope, call: Any, parts: list[ir.Item]) -> Any:
     remaining = iter(parts)
-    return transform("", scope.instances.results[call.function], lambda _, fixed: fixed or next(remaining))
+    result = transform("", scope.instances.results[call.function], lambda _, fixed: fixed or next(remaining))
+    if call.function in scope.instances.returning_arguments:
+        paths = (n.name for a in call.args for n in ir.walk(a) if isinstance(n, ir.Local))
+        return with_origins(result, tuple(dict.fromkeys(paths)))
+    return result
 
 
 def unpack(scope: Scope, where: ast.AST, value: Any) -> tuple[Any, ...] | None:
@@ -137,6 +141,9 @@ def field(scope: Scope, node: ast.AST, owner: Aggregate, name: str) -> Any:
             scope.fail(node, what, "fields are numbers, arrays, tuples, dataclasses, strings or None")
         return take_part(scope, node, owner, value)
     attribute = inspect.getattr_static(owner.kind, name, UnreadableField)
+    own = hasattr(attribute, "__pyarray_func__")
+    if name in ("_replace", "__replace__") and issubclass(owner.kind, tuple) and not own:
+        return ir.Static(BoundReplace(owner))
     if hasattr(attribute, "__pyarray_func__"):
         return ir.Static(BoundFunction(attribute, owner))
     if hasattr(attribute, "__pyarray_draw__"):

@@ -5,17 +5,31 @@ from __future__ import annotations
 import ast
 from typing import Any, NoReturn
 
-from ..dtypes import asdtype
+from ..dtypes import DType, asdtype
 from . import ir
-from .aggregates import is_aggregate, leaves, skeleton, transform
-from .infer_access import index_parts, load_element
+from .aggregates import is_aggregate, leaves, root_of, skeleton, transform
+from .infer_access import index_parts, load_element, slice_type
 from .infer_aggregates import call_special_method, unpack, unpack_result
+from .infer_elements import convert, is_whole_row
+from .infer_fields import assign_field, note_aliases
 from .infer_generators import refuse_generator
+from .infer_local_arrays import items_of
 from .infer_local_functions import bind, define, holds_function
 from .infer_operators import DUNDER, arithmetic, binary_operator
+from .infer_places import (
+    Place,
+    check_store,
+    place_of,
+    read_place,
+    store_place,
+    store_view,
+    with_fixed_indices,
+)
 from .infer_scope import Scope, rule
 from .infer_temporaries import assign_temporary, has_side_effect
-from .infer_values import advice_for_captured, describe, is_array
+from .infer_values import advice_for_captured, constant_shape, describe, is_array, is_local_array
+
+_ORDER = "buifc"  # of kinds: each holds those before it, and signed integers hold unsigned ones as NumPy casts them
 
 
 def assign_name(scope: Scope, where: ast.AST, name: str, value: Any) -> list[ir.Stmt]:
@@ -33,20 +47,21 @@ def assign_name(scope: Scope, where: ast.AST, name: str, value: Any) -> list[ir.
     set_structure(scope, where, name, value)
     kind = scope.set_type(where, name, value.type)
     scope.assigned.add(name)  # pyright: ignore[reportAttributeAccessIssue]
-    return [ir.Assign(scope.loc(where), name, scope.coerce(where, value, kind))]
+    return [ir.Assign(scope.loc(where), name, convert(scope, where, value, kind))]
 
 
 def _assign_aggregate(scope: Scope, where: ast.AST, name: str, value: Any) -> list[ir.Stmt]:
     """Assigns an aggregate: a variable for each leaf. All leaves are evaluated before the first is set, as `t =
     (t[1], t[0])` needs."""
     set_structure(scope, where, name, value)
+    note_aliases(scope, where, name, value)
     result: list[ir.Stmt] = []
     temporaries = list(leaves(name, _assign_temporaries(scope, where, value, result)))
     scope.assigned |= {name, *(path for path, _ in temporaries)}
     for path, leaf in temporaries:
         if not isinstance(leaf, ir.Static):
             kind = scope.set_type(where, path, leaf.type)
-            result.append(ir.Assign(scope.loc(where), path, scope.coerce(where, leaf, kind)))
+            result.append(ir.Assign(scope.loc(where), path, convert(scope, where, leaf, kind)))
     return result
 
 
@@ -71,7 +86,7 @@ def _check_assignable(scope: Scope, where: ast.AST, name: str) -> None:
         scope.reduced.setdefault(name, where)
     if name in scope.functions:
         scope.fail(where, f"{name!r} is a function here and something else elsewhere", "use another name")
-    if name in scope.params and not isinstance(scope.params[name], ir.ScalarType):
+    if name in scope.params and not isinstance(scope.params[name], (ir.ScalarType, ir.LocalArrayType)):
         kind = scope.params[name]
         what = describe(kind) if isinstance(kind, ir.Static) or is_aggregate(kind) else kind
         scope.fail(where, f"{name!r} is a parameter ({what}) and can't be assigned", "use another name")
@@ -88,7 +103,12 @@ def assign(scope: Scope, target: ast.expr, value: Any) -> list[ir.Stmt]:
     if isinstance(target, ast.Name):
         return assign_name(scope, target, target.id, value)
     if isinstance(target, ast.Subscript):
+        if (place := place_of(scope, target)) is not None:
+            return _assign_place(scope, target, place, value)
         array = _target_array(scope, target)
+        view = _target_view(scope, target, array)
+        if view is not None:
+            return _assign_view(scope, target, view, value)
         if has_side_effect(array):  # evaluated once, after the value
             before: list[ir.Stmt] = []
             value = assign_temporary(scope, scope.number(target, value), before)
@@ -99,7 +119,42 @@ def assign(scope: Scope, target: ast.expr, value: Any) -> list[ir.Stmt]:
         return [_store_element(scope, target, array, index, scope.number(target, value))]
     if isinstance(target, ast.Tuple):
         return _assign_tuple(scope, target, value)
+    if isinstance(target, ast.Attribute):
+        return assign_field(scope, target, value)
     _refuse_target(scope, target)
+
+
+def _assign_place(scope: Scope, target: ast.Subscript, place: Place, value: Any) -> list[ir.Stmt]:
+    """Assigns a part of a local array. The value is evaluated before the place."""
+    _check_assignable(scope, target, root_of(place.local.name))
+    value = check_store(scope, target, () if place.is_element else place.shape, place.local.type.dtype, value)
+    if place.is_element:
+        return store_place(scope, target, place, value)
+    before: list[ir.Stmt] = []
+    value = assign_temporary(scope, value, before)
+    place = with_fixed_indices(scope, place, before, assign_temporary)
+    return [*before, *store_place(scope, target, place, value)]
+
+
+def _assign_view(scope: Scope, where: ast.AST, view: ir.Expr, value: Any) -> list[ir.Stmt]:
+    """Stores into each element of a view of constant shape."""
+    shape = constant_shape(view)
+    assert shape is not None
+    before: list[ir.Stmt] = []
+    value = assign_temporary(scope, check_store(scope, where, shape, view.type.dtype, value), before)
+    view = view if is_whole_row(view) else assign_temporary(scope, view, before)
+    return [*before, *store_view(scope, where, view, value)]
+
+
+def _target_view(scope: Scope, target: ast.Subscript, array: ir.Expr) -> ir.Expr | None:
+    """The view that is assigned, if it is one of constant shape; None of elements and of other views."""
+    if not array.type.sizes:
+        return None
+    parts = index_parts(scope, target, array)
+    if not any(isinstance(p, ir.Range) for p in parts):
+        return None
+    view = ir.Slice(scope.loc(target), slice_type(array.type, parts), array, parts)
+    return view if constant_shape(view) is not None else None
 
 
 def _refuse_target(scope: Scope, target: ast.expr) -> NoReturn:
@@ -125,11 +180,14 @@ def _target_array(scope: Scope, target: ast.Subscript) -> ir.Expr:
 
 def _assign_tuple(scope: Scope, target: ast.Tuple, value: Any) -> list[ir.Stmt]:
     """All right-hand sides are evaluated before the first name is set."""
+    result: list[ir.Stmt] = []
     items = unpack(scope, target, value)
+    if items is None and constant_shape(value) is not None:
+        array = value if isinstance(value, ir.Local) or is_whole_row(value) else assign_temporary(scope, value, result)
+        items = items_of(scope, target, array)
     if items is None or len(items) != len(target.elts):
         assigned = f"{len(items)} values" if items is not None else describe(value)
         scope.fail(target, f"{len(target.elts)} names can't be assigned from {assigned}", advice_for_captured(value))
-    result: list[ir.Stmt] = []
     temporaries = [_assign_temporaries(scope, target, item, result) for item in items]
     for element, item in zip(target.elts, temporaries, strict=True):
         result += assign(scope, element, item)
@@ -141,7 +199,8 @@ def _assign_temporaries(scope: Scope, where: ast.AST, value: Any, into: list[ir.
         return transform("", value, lambda _, item: _assign_temporaries(scope, where, item, into))
     if isinstance(value, ir.Static):
         return value
-    return assign_temporary(scope, value if is_array(value) else scope.number(where, value), into)
+    is_value = is_array(value) or is_local_array(value)
+    return assign_temporary(scope, value if is_value else scope.number(where, value), into)
 
 
 def _element_index(scope: Scope, target: ast.Subscript, array: ir.Expr) -> tuple[Any, ...]:
@@ -213,20 +272,59 @@ def _aug_assign(scope: Scope, node: ast.AugAssign) -> list[ir.Stmt]:
         result = call_special_method(scope, node, old, f"__i{DUNDER[type(node.op)]}__", right)
         if result is None:
             result = binary_operator(scope, node, node.op, old, right)
+            if constant_shape(old) is not None:
+                return _update_array(scope, node, old, result)
         before: list[ir.Stmt] = []
         result = unpack_result(scope, result, before)
         return [*before, *assign_name(scope, node.target, node.target.id, result)]
+    if isinstance(node.target, ast.Attribute):
+        field = ast.copy_location(ast.Attribute(node.target.value, node.target.attr, ast.Load()), node.target)
+        old = scope.infer(field)
+        if is_local_array(old):
+            return _update_array(scope, node, old, binary_operator(scope, node, node.op, old, scope.infer(node.value)))
+        return assign_field(scope, node.target, binary_operator(scope, node, node.op, old, scope.infer(node.value)))
     if not isinstance(node.target, ast.Subscript):
         _refuse_target(scope, node.target)
     before = []
+    if (place := place_of(scope, node.target)) is not None:
+        place = with_fixed_indices(scope, place, before, assign_temporary)
+        value = binary_operator(scope, node, node.op, read_place(scope, node, place), scope.infer(node.value))
+        if not place.is_element:
+            _refuse_widening(scope, node, place.local.type.dtype, value)
+        return [*before, *_assign_place(scope, node.target, place, value)]
     array = _target_array(scope, node.target)
     changes = any(isinstance(n, ast.NamedExpr) for n in ast.walk(node.value))  # a variable, which may be read here
+    if (view := _target_view(scope, node.target, array)) is not None:
+        view = view if is_whole_row(view) and not changes else assign_temporary(scope, view, before)
+        value = binary_operator(scope, node, node.op, view, scope.infer(node.value))
+        _refuse_widening(scope, node, view.type.dtype, value)
+        return [*before, *_assign_view(scope, node, view, value)]
     array = array if isinstance(array, ir.Local) and not changes else assign_temporary(scope, array, before)
     parts = _element_index(scope, node.target, array)
     parts = tuple(p if _is_repeatable(p) and not changes else assign_temporary(scope, p, before) for p in parts)
     old = load_element(scope, node.target, array, parts)
     value = arithmetic(scope, node, node.op, old, scope.infer(node.value))
     return [*before, _store_element(scope, node, array, parts, value)]
+
+
+def _update_array(scope: Scope, node: ast.AugAssign, old: ir.Expr, value: Any) -> list[ir.Stmt]:
+    """`p += x` of an array, which changes it in place."""
+    _refuse_widening(scope, node, old.type.dtype, value)
+    if is_array(old):
+        return _assign_view(scope, node, old, value)
+    assert isinstance(old, ir.Local)
+    _check_assignable(scope, node.target, root_of(old.name))
+    before: list[ir.Stmt] = []
+    value = assign_temporary(scope, check_store(scope, node, old.type.shape, old.type.dtype, value), before)
+    return [*before, *store_place(scope, node, Place(old), value)]
+
+
+def _refuse_widening(scope: Scope, node: ast.AugAssign, dtype: DType, value: Any) -> None:
+    """An array keeps its dtype, whose kind has to hold the result."""
+    found = value.type.dtype
+    if _ORDER.index(found.kind) > _ORDER.index(dtype.kind):
+        advice = "write p = p + ..., or convert the result with .astype(...)"
+        scope.fail(node, f"an array of {dtype} can't hold {found} in place", advice)
 
 
 def _is_repeatable(index: ir.Expr) -> bool:

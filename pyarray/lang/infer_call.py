@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import copy
+import dataclasses
 import math
 import types as python_types
 from typing import Any
@@ -16,17 +18,21 @@ from .aggregates import as_tuple, leaves
 from .builtins import ATOMICS, FUNCTIONS, advice_for, draws, name_of, source_for
 from .infer_access import atomic, reshape, subview
 from .infer_aggregates import call_special_method, user_method
+from .infer_array_functions import array_function_of, call_array_function
+from .infer_elements import elementwise, is_elementwise
+from .infer_fields import replaced
 from .infer_generators import Draw, draw, make_generator, refuse_generator
 from .infer_invoke import construct, invoke, is_weak
+from .infer_local_arrays import CREATION, create
 from .infer_local_functions import call_local, is_function, lambda_source, refuse_changed
 from .infer_messages import print_call
-from .infer_operators import arithmetic, select
+from .infer_operators import arithmetic, binary_operator, select
 from .infer_scope import Scope, rule
 from .infer_temporaries import with_let_bound
-from .infer_values import BoundFunction, Method, advice_for_captured, describe, is_array
+from .infer_values import BoundFunction, BoundReplace, Method, advice_for_captured, describe, is_array, is_local_array
 from .promotion import call, constant
 
-_ARRAY_CREATION = ("empty", "zeros", "ones", "full", "array", "asarray", "arange", "linspace", "eye")
+_ARRAY_CREATION = ("arange", "linspace", "empty_like", "zeros_like", "ones_like", "full_like")
 
 
 @rule(ast.Call)
@@ -38,6 +44,11 @@ def _call(scope: Scope, node: ast.Call) -> Any:
         scope.fail(node.func, f"{describe(callee)} can't be called")
     if isinstance(callee, ir.Static) and callee.value is print:
         return print_call(scope, node)
+    function = callee.value if isinstance(callee, ir.Static) else None
+    package = (getattr(function, "__module__", None) or "").partition(".")[0]
+    of_library = package in ("pyarray", "numpy") and not hasattr(function, "__pyarray_func__")
+    if of_library and getattr(function, "__name__", "") in CREATION:
+        return create(scope, node, str(getattr(function, "__name__", "")))
     args = [scope.infer(a) for a in node.args]
     keywords = {str(k.arg): scope.infer(k.value) for k in node.keywords}
     for argument in (*args, *keywords.values()):
@@ -51,7 +62,13 @@ def _call(scope: Scope, node: ast.Call) -> Any:
             return subview(scope, node, function.owner, args, keywords)
         if function.name == "view":
             return _bitcast(scope, node, function.owner, args, keywords)
+        if is_local_array(function.owner) or function.name not in ("reshape", "ravel"):
+            return call_array_function(scope, node, function.name, [function.owner, *args], keywords)
         return reshape(scope, node, function, args, keywords)
+    if isinstance(function, BoundReplace):
+        return replaced(scope, node, [function.owner, *args], keywords, "_replace")
+    if function is dataclasses.replace or (function is not None and function is getattr(copy, "replace", None)):
+        return replaced(scope, node, args, keywords, "replace")
     if isinstance(function, Draw):
         return draw(scope, node, function, args, keywords)
     if hasattr(function, "__pyarray_rng__"):
@@ -61,6 +78,8 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     if isinstance(function, type) and is_structure(function):
         return construct(scope, node, function, args, keywords)
     source = source_for(function) or lambda_source(scope, function)
+    if source is not None and isinstance(function, python_types.FunctionType) and _is_ufunc(function, args):
+        return elementwise(scope, node, args, lambda *xs: invoke(scope, node, source, list(xs), keywords), source.name)
     if source is not None:
         return invoke(scope, node, source, args, keywords)
     if name_of(function) == "subview" and args:
@@ -68,19 +87,35 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     if draws(function):
         what = f"{getattr(function, '__name__', function)!r} draws random numbers, and a kernel can't"
         scope.fail(node.func, what, "draw them on the host, pa.random.default_rng(seed).random(n), and pass the array")
+    if (name := array_function_of(function, args)) is not None:
+        return call_array_function(scope, node, name, args, keywords)
     if node.keywords:
         scope.fail(node.keywords[0].value, "keyword arguments are for @pa.func functions", "pass it by position")
     return _call_builtin(scope, node, function, args)
+
+
+def _is_ufunc(function: Any, args: list[Any]) -> bool:
+    """Whether a call is of a ufunc of the library on arrays: its device function is of elements."""
+    of_library = (getattr(function, "__module__", None) or "").partition(".")[0] == "pyarray"
+    return of_library and hasattr(function, "__pyarray_func__") and is_elementwise(*args)
 
 
 def _call_builtin(scope: Scope, node: ast.Call, function: Any, args: list[Any]) -> Any:
     loc, name = scope.loc(node), name_of(function)
     if name in ATOMICS:
         return atomic(scope, node, ATOMICS[name], args)
+    if name == "where" and len(args) == 3 and is_elementwise(*args):
+        choose = lambda c, a, b: select(scope, node, scope.truth(node, c), a, b)  # noqa: E731
+        return elementwise(scope, node, args, choose, "where")
     if name == "where" and len(args) == 3:
         return with_let_bound(scope, args, lambda c, a, b: select(scope, node, scope.truth(node, c), a, b))
     if name == "pow" and len(args) == 2:
-        return arithmetic(scope, node, ast.Pow(), args[0], args[1])
+        return binary_operator(scope, node, ast.Pow(), args[0], args[1])
+    if name in FUNCTIONS and is_elementwise(*args):
+        if function in (min, max):
+            advice = f"write pa.{name}imum(a, b) for their elements, or pa.{name}(a) of one array"
+            scope.fail(node, f"{name}() of Python doesn't compare arrays", advice)
+        return elementwise(scope, node, args, lambda *xs: call(loc, name, list(xs)), name)
     if function is math.log and len(args) == 2:
         x, base = (scope.apply(node, call, loc, "log", [scope.number(node, a)]) for a in args)
         return arithmetic(scope, node, ast.Div(), x, base)
@@ -94,9 +129,13 @@ def _call_builtin(scope: Scope, node: ast.Call, function: Any, args: list[Any]) 
         if items is not None:
             values = [leaf for _, leaf in leaves("", args[0])]
             return with_let_bound(scope, values, lambda *_: constant(loc, len(items)))
+        if is_local_array(args[0]):
+            return with_let_bound(scope, [args[0]], lambda a: constant(loc, a.type.shape[0]))
         if is_array(args[0]) and args[0].type.ndim:
             return ir.Size(loc, ir.INDEX, args[0], 0)
         scope.fail(node, f"{describe(args[0])} has no len()", advice_for_captured(args[0]))
+    if len(args) == 1 and named_dtype(function) is not None and is_elementwise(args[0]):
+        return elementwise(scope, node, args, lambda x: _convert(scope, node, function, x), "convert")
     if len(args) == 1 and isinstance(function, (DType, np.dtype, type)):
         return _convert(scope, node, function, scope.number(node, args[0]))
     _refuse(scope, node, function)
@@ -109,8 +148,8 @@ def _refuse(scope: Scope, node: ast.Call, function: Any) -> Any:
         scope.fail(node.func, f"{name!r} is a kernel, and a kernel can't call a kernel", advice)
     package = (getattr(function, "__module__", None) or "").split(".")[0]
     if package in ("pyarray", "numpy") and name in _ARRAY_CREATION:
-        advice = "make it on the host and pass it; a few numbers may be a tuple"
-        scope.fail(node.func, f"a kernel can't make arrays, and {name!r} does", advice)
+        advice = "write pa.zeros(n) with a constant n, or pa.array([x, y, z]); or make it on the host and pass it"
+        scope.fail(node.func, f"{name!r} makes no local arrays", advice)
     if package == "pyarray":
         scope.fail(node.func, f"{name!r} works on whole arrays", "call it on the host; in a kernel write the loop")
     if isinstance(function, python_types.FunctionType):

@@ -11,11 +11,13 @@ from .aggregates import is_aggregate, leaves
 from .infer_aggregates import unpack_result
 from .infer_assign import set_structure
 from .infer_conditions import Condition, infer_condition
+from .infer_elements import convert
+from .infer_fields import returns_argument
 from .infer_generators import refuse_generator
 from .infer_local_functions import define, definition_of, holds_function, local_function
 from .infer_scope import Scope, rule
 from .infer_temporaries import new_temporary
-from .infer_values import describe, is_array
+from .infer_values import describe, is_array, is_local_array
 from .loop_exits import ReturnLowering, has_return, set_flag
 
 
@@ -114,12 +116,13 @@ def _return_value(scope: Scope, node: ast.AST, value: Any) -> list[ir.Stmt]:
     if holds_function(value):
         scope.fail(node, "a function that is defined in another one can't be returned", "return what it computes")
     set_structure(scope, node, "return", value)
+    scope.returns_argument |= returns_argument(scope, value)
     parts: list[ir.Expr] = []
     for path, part in leaves("return", value):
         if isinstance(part, ir.Static) and is_aggregate(value):
             continue
-        part = part if is_array(part) else scope.number(node, part)
-        parts.append(scope.coerce(node, part, scope.set_type(node, path, part.type)))  # pyright: ignore
+        part = part if is_array(part) or is_local_array(part) else scope.number(node, part)
+        parts.append(convert(scope, node, part, scope.set_type(node, path, part.type)))
     if not is_aggregate(value):
         return [*result, ir.Return(loc, parts[0])]
     if not parts:

@@ -11,9 +11,10 @@ from ..annotations import ArrayAnnotation, declared, field_annotations, field_na
 from ..dtypes import DType, asdtype, named_dtype
 from . import ir
 from .aggregates import Aggregate, is_aggregate, leaves, transform
+from .infer_elements import convert
 from .infer_scope import Scope
 from .infer_temporaries import evaluate_in_order
-from .infer_values import describe, is_array
+from .infer_values import describe, is_array, is_local_array
 from .parse import FunctionSource
 
 _KINDS = "bifc"  # each kind holds the values of those before it
@@ -34,7 +35,7 @@ def invoke(scope: Scope, node: ast.AST, source: FunctionSource, args: list[Any],
         value = _coerce_argument(scope, node, source, name, value)
         for _, leaf in leaves(name, value):
             if not isinstance(leaf, ir.Static):
-                if not isinstance(leaf.type, (ir.ScalarType, ir.ArrayType)):
+                if not isinstance(leaf.type, (ir.ScalarType, ir.ArrayType, ir.LocalArrayType)):
                     advice = "assign what a call returns first" if leaf.type is not None else ""
                     scope.fail(node, f"{name!r} of {source.name}(): expected a value, got {describe(leaf)}", advice)
                 values.append(leaf)
@@ -42,7 +43,7 @@ def invoke(scope: Scope, node: ast.AST, source: FunctionSource, args: list[Any],
         params.append((name, types))
     callee = scope.instances.function(source, tuple(params))
     # a parameter that the function assigns may be wider than the argument
-    passed = (scope.coerce(node, value, kind) for value, (_, kind) in zip(values, callee.params, strict=True))
+    passed = (convert(scope, node, value, kind) for value, (_, kind) in zip(values, callee.params, strict=True))
     return ir.Invoke(scope.loc(node), callee.result, callee.symbol, tuple(passed))
 
 
@@ -84,17 +85,17 @@ def construct(scope: Scope, node: ast.Call, kind: type, args: list[Any], keyword
             what = f"{name!r} of {kind.__name__} is made by Python, which a kernel can't run"
             scope.fail(node, what, f"give it a value: {name}=...")
         value = values[name] if name in values else scope.from_python(node, defaults[name].default)
-        items.append(_coerce_to_annotation(scope, node, annotations.get(name), f"{name!r} of {kind.__name__}", value))
+        items.append(coerce_to_annotation(scope, node, annotations.get(name), f"{name!r} of {kind.__name__}", value))
     return Aggregate(kind, names, tuple(items))
 
 
 def _coerce_argument(scope: Scope, node: ast.AST, source: FunctionSource, name: str, value: ir.Expr) -> ir.Expr:
     """The argument as the type that the parameter's annotation names."""
     annotation = scope.apply(node, source.annotation, name)
-    return _coerce_to_annotation(scope, node, annotation, f"{name!r} of {source.name}()", value)
+    return coerce_to_annotation(scope, node, annotation, f"{name!r} of {source.name}()", value)
 
 
-def _coerce_to_annotation(scope: Scope, node: ast.AST, annotation: Any, what: str, value: Any) -> Any:
+def coerce_to_annotation(scope: Scope, node: ast.AST, annotation: Any, what: str, value: Any) -> Any:
     """The value as the type that an annotation names; other annotations change nothing."""
     if isinstance(value, ir.Static) or getattr(value, "type", value) is None:
         return value
@@ -105,15 +106,19 @@ def _coerce_to_annotation(scope: Scope, node: ast.AST, annotation: Any, what: st
             scope.fail(node, f"{what} is a {annotation.__name__}, got {describe(value)}")
         return value
     if isinstance(annotation, ArrayAnnotation):
-        kind = value.type
-        fits = is_array(value) and annotation.ndim in (None, kind.ndim) and annotation.dtype in (None, kind.dtype)
-        if not fits or (annotation.view and kind.strided):
+        kind: Any = getattr(value, "type", None)
+        fits = (
+            (is_array(value) or (is_local_array(value) and not annotation.view))
+            and annotation.ndim in (None, kind.ndim)
+            and annotation.dtype in (None, kind.dtype)
+        )
+        if not fits or (annotation.view and kind.strided) or not _has_sizes(annotation, value):
             scope.fail(node, f"{what} is annotated {annotation!r}, got {describe(value)}")
         return value
     element = _element_type(annotation)
     if element is not None:
-        if is_array(value) or is_aggregate(value):
-            advice = "index it: v[i]" if is_array(value) else "pass one of its items"
+        if is_array(value) or is_local_array(value) or is_aggregate(value):
+            advice = "pass one of its items" if is_aggregate(value) else "index it: v[i]"
             scope.fail(node, f"{what} is a number, got {describe(value)}", advice)
         kind = scope.number(node, value).type.dtype.kind
         if _KINDS.index(kind.replace("u", "i")) > _KINDS.index(element.kind.replace("u", "i")):
@@ -122,6 +127,15 @@ def _coerce_to_annotation(scope: Scope, node: ast.AST, annotation: Any, what: st
             scope.fail(node, f"{what} is annotated {name}, got {describe(value)}", advice)
         return scope.coerce(node, value, ir.ScalarType(element, is_weak(annotation)))
     return value
+
+
+def _has_sizes(annotation: ArrayAnnotation, value: Any) -> bool:
+    """Whether an array is known to have the sizes that its annotation declares."""
+    if annotation.sizes is None:
+        return True
+    found = value.type.shape if is_local_array(value) else value.type.sizes
+    pairs = zip(annotation.sizes, found, strict=False)
+    return bool(found) and all(n is None or n == m for n, m in pairs)
 
 
 def _has_default(kind: type, parameters: Any, name: str) -> bool:

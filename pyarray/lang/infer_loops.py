@@ -1,4 +1,4 @@
-"""Infers loops: what they run over, their variables, `else`, the reductions of unordered ones."""
+"""Infers loops: what they run over, their variables, `else`."""
 
 from __future__ import annotations
 
@@ -8,20 +8,18 @@ from typing import Any, TypeGuard
 from ..dtypes import uint64
 from . import ir
 from .builtins import advice_for
-from .collapse_loops import sole_inner_loop
 from .infer_aggregates import unpack
+from .infer_array_functions import unrolled, unrolled_values
 from .infer_assign import assign, assign_name
 from .infer_conditions import infer_condition
 from .infer_flow import ends_in_jump, infer_block, leaves_by_break
-from .infer_reductions import reducing_loop
+from .infer_reductions import reducing_loop, reductions_of
 from .infer_scope import Scope, rule
 from .infer_sequences import Sequence, array_sequence, range_sequence, sequence_of
 from .infer_temporaries import assign_temporary, has_side_effect, new_temporary
-from .infer_values import advice_for_captured, is_array
+from .infer_values import Method, advice_for_captured, is_array, is_local_array
 from .loop_exits import Loop, has_break, has_return, set_flag, unless
 from .promotion import binary
-
-_REDUCTION_OPS = ("add", "mul", "and", "or", "xor", "min", "max")
 
 
 @rule(ast.While)
@@ -73,6 +71,8 @@ def _leave_loop(
 
 @rule(ast.For)
 def _for(scope: Scope, node: ast.For) -> list[ir.Stmt]:
+    if (values := unrolled_values(scope, node)) is not None:
+        return unrolled(scope, node, values, infer_block)
     before: list[ir.Stmt] = []
     stored = {n.id for s in (node.target, node.iter, *node.body) for n in ast.walk(s) if _is_stored(n)}
     ranges, sequence, unordered = _iteration_space(scope, node.iter, before, stored)
@@ -101,7 +101,7 @@ def _for(scope: Scope, node: ast.For) -> list[ir.Stmt]:
     if parallel:
         made = reducing_loop(scope, ir.For(scope.loc(node), names, ranges, body, number))
     else:
-        reductions = _reductions(scope, node, body, entry) if unordered else ()
+        reductions = reductions_of(scope, node, body, entry) if unordered else ()
         made = [ir.For(scope.loc(node), names, ranges, body, number, reductions, unordered=unordered)]
     return _leave_loop(scope, node, loop, [*before, *made])
 
@@ -160,31 +160,6 @@ def _sequence_variables(scope: Scope, node: ast.For, sequence: Sequence) -> tupl
     return (index.name,), assign(scope, target, sequence.item(index))
 
 
-def _reductions(scope: Scope, node: ast.For, body: tuple[ir.Stmt, ...], outer: set[str]) -> tuple[tuple[str, str], ...]:
-    """Variables of an unordered loop that carry a value from one iteration to the next, with the operator
-    that combines them. If the body is another unordered loop, those of that loop."""
-    operators: dict[str, str] = {}
-    while (inner := sole_inner_loop(body)) is not None:
-        body = inner.body
-    assignments = [n for n in ir.walk(*body) if isinstance(n, (ir.Assign, ir.Let)) and n.name in outer]
-    for statement in assignments:
-        value = _uncast(statement.value)
-        operands: tuple[ir.Expr, ...] = ()
-        if isinstance(value, (ir.Binary, ir.Builtin)):
-            operands = (value.a, value.b) if isinstance(value, ir.Binary) else value.args
-        op = getattr(value, "op", getattr(value, "name", ""))
-        reads = [n for n in ir.walk(*body) if isinstance(n, ir.Local) and n.name == statement.name]
-        first = _uncast(operands[0]) if operands else None
-        plain = op in _REDUCTION_OPS and len(reads) == 1 and reads[0] is first
-        if not plain or statement not in body or statement.name in operators:
-            what = f"{statement.name!r} is not a plain reduction, so the loop's order matters"
-            scope.fail(node, what, "use range alone")
-        operators[statement.name] = op
-    if any(isinstance(n, (ir.Break, ir.Continue, ir.Return)) for n in ir.walk(*body)):
-        scope.fail(node, "an unordered loop runs all of its iterations", "use range alone")
-    return tuple(operators.items())
-
-
 # ---- iteration spaces
 
 
@@ -224,10 +199,13 @@ def _sequence(scope: Scope, node: ast.expr, before: list[ir.Stmt], names: set[st
         if sequence is not None:
             return sequence
     value = None
-    if not isinstance(node, ast.Call) or hasattr(function, "__pyarray_func__"):
+    of_arrays = isinstance(function, Method) or (getattr(function, "__module__", "") or "").startswith(
+        ("pyarray", "numpy")
+    )
+    if not isinstance(node, ast.Call) or hasattr(function, "__pyarray_func__") or of_arrays:
         value = scope.infer(node)
-        if is_array(value):
-            if value.type.ndim != 1:
+        if is_array(value) or is_local_array(value):
+            if value.type.ndim != 1 and is_array(value):
                 what = f"a loop over a {value.type} is not part of the kernel language"
                 scope.fail(node, what, "loop over range(a.shape[0])")
             return array_sequence(scope, node, value, before, names)
@@ -298,9 +276,3 @@ def _from_zero(range_: ir.Range) -> ir.Range:
 
 def _is_stored(node: ast.AST) -> TypeGuard[ast.Name]:
     return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-
-
-def _uncast(expr: ir.Expr) -> ir.Expr:
-    while isinstance(expr, ir.Cast):
-        expr = expr.a
-    return expr

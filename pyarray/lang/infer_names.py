@@ -12,10 +12,12 @@ from ..dtypes import named_dtype
 from . import ir
 from .aggregates import Aggregate, is_aggregate
 from .infer_aggregates import field, load_aggregate, result_item
+from .infer_local_arrays import METHODS
+from .infer_local_arrays import attribute as local_attribute
 from .infer_local_functions import local_function
 from .infer_scope import Scope, rule
 from .infer_temporaries import has_side_effect, let_bind, with_let_bound
-from .infer_values import Method, describe, is_array
+from .infer_values import Method, constant_shape, describe, is_array, is_local_array
 from .promotion import binary, call, constant
 
 _OTHER_LANGUAGES = {  # names that kernel languages of others have
@@ -30,6 +32,12 @@ def _constant(scope: Scope, node: ast.Constant) -> Any:
     return scope.from_python(node, node.value)
 
 
+@rule(ast.List)
+def _list(scope: Scope, node: ast.List) -> Any:
+    what = "a list is not part of the kernel language"
+    scope.fail(node, what, "pa.array([x, y, z]) makes an array of it; otherwise use a tuple")
+
+
 @rule(ast.Tuple)
 def _tuple(scope: Scope, node: ast.Tuple) -> Any:
     return tuple(scope.infer(item) for item in node.elts)
@@ -38,6 +46,8 @@ def _tuple(scope: Scope, node: ast.Tuple) -> Any:
 @rule(ast.Name)
 def _name(scope: Scope, node: ast.Name) -> Any:
     name = node.id
+    if name in scope.constants:
+        return constant(scope.loc(node), scope.constants[name])
     if name in scope.functions and name in scope.assigned:
         return local_function(scope, node, scope.functions[name])
     structure = scope.params.get(name, scope.structures.get(name))
@@ -82,6 +92,8 @@ def _attribute(scope: Scope, node: ast.Attribute) -> Any:
         return field(scope, node, owner, node.attr)
     if isinstance(getattr(owner, "type", None), ir.TupleType):
         return result_item(scope, node, owner, node.attr)
+    if is_local_array(owner):
+        return local_attribute(scope, node, owner)
     if is_array(owner):
         return _array_attribute(scope, node, owner)
     if isinstance(owner, ir.Static):
@@ -114,16 +126,21 @@ def _array_attribute(scope: Scope, node: ast.Attribute, array: ir.Expr) -> Any:
             advice = "take those of the array that it is a reshape of"
             scope.fail(node, "a reshape of a strided array may have no strides", advice)
         extent = ir.Size if node.attr == "shape" else ir.Stride
-        return tuple(extent(loc, ir.INDEX, again if axis else first, axis) for axis in range(kind.ndim))
+        found = [extent(loc, ir.INDEX, again if axis else first, axis) for axis in range(kind.ndim)]
+        if node.attr == "shape" and kind.sizes and not has_side_effect(array):
+            return tuple(x if n is None else constant(loc, n) for x, n in zip(found, kind.sizes, strict=True))
+        return tuple(found)
     if node.attr == "size":
 
         def total(array: ir.Expr) -> ir.Expr:
             sizes: list[ir.Expr] = [ir.Size(loc, ir.INDEX, array, axis) for axis in range(kind.ndim)]
+            for axis, n in enumerate(kind.sizes):
+                sizes[axis] = sizes[axis] if n is None else constant(loc, n)
             return functools.reduce(lambda a, b: binary(loc, "mul", a, b), sizes or [constant(loc, 1)])
 
         return with_let_bound(scope, [array], total)
     if node.attr == "T":
-        transposed = ir.ArrayType(kind.dtype, kind.ndim, True, reshape_of=kind.reshape_of)
+        transposed = ir.ArrayType(kind.dtype, kind.ndim, True, (), kind.reshape_of, kind.sizes[::-1])
         full_index = (ir.WHOLE,) * kind.ndim
         return array if kind.ndim < 2 else ir.Slice(loc, transposed, array, full_index, transposed=True)
     if node.attr in ("ndim", "itemsize"):
@@ -132,6 +149,8 @@ def _array_attribute(scope: Scope, node: ast.Attribute, array: ir.Expr) -> Any:
     if node.attr == "dtype":
         return ir.Static(kind.dtype.numpy)
     if node.attr in ("subview", "reshape", "ravel"):
+        return ir.Static(Method(array, node.attr))
+    if node.attr in METHODS and constant_shape(array) is not None:
         return ir.Static(Method(array, node.attr))
     attributes = "there are shape, strides, size, ndim, itemsize, dtype, T, reshape, ravel, subview"
     scope.fail(node, f"an array in a kernel has no attribute {node.attr!r}", attributes)

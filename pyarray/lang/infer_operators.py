@@ -9,9 +9,11 @@ from ..dtypes import asdtype, named_dtype
 from . import ir
 from .aggregates import as_tuple
 from .infer_aggregates import binary_method, call_special_method, comparison_method
+from .infer_array_functions import matmul
+from .infer_elements import convert, elementwise, is_elementwise
 from .infer_scope import Scope, rule
 from .infer_temporaries import has_side_effect, let_bind, with_let_bound
-from .infer_values import describe, is_array, join_types
+from .infer_values import describe, is_array, is_local_array, join_types
 from .promotion import binary, call, cast, compare, constant, join, unary
 
 _BINARY: dict[type[ast.operator], str] = {
@@ -22,7 +24,7 @@ _BINARY: dict[type[ast.operator], str] = {
 _COMPARE: dict[type[ast.cmpop], str] = {
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
 }  # fmt: skip
-DUNDER = _BINARY | {ast.Div: "truediv", ast.LShift: "lshift", ast.RShift: "rshift"}
+DUNDER = _BINARY | {ast.Div: "truediv", ast.LShift: "lshift", ast.RShift: "rshift", ast.MatMult: "matmul"}
 _UNARY: dict[type[ast.unaryop], str] = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}
 
 
@@ -50,6 +52,10 @@ def binary_operator(scope: Scope, node: ast.AST, op: ast.operator, left: Any, ri
     first, second = as_tuple(left), as_tuple(right)
     if first is not None and second is not None and isinstance(op, ast.Add):
         return first + second
+    if isinstance(op, ast.MatMult):
+        return matmul(scope, node, left, right)
+    if is_elementwise(left, right):
+        return elementwise(scope, node, [left, right], lambda a, b: arithmetic(scope, node, op, a, b), name)
     return arithmetic(scope, node, op, left, right)
 
 
@@ -60,6 +66,9 @@ def _unary_op(scope: Scope, node: ast.UnaryOp) -> Any:
         result = call_special_method(scope, node, value, f"__{_UNARY[type(node.op)]}__")
         if result is not None:
             return result
+        if is_elementwise(value):
+            name = _UNARY[type(node.op)]
+            return elementwise(scope, node, [value], lambda x: unary(scope.loc(node), name, x), name)
     value = scope.number(node, value)
     if isinstance(node.op, ast.Not):
         truth = scope.truth(node, value)
@@ -84,6 +93,8 @@ def _compare(scope: Scope, node: ast.Compare) -> Any:
             part, again = compare_objects(scope, node, op, left, right), right
         elif (method := comparison_method(scope, node, _COMPARE[type(op)], left, right)) is not None:
             part, again = method if len(node.ops) == 1 else scope.truth(node, method), right
+        elif is_elementwise(left, right) and len(node.ops) == 1:
+            return _compare_elements(scope, node, _COMPARE[type(op)], left, right)
         else:
             a, b = scope.number(node, left), scope.number(node, right)
             first, again = let_bind(scope, b) if position + 1 < len(node.ops) else (b, b)
@@ -110,6 +121,10 @@ def _is_same(scope: Scope, node: ast.Compare, left: Any, right: Any) -> bool:
     return False  # a number or an array is not None
 
 
+def _compare_elements(scope: Scope, node: ast.Compare, name: str, left: Any, right: Any) -> ir.Expr:
+    return elementwise(scope, node, [left, right], lambda a, b: compare(scope.loc(node), name, a, b), name)
+
+
 def compare_objects(scope: Scope, node: ast.AST, op: ast.cmpop, left: ir.Static, right: ir.Static) -> ir.Expr:
     """Element types, mostly: `v.dtype == pa.float32`."""
     if not isinstance(op, (ast.Eq, ast.NotEq)):
@@ -124,9 +139,9 @@ def logical(scope: Scope, node: ast.AST, a: ir.Expr, b: ir.Expr, op: str) -> ir.
 
 
 def select(scope: Scope, node: ast.AST, condition: ir.Expr, then: Any, orelse: Any) -> ir.Expr:
-    if is_array(then) and is_array(orelse):
+    if all(is_array(x) or is_local_array(x) for x in (then, orelse)):
         kind: Any = scope.apply(node, join_types, then.type, orelse.type)
-        return ir.Select(scope.loc(node), kind, condition, *(scope.coerce(node, x, kind) for x in (then, orelse)))
+        return ir.Select(scope.loc(node), kind, condition, *(convert(scope, node, x, kind) for x in (then, orelse)))
     a, b = scope.number(node, then), scope.number(node, orelse)
     kind = scope.apply(node, join, a.type, b.type)
     return ir.Select(scope.loc(node), kind, condition, scope.coerce(node, a, kind), scope.coerce(node, b, kind))

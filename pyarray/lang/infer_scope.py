@@ -16,7 +16,7 @@ from ..dtypes import PYTHON_KIND, bool_, int64, uint64
 from . import ir
 from .aggregates import Aggregate, is_aggregate, leaves
 from .aggregates import key as type_key
-from .infer_values import advice_for_captured, describe, is_array, join_types
+from .infer_values import advice_for_captured, describe, is_array, is_local_array, join_types
 from .parse import Capture, FunctionSource
 from .promotion import cast, constant
 
@@ -50,6 +50,7 @@ class Instances:
         self.captures: dict[tuple[int, Any], Capture] = {}
         self.sources: dict[str, FunctionSource] = {}
         self.results: dict[str, Any] = {}  # symbol → structure of the aggregate that it returns
+        self.returning_arguments: set[str] = set()  # symbols of functions that may return an object of the caller
         # a function's node, or a lambda of Python's → what it is compiled from (`infer_local_functions`)
         self.local_functions: dict[Any, Any] = {}
 
@@ -79,6 +80,8 @@ class Instances:
         result = types.get("return")
         if structure is not None:
             self.results[symbol] = structure
+            if scope.returns_argument:
+                self.returning_arguments.add(symbol)
             result = ir.TupleType(tuple(types[n] for n, x in returned if x is None))
         not_local = {*flattened, "return", *(n for n, _ in returned)}
         variables = tuple((n, t) for n, t in types.items() if n not in not_local)
@@ -86,6 +89,23 @@ class Instances:
         if not is_kernel:
             self.done[key] = function
         return function
+
+    def add(
+        self,
+        source: FunctionSource,
+        name: str,
+        params: tuple[tuple[str, Any], ...],
+        variables: tuple[tuple[str, Any], ...],
+        body: tuple[ir.Stmt, ...],
+        result: Any,
+    ) -> str:
+        """The symbol of a function that stands in no source; the same one as before if an equal one was added."""
+        key = (source, repr((name, params, variables, body, result)))  # -0.0 is equal to 0.0, and not the same
+        if key not in self.done:
+            symbol = self._symbol(name)
+            self.sources[symbol] = source
+            self.done[key] = ir.Function(name, symbol, body[0].loc, params, variables, body, result)
+        return self.done[key].symbol
 
     def _symbol(self, name: str) -> str:
         symbol = base = name if name.isidentifier() else "function"
@@ -111,6 +131,11 @@ class Scope:
     types: dict[str, ir.Type] = field(default_factory=dict)
     declared: dict[str, ir.ScalarType] = field(default_factory=dict)
     structures: dict[str, Any] = field(default_factory=dict)  # of variables that are aggregates
+    # pairs of variables that may be one object in Python, with the place where that is seen first
+    aliases: dict[tuple[str, str], ir.Loc] = field(default_factory=dict)
+    fields_assigned: dict[str, ir.Loc] = field(default_factory=dict)  # variables of which fields are assigned
+    returns_argument: bool = False  # what it returns may be an object of the caller
+    constants: dict[str, int] = field(default_factory=dict)  # variables of loops that are unrolled
     changed: bool = True  # another pass is needed
     assigned: set[str] = field(default_factory=set)  # names that have a value here
     temporary_count: int = 0
@@ -160,7 +185,8 @@ class Scope:
     def number(self, where: ast.AST, value: Any) -> ir.Expr:
         if isinstance(getattr(value, "type", None), ir.ScalarType):
             return value
-        advice = "index it: v[i]" if is_array(value) else advice_for_captured(value)
+        indexed = is_array(value) or is_local_array(value)
+        advice = "index it: v[i]" if indexed else advice_for_captured(value)
         if isinstance(getattr(value, "type", None), ir.TupleType):
             advice = "assign it first: a, b = ..."
         elif is_aggregate(value):

@@ -11,9 +11,10 @@ from typing import Any
 
 from ..dtypes import int64, uint64
 from . import ir
-from .infer_access import load_element
+from .infer_local_arrays import row
 from .infer_scope import Scope
 from .infer_temporaries import assign_temporary
+from .infer_values import is_local_array
 from .promotion import binary, call, cast, compare, constant
 
 Item = Callable[[ir.Expr], Any]
@@ -31,16 +32,17 @@ class Sequence:
 
 
 def array_sequence(scope: Scope, node: ast.AST, array: ir.Expr, before: list[ir.Stmt], names: set[str]) -> Sequence:
-    """The elements of a 1-D array, as it is before the loop, which assigns `names`."""
+    """The elements of a 1-D array, or the rows of a local array, as it is before the loop, which assigns `names`."""
     if not isinstance(array, ir.Local) or array.name.partition(".")[0].partition("[")[0] in names:
         array = assign_temporary(scope, array, before)
     loc = scope.loc(node)
-    length = ir.Size(loc, ir.INDEX, array, 0)
+    local = is_local_array(array)
+    length: ir.Expr = constant(loc, array.type.shape[0]) if local else ir.Size(loc, ir.INDEX, array, 0)
     last = binary(loc, "sub", length, constant(loc, 1))
     return Sequence(
         length,
-        lambda index: load_element(scope, node, array, (index,)),
-        lambda index: load_element(scope, node, array, (binary(loc, "sub", last, index),)),
+        lambda index: row(scope, node, array, index),
+        lambda index: row(scope, node, array, binary(loc, "sub", last, index)),
     )
 
 

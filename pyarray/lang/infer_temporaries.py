@@ -46,7 +46,7 @@ def with_let_bound(scope: Scope, values: list[Any], build: Callable[..., Any]) -
         if has_side_effect(value) or (changed and changed & _names_of(ir.Local, [value])):
             operands[k] = ir.Local(value.loc, value.type, new_temporary(scope, value.type))
             lets.append((operands[k].name, value))
-    return _nest_lets(build(*operands), lets)
+    return nest_lets(build(*operands), lets)
 
 
 def _names_of(kind: type[ir.Let] | type[ir.Local], values: Iterable[Any]) -> set[str]:
@@ -67,12 +67,12 @@ def evaluate_in_order(scope: Scope, called: dict[str, Any], names: Iterable[str]
     parts = {name: [x for _, x in leaves(name, v) if not is_fixed(x)] for name, v in called.items()}
     evaluated = [part for name in called for part in parts[name]]
     first = [part for name in sorted(called, key=rank.__getitem__) for part in parts[name]]
-    if evaluated == first or not all(isinstance(part.type, (ir.ScalarType, ir.ArrayType)) for part in evaluated):
+    if evaluated == first or any(isinstance(part.type, ir.TupleType | None) for part in evaluated):
         return called
     temporaries = {id(x): ir.Local(x.loc, x.type, new_temporary(scope, x.type)) for x in evaluated}
     replaced: dict[int, ir.Expr] = {**temporaries}
     lets = [(temporaries[id(x)].name, x) for x in evaluated]
-    replaced[id(first[0])] = _nest_lets(temporaries[id(first[0])], lets)
+    replaced[id(first[0])] = nest_lets(temporaries[id(first[0])], lets)
     return {name: transform(name, value, lambda _, x: replaced.get(id(x), x)) for name, value in called.items()}
 
 
@@ -90,10 +90,10 @@ def select_part(scope: Scope, loc: ir.Loc, aggregate: Any, chosen: Any) -> Any:
         for x in values
         if x is chosen or has_side_effect(x)
     ]
-    return _nest_lets(result, lets)
+    return nest_lets(result, lets)
 
 
-def _nest_lets(body: Any, lets: list[tuple[str, ir.Expr]]) -> Any:
+def nest_lets(body: Any, lets: list[tuple[str, ir.Expr]]) -> Any:
     """`body` in nested `Let`s."""
     for name, value in reversed(lets):
         body = ir.Let(body.loc, body.type, name, value, body)

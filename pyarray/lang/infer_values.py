@@ -18,7 +18,8 @@ _PASS_LIST = "pass it as an array, pa.asarray(...); numbers that never change ma
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """`v.subview`, `v.reshape` or `v.ravel` of an array, or `x.view` of a number, before its call."""
+    """`v.subview`, `v.reshape` or `v.ravel` of an array, `x.view` of a number, or a function of local arrays as
+    their method, before its call."""
 
     owner: ir.Expr
     name: str
@@ -35,8 +36,32 @@ class BoundFunction:
     owner: Aggregate
 
 
+@dataclass(frozen=True, eq=False)
+class BoundReplace:
+    """`_replace` of a named tuple, before its call."""
+
+    owner: Aggregate
+
+    def __repr__(self) -> str:
+        return "_replace"
+
+
 def is_array(value: Any) -> bool:
     return isinstance(getattr(value, "type", None), ir.ArrayType)
+
+
+def is_local_array(value: Any) -> bool:
+    return isinstance(getattr(value, "type", None), ir.LocalArrayType)
+
+
+def constant_shape(value: Any) -> tuple[int, ...] | None:
+    """The shape of a local array, or of a view whose sizes are all constant; None for other values."""
+    kind = getattr(value, "type", None)
+    if isinstance(kind, ir.LocalArrayType):
+        return kind.shape
+    if isinstance(kind, ir.ArrayType) and kind.sizes and None not in kind.sizes:
+        return kind.sizes  # type: ignore[return-value]
+    return None
 
 
 def describe(value: Any) -> str:
@@ -62,8 +87,16 @@ def join_types(a: ir.Type, b: ir.Type) -> ir.Type:
         return a
     if isinstance(a, ir.ScalarType) and isinstance(b, ir.ScalarType):
         return join(a, b)
-    if isinstance(a, ir.ArrayType) and isinstance(b, ir.ArrayType) and replace(a, strided=b.strided) == b:
-        return replace(a, strided=a.strided or b.strided)
+    if (
+        isinstance(a, ir.ArrayType)
+        and isinstance(b, ir.ArrayType)
+        and replace(a, strided=b.strided, sizes=b.sizes) == b
+    ):
+        return replace(a, strided=a.strided or b.strided, sizes=a.sizes if a.sizes == b.sizes else ())
+    if isinstance(a, ir.LocalArrayType) or isinstance(b, ir.LocalArrayType):  # the variable has copies of views
+        shapes = [x.shape if isinstance(x, ir.LocalArrayType) else getattr(x, "sizes", ()) for x in (a, b)]
+        if shapes[0] and shapes[0] == shapes[1] and not isinstance(a, ir.TupleType) and not isinstance(b, ir.TupleType):
+            return ir.LocalArrayType(join(ir.ScalarType(a.dtype), ir.ScalarType(b.dtype)).dtype, shapes[0])
     raise TypeError(f"a {a} and a {b} have no common type")
 
 

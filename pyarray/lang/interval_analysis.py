@@ -111,6 +111,9 @@ class IntervalAnalysis:
             elif isinstance(s, ir.Store):
                 self.value(s.value)
                 self.access(s)
+            elif isinstance(s, ir.SetElement):
+                self.value(s.value)
+                self.element(s, s.shape)
             elif isinstance(s, ir.Evaluate):
                 self.value(s.value)
         return False
@@ -190,6 +193,10 @@ class IntervalAnalysis:
                 for part in (e.value, *([e.desired] if e.desired else [])):
                     self.value(part)
             return self.access(e)
+        if isinstance(e, ir.Element):
+            self.value(e.array)
+            self.element(e, e.array.type.shape)
+            return None
         if isinstance(e, (ir.Slice, ir.SubView)):
             return self.view(e)
         if isinstance(e, ir.Reshape):
@@ -253,6 +260,10 @@ class IntervalAnalysis:
         shape = self.value(node.array)
         index = [self.value(i) for i in node.index]
         self.test(node, [InRange(i, n) for i, n in zip(index, shape, strict=True)])
+
+    def element(self, node: ir.Element | ir.SetElement, shape: tuple[int, ...]) -> None:
+        index = [self.value(i) for i in node.index]
+        self.test(node, [InRange(i, self.domain.constant(n)) for i, n in zip(index, shape, strict=True)])
 
     def view(self, e: ir.Slice | ir.SubView) -> Shape:
         shape = self.value(e.array)

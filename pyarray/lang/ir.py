@@ -6,18 +6,19 @@ as text."""
 
 from __future__ import annotations
 
-import operator
-import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ..dtypes import DType
 from .loc import Loc as Loc
+from .traversal import children as children
+from .traversal import rewrite as rewrite
+from .traversal import walk as walk
 from .types import BOOL as BOOL
 from .types import INDEX as INDEX
 from .types import TYPES as TYPES
 from .types import ArrayType as ArrayType
+from .types import LocalArrayType as LocalArrayType
 from .types import ScalarType as ScalarType
 from .types import Static as Static
 from .types import TupleType as TupleType
@@ -37,8 +38,8 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Expression(Node):
-    """Has a value. `type` is a `ScalarType`; of views an `ArrayType`, of `Pack` a `TupleType`, of `Local`, `Invoke`,
-    `Item` and `Let` any of these."""
+    """Has a value. `type` is a `ScalarType`; of views an `ArrayType`, of `Build` and `Fill` a `LocalArrayType`, of
+    `Pack` a `TupleType`, of `Local`, `Invoke`, `Item`, `Let` and `Select` any of these."""
 
     type: Any
 
@@ -216,7 +217,7 @@ class Invoke(Expression):
 @dataclass(frozen=True, slots=True)
 class Convert(Expression):
     """A conversion that is no `Cast`. `how`: "saturate", of a uint64 to int64, 2**63 - 1 for what is more;
-    "bitcast", the same bits as another type of that size."""
+    "bitcast", the same bits as another type of that size; "reshape", a local array in another shape."""
 
     a: Expr
     how: str
@@ -247,6 +248,38 @@ class Let(Expression):
 
 
 @dataclass(frozen=True, slots=True)
+class Build(Expression):
+    """A local array of these elements, in C order."""
+
+    items: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fill(Expression):
+    """A local array whose elements all are `value`."""
+
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Element(Expression):
+    """An element of a local array. Constant indices are in range; `site` as of `Load`."""
+
+    array: Expr
+    index: tuple[Expr, ...]
+    site: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shared(Expression):
+    """`value`, a copy. In Python it would share the memory of the variables `names`; `sharing` refuses what would
+    show that, and removes the node."""
+
+    value: Expr
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Print(Expression):
     """A line of text with numbers in it, of type None. `args` are of 64 bits or complex; `text` is a template of
     `messages`."""
@@ -268,7 +301,8 @@ class Assert(Expression):
 
 Expr = (
     Let | Const | Local | Unary | Binary | Compare | Logic | Select | Cast | Builtin | Load | Atomic | Size
-    | Stride | Slice | SubView | Reshape | Invoke | Convert | Pack | Item | Print | Assert
+    | Stride | Slice | SubView | Reshape | Invoke | Convert | Pack | Item | Build | Fill | Element | Shared
+    | Print | Assert
 )  # fmt: skip
 
 
@@ -291,6 +325,17 @@ class Store(Node):
     value: Expr
     site: int | None = None
     marks: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SetElement(Node):
+    """Assigns an element of a variable that is a local array of this shape; `index` and `site` as of `Element`."""
+
+    name: str
+    shape: tuple[int, ...]
+    index: tuple[Expr, ...]
+    value: Expr
+    site: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +404,7 @@ class Evaluate(Node):
     value: Expr
 
 
-Stmt = Assign | Store | BeginIteration | For | While | If | Break | Continue | Return | Evaluate
+Stmt = Assign | Store | SetElement | BeginIteration | For | While | If | Break | Continue | Return | Evaluate
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,61 +428,7 @@ class Tree:
     functions: tuple[Function, ...]
 
 
-# ---- the one traversal
-
-
-class _ChildFields(dict[type, Any]):
-    """Names of the fields of a class that hold nodes; None for what is no node. Looking takes long."""
-
-    atoms = re.compile(r"(?:\W|\b(?:Loc|str|int|bool|None|tuple|Any|DType)\b)+")
-
-    def __missing__(self, kind: type) -> tuple[str, ...] | None:
-        names = None
-        if is_dataclass(kind) and not issubclass(kind, (Loc, *TYPES)):
-            names = tuple(f.name for f in fields(kind) if not self.atoms.fullmatch(str(f.type)))
-        return self.setdefault(kind, names)
-
-
-_child_fields = _ChildFields()
-
-
-def children(node: Any) -> list[Any]:
-    """Direct sub-nodes, in source order."""
-    nodes, parts = [], _child_fields
-    for name in parts[type(node)] or ():
-        value = getattr(node, name)
-        if type(value) is tuple:
-            nodes += [item for item in value if parts[type(item)] is not None]
-        elif parts[type(value)] is not None:
-            nodes.append(value)
-    return nodes
-
-
-def walk(*nodes: Any) -> Iterator[Any]:
-    """These nodes and everything below them, parents first."""
-    stack = list(nodes[::-1])
-    while stack:
-        node = stack.pop()
-        yield node
-        stack += children(node)[::-1]
-
-
 def assigned(*nodes: Any) -> set[str]:
-    """Names that get a value somewhere in these nodes, other than loop variables."""
-    return {n.name for n in walk(*nodes) if isinstance(n, (Assign, Let))}
-
-
-def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:
-    """A copy of the tree in which `change` has been applied to every node, children first."""
-
-    def visit(value: Any) -> Any:
-        if isinstance(value, tuple):
-            changed = tuple([visit(item) for item in value])
-            return value if all(map(operator.is_, changed, value)) else changed
-        return value if _child_fields[type(value)] is None else rewrite(value, change)
-
-    updates = {}
-    for name in _child_fields[type(node)] or ():
-        if (new := visit(old := getattr(node, name))) is not old and new != old:
-            updates[name] = new
-    return change(replace(node, **updates) if updates else node)
+    """Names that get a value somewhere in these nodes, other than loop variables; of local arrays also those of
+    which an element is assigned."""
+    return {n.name for n in walk(*nodes) if isinstance(n, (Assign, Let, SetElement))}

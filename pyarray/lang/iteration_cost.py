@@ -4,6 +4,7 @@ It decides how many threads a launch is worth."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +26,7 @@ def _sum(node: Any, functions: dict[str, ir.Function], trips: Callable[[ir.For],
     below = [*ir.children(node)]
     if isinstance(node, ir.Invoke):
         below += functions[node.function].body
-        trips = _unknown  # its bounds are named after its own parameters
+        trips = _constant_trips  # other bounds are named after its own parameters
     for child in below:
         number, terms = _sum(child, functions, trips)
         constant += number
@@ -36,8 +37,18 @@ def _sum(node: Any, functions: dict[str, ir.Function], trips: Callable[[ir.For],
     return constant, parts
 
 
-def _unknown(loop: ir.For) -> None:
-    return None
+def _constant_trips(loop: ir.For) -> str | None:
+    """The trip count of what a called function runs, if it follows from constants."""
+    counts = []
+    for r in loop.ranges:
+        ends = [
+            default if x is None else getattr(x, "value", None)
+            for x, default in ((r.start, 0), (r.stop, None), (r.step, 1))
+        ]
+        if not all(isinstance(x, int) for x in ends):
+            return None
+        counts.append(len(range(*ends)))  # type: ignore[arg-type]
+    return str(math.prod(counts))
 
 
 def _node_cost(node: Any) -> int:

@@ -101,6 +101,11 @@ class _Counter:
             case ir.Store(array=array, index=index, value=value):
                 self.value(value, freq)
                 self.access("store", array, index, freq)
+            case ir.SetElement(index=index, value=value):
+                self.value(value, freq)
+                for x in index:
+                    self.value(x, freq, counted=False)
+                self.env[node.name] = None
             case ir.For():
                 self.loop(node, freq)
             case ir.While():
@@ -362,7 +367,11 @@ def _control_variables(functions: Iterable[ir.Function]) -> set[str]:
                     control |= _named(x)
                 case ir.Slice() | ir.SubView() | ir.Reshape():
                     control |= _named(node)
-                case ir.Assign(name=name, value=value) | ir.Let(name=name, value=value):
+                case (
+                    ir.Assign(name=name, value=value)
+                    | ir.Let(name=name, value=value)
+                    | ir.SetElement(name=name, value=value)
+                ):
                     carriers.append((name, value))
                 case ir.Invoke(args=args):
                     callee = next(g for g in functions if g.symbol == node.function)

@@ -257,6 +257,7 @@ _ALLOWED = (
     ast.Name,
     ast.Tuple,
     ast.Slice,
+    ast.List,
     ast.keyword,
     ast.NamedExpr,
     ast.Assert,
@@ -278,7 +279,7 @@ _ADVICE: dict[type[ast.AST], tuple[str, str]] = {
     ast.With: ("'with'", "use it on the host, around the launch"),
     ast.Import: ("'import'", "import at the top of the file; kernels see the names of their module"),
     ast.ImportFrom: ("'import'", "import at the top of the file; kernels see the names of their module"),
-    ast.List: ("a list", "use a tuple, or an array parameter"),
+    ast.List: ("a list", "pa.array([x, y, z]) makes an array of it; otherwise use a tuple"),
     ast.Dict: ("a dict", "pass what the kernel needs as parameters"),
     ast.Set: ("a set", "pass what the kernel needs as parameters"),
     ast.ListComp: ("a comprehension", "write a for loop that stores into an array"),
@@ -296,7 +297,6 @@ _ADVICE: dict[type[ast.AST], tuple[str, str]] = {
     ast.Nonlocal: ("'nonlocal'", "a kernel can't rebind Python names; store into an array parameter"),
     ast.Delete: ("'del'", "variables of a kernel end with it"),
     ast.Starred: ("'*'", "write the values out"),
-    ast.MatMult: ("'@'", "use @ on the host, or write the loops"),
     ast.In: ("'in'", "write a loop that compares with =="),
     ast.NotIn: ("'not in'", "write a loop that compares with =="),
 }
@@ -305,8 +305,14 @@ _ADVICE: dict[type[ast.AST], tuple[str, str]] = {
 def _check(source: FunctionSource, root: ast.FunctionDef | ast.Lambda) -> None:
     """Refuse constructs outside the language, and parameters that can't be bound."""
     body = root.body if isinstance(root, ast.FunctionDef) else [root.body]
+    of_calls: set[ast.AST] = set()  # lists that a call takes: `infer` says which may
     for statement in body:
         for node in ast.walk(statement):
+            if isinstance(node, ast.Call):
+                of_calls.update(x for x in node.args if isinstance(x, ast.List))
+            if node in of_calls:
+                of_calls.update(x for x in ast.walk(node) if isinstance(x, ast.List))
+                continue
             if isinstance(node, _FUNCTIONS):
                 _check_parameters(source, node)
             if isinstance(node, ast.keyword) and node.arg is None:

@@ -27,6 +27,7 @@ from .print_lowering import Line, lower_prints
 from .races import refuse_races
 from .reduction_lowering import lower_reductions
 from .reshape_indexing import Remarks, index_base_arrays
+from .sharing import resolve_sharing
 from .specializations import Specializations
 from .verify import verify
 from .write_mask import mark_stores
@@ -102,6 +103,7 @@ def analyse(
     """The passes that know no target, once for all of them. Raises as `lower`."""
     plain, specs = _split_types(params)
     tree, captures, sources = infer(source, plain, wraparound)
+    tree = resolve_sharing(tree, sources)
     reject_constant_indices(verify(tree), specs, sources)
     in_use = {name: how for name, how in (declared or {}).items() if name in dict(tree.kernel.params)}
     accesses = accesses_of(tree)
@@ -167,7 +169,9 @@ def _split_types(params: Sequence[tuple[str, Any]]) -> tuple[list[Any], dict[str
         if not isinstance(kind, ir.ArrayType) or not kind.specializations:
             return kind
         specs[path] = kind.specializations
-        return replace(kind, specializations=())
+        sizes = {spec.axis: spec.size for spec in kind.specializations if spec.size is not None}
+        known = tuple(sizes.get(axis) for axis in range(kind.ndim)) if sizes else ()
+        return replace(kind, specializations=(), sizes=known)
 
     return [(name, transform(name, kind, plain)) for name, kind in params], specs
 

@@ -160,6 +160,9 @@ class RaceCheck:
                 self.env[s.name] = self.value(s.value, context)
             elif isinstance(s, ir.Store):
                 self.store(s, context)
+            elif isinstance(s, ir.SetElement):
+                parts = (self.value(x, context) for x in (s.value, *s.index))
+                self.env[s.name] = self.env.get(s.name, Dependence()).join(*parts)
             elif isinstance(s, ir.Evaluate):
                 self.value(s.value, context)
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, is_dataclass
 from types import FunctionType
 from typing import Any
@@ -29,13 +30,14 @@ class ArrayType:
     """An array parameter or a view of one. `strided` is the layout class: its strides are read at run
     time. `specializations` are promises about a parameter's sizes; `lower` removes them, no type in the tree has
     any. `reshape_of`: it is a view of a reshape of an array of that type. If its strides don't fit, elements are
-    found by their flat index there."""
+    found by their flat index there. `sizes` are those that are constant, None for others; () if none is."""
 
     dtype: DType
     ndim: int
     strided: bool
     specializations: Specializations = ()
     reshape_of: ArrayType | None = None
+    sizes: tuple[int | None, ...] = ()
 
     def __str__(self) -> str:
         layout = "reshaped" if self.reshape_of else "strided" if self.strided else "contiguous"
@@ -43,17 +45,36 @@ class ArrayType:
 
 
 @dataclass(frozen=True, slots=True)
+class LocalArrayType:
+    """An array of constant shape that a kernel makes: a value of its thread, in registers or local memory."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    def __str__(self) -> str:
+        return f"local array of {self.dtype} of shape {self.shape}"
+
+
+@dataclass(frozen=True, slots=True)
 class TupleType:
     """What a function returns that returns several values."""
 
-    items: tuple[Any, ...]  # ScalarType | ArrayType
+    items: tuple[Any, ...]  # ScalarType | ArrayType | LocalArrayType
 
     def __str__(self) -> str:
         return f"tuple of {len(self.items)}"
 
 
-Type = ScalarType | ArrayType | TupleType
-TYPES = (ScalarType, ArrayType, TupleType)
+Type = ScalarType | ArrayType | LocalArrayType | TupleType
+TYPES = (ScalarType, ArrayType, LocalArrayType, TupleType)
 INDEX = ScalarType(int64, weak=True)
 BOOL = ScalarType(bool_)
 _PLAIN = frozenset((bool, int, str, DType, FunctionType))  # keys are their class and value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ..dtypes import DType, int64, uint64
@@ -10,6 +11,13 @@ from . import ir
 
 def _index_fits(node: Any) -> bool:
     return len(node.index) == node.array.type.ndim and all(i.type.dtype.name == "int64" for i in node.index)
+
+
+def _convertible(node: Any) -> bool:
+    if node.how == "reshape":
+        return node.type.size == node.a.type.size and node.type.dtype is node.a.type.dtype
+    same_size = node.type.dtype.itemsize == node.a.type.dtype.itemsize
+    return same_size and (node.how == "bitcast" or (node.type.dtype is int64 and node.a.type.dtype is uint64))
 
 
 def _bool(expr: Any) -> bool:
@@ -38,11 +46,12 @@ RULES: dict[type, Any] = {
         len(n.parts) == n.array.type.ndim and sum(isinstance(p, ir.Range) for p in n.parts) == n.type.ndim
     ),
     ir.Reshape: lambda n: n.array.type.dtype is n.type.dtype and len(n.shape) == n.type.ndim,
-    ir.SubView: lambda n: n.array.type.ndim == 1 and n.type == n.array.type,
-    ir.Convert: lambda n: (
-        n.type.dtype.itemsize == n.a.type.dtype.itemsize
-        and (n.how == "bitcast" or (n.type.dtype is int64 and n.a.type.dtype is uint64))
-    ),
+    ir.SubView: lambda n: n.array.type.ndim == 1 and n.type == replace(n.array.type, sizes=()),
+    ir.Convert: lambda n: _convertible(n),
+    ir.Build: lambda n: len(n.items) == n.type.size and all(x.type.dtype is n.type.dtype for x in n.items),
+    ir.Fill: lambda n: n.value.type.dtype is n.type.dtype,
+    ir.Element: lambda n: _index_fits(n) and n.type.dtype is n.array.type.dtype,
+    ir.SetElement: lambda n: all(i.type.dtype.name == "int64" for i in n.index),
     ir.Let: lambda n: n.type == n.body.type,
     ir.Assert: lambda n: n.type is None and _bool(n.condition),
     ir.If: lambda n: _bool(n.condition),
@@ -67,6 +76,15 @@ def _verify_function(function: ir.Function, symbols: dict[str, ir.Function]) -> 
                 raise AssertionError(
                     f"{function.name}: malformed {type(node).__name__} at line {node.loc.line}: {node}"
                 )
+            kind = names.get(getattr(node, "name", ""))
+            if isinstance(node, ir.SetElement) and not (
+                isinstance(kind, ir.LocalArrayType)
+                and kind.dtype is node.value.type.dtype
+                and kind.ndim == len(node.index)
+            ):
+                raise AssertionError(f"{function.name}: {node.name} is {kind}, an element is set: {node}")
+            if isinstance(node, ir.Assign) and isinstance(kind, ir.LocalArrayType) and node.value.type != kind:
+                raise AssertionError(f"{function.name}: {node.name} is {kind}, assigned {node.value.type}")
             if isinstance(node, ir.Local) and names.get(node.name) != node.type:
                 raise AssertionError(
                     f"{function.name}: {node.name} is {names.get(node.name)}, used as {node.type} "

@@ -212,7 +212,7 @@ def test_wrong_types_of_the_decorator(wrong):
 def test_equal_signatures_are_compiled_once(monkeypatch):
     k = pa.kernel(types=[(pa.BufferView[pa.float32],) * 3, (pa.BufferView[pa.float32],) * 3])(plain())
     monkeypatch.setattr(ahead_of_time, "_compiled", lambda kernel, checked, target, *_: target)
-    monkeypatch.setattr(ahead_of_time.saved, "file_of", lambda kernel, variants, constants: variants)
+    monkeypatch.setattr(ahead_of_time, "file_of", lambda kernel, variants, constants: variants)
     monkeypatch.setattr(ahead_of_time.saved, "kernel_of", lambda variants, path: variants)
     with pytest.raises(pa.CompileError):  # arrays can't be multiplied
         k.compile(target="cpu")

@@ -29,7 +29,7 @@ ORDER = (
     {"kernels"},
     {"api"},
     {"fusion"},
-    {"linalg", "fft", "random", "special", "lib", "testing"},
+    {"linalg", "fft", "random", "special", "quaternion", "lib", "testing"},
     {"debug"},
     {"interop"},
     {"torch"},
