@@ -41,12 +41,12 @@ def find_reductions(body: tuple[ir.Stmt, ...], names: Iterable[str]) -> Found | 
     nodes, names = list(ir.walk(*body)), set(names)
     found, updates, seen = Found(), dict.fromkeys(names, 0), set[int]()
     for n in nodes:
-        record: tuple[str, ...] = _record(n, names) if isinstance(n, ir.If) else tuple[str, ...]()
+        record = list(_record(n, names)) if isinstance(n, ir.If) else []
         if record:
             seen |= {id(s) for s in n.then}
             updates[record[0]] += 1
             if len(record) > 1:
-                found.records.append(record)
+                found.records.append(tuple(record))
             elif found.operators.setdefault(record[0], best := _BEST[_comparison(n)[1]]) != best:
                 return record[0]
     for n in nodes:
