@@ -52,8 +52,9 @@ def has_return(*nodes: Any) -> bool:
 
 def unless_returned(bound: Any) -> Any:
     """A loop's bound as it was before `ReturnLowering` made it one of an empty range behind a return."""
-    lowered = isinstance(bound, ir.Select) and isinstance(bound.condition, ir.Local) and isinstance(bound.a, ir.Const)
-    return bound.b if lowered and bound.condition.name.startswith(".") else bound
+    if not isinstance(bound, ir.Select) or not isinstance(bound.condition, ir.Local):
+        return bound
+    return bound.b if isinstance(bound.a, ir.Const) and bound.condition.name.startswith(".") else bound
 
 
 class ReturnLowering:

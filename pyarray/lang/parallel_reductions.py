@@ -41,11 +41,12 @@ def find_reductions(body: tuple[ir.Stmt, ...], names: Iterable[str]) -> Found | 
     nodes, names = list(ir.walk(*body)), set(names)
     found, updates, seen = Found(), dict.fromkeys(names, 0), set[int]()
     for n in nodes:
-        if isinstance(n, ir.If) and (record := _record(n, names)) is not None:
+        record = list(_record(n, names)) if isinstance(n, ir.If) else []
+        if record:
             seen |= {id(s) for s in n.then}
             updates[record[0]] += 1
             if len(record) > 1:
-                found.records.append(record)
+                found.records.append(tuple(record))
             elif found.operators.setdefault(record[0], best := _BEST[_comparison(n)[1]]) != best:
                 return record[0]
     for n in nodes:
@@ -86,26 +87,26 @@ def record_comparison(s: ir.If, names: Iterable[str]) -> tuple[str, str] | None:
     return None
 
 
-def _record(s: ir.If, names: set[str]) -> tuple[str, ...] | None:
-    """The variables that a statement `if x < best: best = x; ...` sets, the best one first."""
+def _record(s: ir.If, names: set[str]) -> tuple[str, ...]:
+    """The variables that a statement `if x < best: best = x; ...` sets, the best one first; none of another one."""
     c = s.condition
     if s.orelse or not isinstance(c, ir.Compare) or c.op not in _BEST:
-        return None
+        return ()
     found = record_comparison(s, names)
     if found is None:
-        return None
+        return ()
     best = found[0]
     other = uncast(c.a) if getattr(uncast(c.b), "name", "") == best else uncast(c.b)
     assigned = _without_temporaries(s.then)
     if assigned is None:
-        return None
+        return ()
     targets, values = [name for name, _ in assigned], [value for _, value in assigned]
     reads = {n.name for value in (other, *values) for n in ir.walk(value) if isinstance(n, ir.Local)}
     if len(targets) != len(set(targets)) or not set(targets) <= names or best not in targets or reads & names:
-        return None
+        return ()
     value = uncast(values[targets.index(best)])
     if structural_key(value) != structural_key(other):
-        return None
+        return ()
     return (best, *(name for name in targets if name != best))
 
 
@@ -132,7 +133,7 @@ def _without_temporaries(statements: tuple[ir.Stmt, ...]) -> list[tuple[str, Any
 def update_operator(value: Any, name: str) -> str | None:
     """The operator of `name op x`, which reads the variable once; None of another value."""
     value = uncast(value)
-    operands: tuple[Any, ...] = ()
+    operands, op = tuple[Any, ...](), ""
     if isinstance(value, (ir.Binary, ir.Logic)):
         operands, op = (value.a, value.b), value.op
     elif isinstance(value, ir.Builtin):
