@@ -202,8 +202,8 @@ class QuickFunction:
 
 class Launcher:
     """Packs the arguments of a variant and launches. `launch` is a `driver.base.NativeLaunch`; `fields` has a row for
-    each parameter with slots: number of its argument, dtype code of a number or -1, rank, strided, written; `offsets`:
-    arrays have a slot for that; `extents` is a program of `lang.loop_extents.encoded`, and where a product may
+    each parameter with slots: number of its argument, dtype code of a number or -1, rank, strided, written, and
+    sizes that are compiled in, -1 for others, if there are any; `offsets`: arrays have a slot for that; `extents` is a program of `lang.loop_extents.encoded`, and where a product may
     overflow `check_extents` is called with the arguments."""
 
     sites: Any
@@ -211,7 +211,7 @@ class Launcher:
         self,
         launch: tuple[int, int, Any, Any],
         arguments: int,
-        fields: tuple[tuple[int, int, int, bool, bool], ...],
+        fields: tuple[tuple[Any, ...], ...],
         offsets: bool,
         extents: tuple[int, ...],
         check_extents: Callable[..., None] | None,

@@ -8,6 +8,7 @@ typedef struct {
     int argument;              /* its number among the arguments */
     int code;                  /* dtype code of a number; -1: an array */
     int ndim, strided, writes; /* of an array */
+    int64_t *sizes;            /* that are compiled in, by axis, -1 for others; NULL: none */
 } field_type;
 
 struct pac_launcher {
@@ -49,6 +50,18 @@ static int64_t offset_of(const pac_operand *operand) {
     return bytes / itemsize - (bytes % itemsize < 0);
 }
 
+/* Whether an array has the sizes that are compiled in; 0 with an exception. */
+static int has_sizes(const field_type *field, const pac_operand *operand, int is_run) {
+    for (int axis = 0; field->sizes && axis < field->ndim; ++axis) {
+        const int64_t size = is_run ? operand->size : operand->shape[axis];
+        if (field->sizes[axis] < 0 || field->sizes[axis] == size) continue;
+        PyErr_Format(PyExc_TypeError, "argument %d has %lld elements along axis %d, and the kernel is compiled for %lld",
+                     field->argument, (long long)size, axis, (long long)field->sizes[axis]);
+        return 0;
+    }
+    return 1;
+}
+
 /* No Python code runs here, so that an array is packed as it is at one moment, whatever other threads do to it. */
 static int pack_arrays(const pac_launcher *self, pac_operand *operands, int64_t *slots) {
     for (int k = 0; k < self->fields; ++k) {
@@ -65,6 +78,7 @@ static int pack_arrays(const pac_launcher *self, pac_operand *operands, int64_t 
             PyErr_Format(PyExc_TypeError, "expected an array of rank %d as argument %d", field->ndim, field->argument);
             return 0;
         }
+        if (!has_sizes(field, operand, is_run)) return 0;
         *slots++ = (int64_t)operand->ptr;
         if (self->offsets) *slots++ = offset_of(operand);
         if (is_run) *slots++ = operand->size;
@@ -140,20 +154,33 @@ static PyObject *call(PyObject *object, PyObject *const *args, size_t flags, PyO
 
 /* ---- the object ------------------------------------------------------------------------------------------------- */
 
+static int read_sizes(field_type *field, PyObject *sizes) {
+    if (PyTuple_GET_SIZE(sizes) != field->ndim) {
+        PyErr_Format(PyExc_ValueError, "expected %d sizes, got %R", field->ndim, sizes);
+        return 0;
+    }
+    field->sizes = PyMem_Calloc((size_t)field->ndim + 1, sizeof *field->sizes);
+    if (!field->sizes) return PyErr_NoMemory() != NULL;
+    for (int axis = 0; axis < field->ndim; ++axis) field->sizes[axis] = PyLong_AsLongLong(PyTuple_GET_ITEM(sizes, axis));
+    return !PyErr_Occurred();
+}
+
 static int read_fields(pac_launcher *self, PyObject *rows) {
     self->fields = (int)PyTuple_GET_SIZE(rows);
     self->field = PyMem_Calloc((size_t)self->fields + 1, sizeof *self->field);
     if (!self->field) return PyErr_NoMemory() != NULL;
     for (int k = 0; k < self->fields; ++k) {
         field_type *field = &self->field[k];
-        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(rows, k), "iiipp", &field->argument, &field->code, &field->ndim,
-                              &field->strided, &field->writes))
+        PyObject *sizes = NULL;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(rows, k), "iiipp|O!", &field->argument, &field->code, &field->ndim,
+                              &field->strided, &field->writes, &PyTuple_Type, &sizes))
             return 0;
         if (field->argument < 0 || field->argument >= self->arguments || field->code >= PAC_CODES || field->ndim < 0 ||
             field->ndim > PAC_MAX_NDIM) {
             PyErr_Format(PyExc_ValueError, "field %d is none of a launch with %d arguments", k, self->arguments);
             return 0;
         }
+        if (sizes && !read_sizes(field, sizes)) return 0;
         self->slots += slots_of(self, field);
     }
     return 1;
@@ -211,6 +238,7 @@ static void launcher_dealloc(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     PyObject_GC_UnTrack(object);
     launcher_clear(object);
+    for (int k = 0; self->field && k < self->fields; ++k) PyMem_Free(self->field[k].sizes);
     PyMem_Free(self->field);
     PyMem_Free(self->extents);
     type->tp_free(object);

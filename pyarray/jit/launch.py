@@ -100,10 +100,11 @@ def make_launcher(
     prints = any(name == BUFFER for name, _ in params)
     every = [*names, *(name + end for name in outs for end in (LOW, MASK)), *partials, *[BUFFER] * prints]
     numbers = {name: k for k, name in enumerate(every)}
-    fields, slots, slot = list[tuple[int, int, int, bool, bool]](), dict[str, tuple[int, int]](), 0
+    fields, slots, slot = list[tuple[Any, ...]](), dict[str, tuple[int, int]](), 0
     for name, kind in params:
         if isinstance(kind, ArrayType):
-            fields.append((numbers[name], _ARRAY, kind.ndim, kind.strided, name in written))
+            sizes = [tuple(-1 if n is None else n for n in kind.sizes)] if kind.sizes else []
+            fields.append((numbers[name], _ARRAY, kind.ndim, kind.strided, name in written, *sizes))
             slots[name] = slot + 1 + debug, _ARRAY
         else:
             fields.append((numbers[name], kind.dtype.code, 0, False, False))

@@ -507,3 +507,27 @@ def test_a_tuned_kernel_is_compiled_with_one_config(device, tmp_path):
         fill.compile(target="cpu", config=pa.Config(row=3))
     with pytest.raises(TypeError, match=r"a candidate is a pa.Config, got 3"):
         fill.compile(target="cpu", config=3)
+
+
+@pytest.mark.parametrize("shape", [(None, 3), (3,), (3, None), (1,), (None, 1), (1, 1), (2, None, 2)])
+def test_declared_sizes(device, tmp_path, shape):
+    def first(x):
+        for _ in range(1):
+            if x.ndim == 1:
+                x[0] *= 2
+            elif x.ndim == 2:
+                x[0, 0] *= 2
+            else:
+                x[0, 0, 0] *= 2
+
+    first.__annotations__ = {"x": pa.ndarray[pa.float32, shape]}
+    pa.kernel(first).compile(target=target_of(device)).save(tmp_path / "first")
+    saved = pa.load_kernel(tmp_path / "first")
+    full = tuple(4 if n is None else n for n in shape)
+    plain = pa.ones(full, dtype=pa.float32, device=device)
+    steps = pa.ones(tuple(2 * n for n in full), dtype=pa.float32, device=device)[(slice(None, None, 2),) * len(full)]
+    for x in (plain, steps):
+        saved(x)
+        assert pa.asnumpy(x).sum() == x.size + 1
+    with pytest.raises(TypeError, match="has no variant"):
+        saved(pa.ones(tuple(n + 1 for n in full), dtype=pa.float32, device=device))

@@ -131,3 +131,59 @@ def test_what_prints_is_in_no_graph(device):
     lots(v)
     with pytest.raises(RuntimeError, match="prints, and what it prints is read after each launch"), pa.capture():
         lots(v)
+
+
+@pa.kernel
+def told(v, total):
+    s = 0.0
+    for i in range(v.size):
+        if i % 2:
+            print("odd", i, v[i])
+        s += v[i]
+    print("sum", s)
+    for i in range(1):
+        total[i] = s
+
+
+def test_saved_and_replayed_kernels_print(device, tmp_path):
+    v, total = np.arange(5.0), np.zeros(1)
+    expected = printed(told.__wrapped__, v.copy(), total.copy())
+    with pa.dump(tmp_path / "dump", level=2):
+        assert printed(told, on(device, v), on(device, total)) == expected
+    (recorded,) = pa.load_dump(tmp_path / "dump")
+    found = {}
+    assert printed(lambda: found.update(recorded.replay(trusted=True))) == expected
+    assert found["total"].tolist() == [10]
+    told.save(tmp_path / "told")
+    again, total = pa.load_kernel(tmp_path / "told"), on(device, total)
+    assert printed(again, on(device, v), total) == expected
+    assert pa.asnumpy(total).tolist() == [10]
+
+
+def test_saved_kernels_test_assertions(device, tmp_path):
+    @pa.kernel(asserts=True)
+    def bounded(v, most):
+        for i in range(v.size):
+            assert v[i] < most, f"{v[i]} is too much"
+            v[i] += 1
+
+    v = on(device, np.arange(3.0))
+    bounded(v, 9.0)
+    bounded.save(tmp_path / "bounded")
+    again = pa.load_kernel(tmp_path / "bounded")
+    again(v, 9.0)
+    assert pa.asnumpy(v).tolist() == [2, 3, 4]
+    with pytest.raises(pa.KernelAssertionError, match=r"kernel\[bounded\] tid=2: 4.0 is too much"):
+        again(v, 4.0)
+    assert [row["debug"] for row in again.manifest()["variants"]] == [False]
+    assert bounded.source() == again.source()
+    with pytest.raises(RuntimeError, match="tests assertions"), pa.capture():
+        bounded(v, 9.0)
+
+
+def test_arrays_of_numpy(device):
+    """These go the general way, with the further arguments of launchers."""
+    v, total = np.arange(4.0), np.zeros(1)
+    with pa.default_device(device):
+        assert printed(told, v, total) == printed(told.__wrapped__, np.arange(4.0), np.zeros(1))
+    assert total[0] == 6

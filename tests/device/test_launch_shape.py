@@ -347,3 +347,33 @@ def test_shipped_choices_have_it(device, own_store, tmp_path):
 def test_a_replaced_step_is_another_name():
     (step,) = steps_of(pa.kernel(vector), *[np.zeros(64)] * 3)
     assert str(replace(step, threads=64)) == f"{step}t64"
+
+
+def test_loops_that_reduce_keep_their_blocks(device):
+    def reducing(out, v):
+        for i in range(v.size):
+            v[i] += 1
+        s = 0.0
+        best, where = -1.0, 0
+        for i in range(v.size):
+            s += v[i]
+            if v[i] > best:
+                best = v[i]
+                where = i
+        for i in range(v.size):
+            out[i] = s + where
+
+    v = np.arange(3000.0) % 1000
+    results = []
+    for shape in ({}, {"threads": (64, 128, 32), "per_thread": (None, 2, 4)}, {"threads": 512}):
+        k, out = pa.kernel(**shape)(reducing), pa.zeros(3000, device=device)
+        k(out, pa.asarray(v, device=device))
+        results.append(pa.asnumpy(out))
+        first, *reduction, last = (s.threads for s in steps_of(k, np.zeros(3000), v) if not s.single)
+        number = shape.get("threads", 256)
+        assert (first, last) == ((64, 32) if isinstance(number, tuple) else (number, number))
+        assert reduction == [256, 256]
+    assert (results[0] == np.sum(v + 1) + 999).all()
+    assert all(np.array_equal(results[0], other) for other in results[1:])
+    with pytest.raises(pa.CompileError, match="has 3 parallel loops, and threads=.* is for 4"):
+        pa.kernel(threads=(32,) * 4)(reducing)(pa.zeros(2), pa.zeros(2))

@@ -1,5 +1,7 @@
 """Arrays of constant shape in kernels mean what NumPy says, in release and in debug mode, on every device."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from kernel_tools import agree, launch
@@ -243,6 +245,78 @@ def test_declared_sizes_are_tested_at_each_launch(device):
         launch(fill, device, np.zeros(3, np.float32))
     assert launch(fill, device, np.zeros((4, 3), np.float32))[0].sum() == 12
     assert fill.cache_info()["variants"] == 1
+
+
+def test_declared_sizes_of_other_libraries_arrays(device):
+    @pa.kernel
+    def fill(x: V3):
+        for i in range(x.shape[0]):
+            x[i] = 1
+
+    with pa.default_device(device):
+        for _ in range(2):
+            x = np.zeros((4, 6), np.float32)[:, ::2]
+            fill(x)
+            assert (x == 1).all()
+            with pytest.raises(TypeError, match=r"of shape \(None, 3\), got a 2-D array of shape \(2, 4\)"):
+                fill(np.zeros((2, 4), np.float32))
+            with pytest.raises(TypeError, match=r"of shape \(None, 3\), got int"):
+                fill(3)
+
+
+@dataclass
+class Cloud:
+    x: V3
+    size: float
+
+
+def test_declared_sizes_of_fields(device):
+    @pa.kernel
+    def fill(cloud: Cloud):
+        for i in range(cloud.x.shape[0]):
+            cloud.x[i] = cloud.size
+
+    for _ in range(2):
+        x = pa.zeros((2, 3), dtype=pa.float32, device=device)
+        fill(Cloud(x, 2.0))
+        assert pa.asnumpy(x).tolist() == [[2] * 3] * 2
+        with pytest.raises(TypeError, match=r"'cloud.x' must be .* of shape \(None, 3\), got .* \(3, 2\)"):
+            fill(Cloud(x.reshape(3, 2), 2.0))
+
+
+def test_graphs_take_arrays_of_declared_sizes(device):
+    @pa.kernel
+    def fill(x: V3):
+        for i in range(x.shape[0]):
+            x[i] += 1
+
+    x, longer = (pa.zeros((n, 3), dtype=pa.float32, device=device) for n in (2, 5))
+    fill(x)
+    with pa.capture(x=x) as graph:
+        fill(x)
+    graph.launch(x=longer)
+    assert pa.asnumpy(longer).tolist() == [[1] * 3] * 5
+    with pytest.raises(TypeError, match="has 2 elements along axis 1, and the kernel is compiled for 3"):
+        graph.launch(x=x.reshape(3, 2))
+
+
+def test_values_and_indices_in_the_order_of_python(device):
+    @pa.kernel
+    def ordered(out):
+        for i in range(out.shape[0]):
+            a = pa.zeros(4, dtype=pa.int64)
+            k = 0
+            a[k] = (k := 2)
+            a[k] += (k := 3)
+            j = 1
+            a[j] = j + (j := 3) * 10
+            a[(k := 1)] = k * 100 + a[k]
+            for m in range(4):
+                out[i, m] = a[m]
+
+    for checked in (False, True):
+        with pa.debug(checked):
+            assert launch(ordered, device, np.zeros((2, 4), np.int64))[0].tolist() == [[0, 331, 5, 31]] * 2
 
 
 def test_pinned_sizes_are_constant(device):

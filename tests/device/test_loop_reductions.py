@@ -208,3 +208,42 @@ def test_what_is_no_reduction(statement):
     exec(compile(text, path, "exec"), space := {})
     with pytest.raises(pa.CompileError, match=REFUSED[statement]):
         pa.kernel(space["k"])(pa.zeros(3), pa.zeros(3), 1)
+
+
+def test_iterations_have_arrays_of_their_own(device):
+    @pa.kernel
+    def counted(out, v):
+        s = 0
+        for i in range(v.size):
+            c = pa.zeros(8, dtype=pa.int64)
+            for j in range(16):
+                c[(v[i] + j * j) % 8] += j
+            for j in range(8):
+                s += c[(j * 3 + i) % 8] * j
+        out[0] = s
+
+    v = np.random.default_rng(3).integers(0, 100, 5000)
+    expected = 0
+    for i, x in enumerate(v.tolist()):
+        c = [0] * 8
+        for j in range(16):
+            c[(x + j * j) % 8] += j
+        expected += sum(c[(j * 3 + i) % 8] * j for j in range(8))
+    for checked in (False, True):
+        with pa.debug(checked):
+            assert launch(counted, device, np.zeros(1, np.int64), v)[0].tolist() == [expected]
+
+
+REFUSED_ARRAYS = ("s[0] += v[i]", "s += v[i]", "s = s + v[i]", "s[1:] = v[i]")
+
+
+@pytest.mark.parametrize("statement", REFUSED_ARRAYS)
+def test_a_local_array_is_no_reduction(statement):
+    from linecache import cache
+
+    text = f"def k(out, v):\n    s = pa.zeros(3)\n    for i in range(v.size):\n        {statement}\n    out[0] = s[0]\n"
+    path = f"<no reduction of an array {statement}>"
+    cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+    exec(compile(text, path, "exec"), space := {"pa": pa})
+    with pytest.raises(pa.CompileError, match="'s' is assigned before the parallel loop"):
+        pa.kernel(space["k"])(pa.zeros(3), pa.zeros(3))
