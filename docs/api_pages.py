@@ -24,7 +24,7 @@ import make_reference
 
 import pyarray as pa
 
-NAMESPACES = (pa.linalg, pa.fft, pa.random, pa.special, pa.lib.stride_tricks, pa.testing)
+NAMESPACES = (pa.linalg, pa.fft, pa.random, pa.special, pa.quaternion, pa.lib.stride_tricks, pa.testing)
 # what imports torch, which the site's environment need not have: read from its text
 STATIC = {"pyarray.torch": ("op", "explain", "Explanation")}
 FOLDER = "reference/api"

@@ -109,7 +109,7 @@ def functions() -> str:
     for _, title, names in chapters():
         rows = [_row(n, getattr(pa, n)) for n in names]
         parts += [f"## {title}", table(("name", "what it is"), rows)]
-    for module in (pa.linalg, pa.fft, pa.special, pa.lib.stride_tricks, pa.testing, pa.random):
+    for module in (pa.linalg, pa.fft, pa.special, pa.quaternion, pa.lib.stride_tricks, pa.testing, pa.random):
         calls = {n: getattr(module, n) for n in module.__all__ if not inspect.isclass(getattr(module, n))}
         rows = [(f"`{signature(n, v)}`", summary(n, v)) for n, v in sorted(calls.items())]
         parts += [f"## `{module.__name__}`", table(("name", "what it is"), rows)]
@@ -328,9 +328,7 @@ def outside() -> str:
     for node, row in parse._ADVICE.items():
         refused.setdefault(row, []).append(f"`{node.__name__}`")
     rows = [(what, ", ".join(nodes), advice) for (what, advice), nodes in refused.items()]
-    names = ("parse", "infer_scope", "infer_names", "infer_aggregates", "infer_operators", "infer_access")
-    names += ("infer_call", "infer_invoke", "infer_assign", "infer_flow", "races")
-    names += ("infer_elements", "infer_local_arrays", "infer_array_functions", "infer_fields", "sharing")
+    names = ["parse", *sorted(p.stem for p in Path(parse.__file__).parent.glob("infer_*.py")), "races", "sharing"]
     modules = [importlib.import_module(f"pyarray.lang.{name}") for name in names]
     unique = {message for module in modules for message in _messages(module)}
     messages = sorted(unique, key=lambda m: (m[0].lower().lstrip("'… "), m))

@@ -84,6 +84,7 @@ from .lang.markers import *  # noqa: F403
 from .memory.usage import *  # noqa: F403
 
 if _typing.TYPE_CHECKING:  # to which a dtype in a kernel's signature must be a type
+    from . import quaternion as quaternion
     from . import random as random
     from . import testing as testing
     from . import torch as torch
@@ -144,7 +145,7 @@ _LAZY = {
     "Config": "tune.config",
     "TimeModel": "tune.time_model",
 }
-_LAZY_MODULES = ("random", "testing", "torch", "typing")
+_LAZY_MODULES = ("quaternion", "random", "testing", "torch", "typing")
 
 _operators.install()
 _methods.install()

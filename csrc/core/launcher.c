@@ -54,9 +54,10 @@ static int64_t offset_of(const pac_operand *operand) {
 static int has_sizes(const field_type *field, const pac_operand *operand, int is_run) {
     for (int axis = 0; field->sizes && axis < field->ndim; ++axis) {
         const int64_t size = is_run ? operand->size : operand->shape[axis];
-        if (field->sizes[axis] < 0 || field->sizes[axis] == size) continue;
-        PyErr_Format(PyExc_TypeError, "argument %d has %lld elements along axis %d, and the kernel is compiled for %lld",
-                     field->argument, (long long)size, axis, (long long)field->sizes[axis]);
+        const int64_t expected = field->sizes[axis];
+        if (expected < 0 || expected == size) continue;
+        const char *what = "argument %d has %lld elements along axis %d, and the kernel is compiled for %lld";
+        PyErr_Format(PyExc_TypeError, what, field->argument, (long long)size, axis, (long long)expected);
         return 0;
     }
     return 1;
@@ -161,7 +162,8 @@ static int read_sizes(field_type *field, PyObject *sizes) {
     }
     field->sizes = PyMem_Calloc((size_t)field->ndim + 1, sizeof *field->sizes);
     if (!field->sizes) return PyErr_NoMemory() != NULL;
-    for (int axis = 0; axis < field->ndim; ++axis) field->sizes[axis] = PyLong_AsLongLong(PyTuple_GET_ITEM(sizes, axis));
+    for (int axis = 0; axis < field->ndim; ++axis)
+        field->sizes[axis] = PyLong_AsLongLong(PyTuple_GET_ITEM(sizes, axis));
     return !PyErr_Occurred();
 }
 

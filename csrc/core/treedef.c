@@ -154,8 +154,8 @@ int pac_treedef_key(const pac_treedef *treedef, int checked, PyObject *const *le
 
 /* ---- the object ------------------------------------------------------------------------------------------------- */
 
-/* Counts the nodes of an item: (None or class, names, items), or (None or class, kind, code) with a tuple of sizes behind
-   it where some are declared. -1 with an exception. */
+/* Counts the nodes of an item: (None or class, names, items), or (None or class, kind, code) and, where sizes are
+   declared, a tuple of them. -1 with an exception. */
 static int count_nodes(PyObject *item) {
     const Py_ssize_t length = PyTuple_Check(item) ? PyTuple_GET_SIZE(item) : 0;
     if (length != 3 && !(length == 4 && PyTuple_Check(PyTuple_GET_ITEM(item, 3)))) {
@@ -177,7 +177,8 @@ static int add_sizes(pac_leaf *leaf, PyObject *sizes) {
     leaf->sizes = PyMem_Calloc((size_t)ndim + 1, sizeof *leaf->sizes);
     if (!leaf->sizes) return PyErr_NoMemory() != NULL;
     leaf->ndim = (int)ndim;
-    for (Py_ssize_t axis = 0; axis < ndim; ++axis) leaf->sizes[axis] = PyLong_AsLongLong(PyTuple_GET_ITEM(sizes, axis));
+    for (Py_ssize_t axis = 0; axis < ndim; ++axis)
+        leaf->sizes[axis] = PyLong_AsLongLong(PyTuple_GET_ITEM(sizes, axis));
     return !PyErr_Occurred();
 }
 

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from .base import KINDS, Device, Driver, Failure, Kind, get_device
+from .base import KINDS, Device, Driver, Kind, get_device
+from .failure import Failure
 
 __all__ = ["KINDS", "Device", "Driver", "Failure", "Kind", "get_device"]
 

@@ -13,7 +13,8 @@ from .. import config, driver
 from .._core import connect
 from .._runtime import ffi, lib
 from ..errors import DeviceError
-from .base import CheckedLauncher, Driver, Failure, GridLauncher, Launcher, NativeLaunch, Operand, read_failure
+from .base import CheckedLauncher, Driver, GridLauncher, Launcher, NativeLaunch, Operand
+from .failure import Failure, read_failure
 from .kernel_step import KernelStep
 
 # What a kernel with a grid of its own may ask for: csrc/device/pa_grid_cpu.h, and else what GPUs allow.

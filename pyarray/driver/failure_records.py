@@ -8,7 +8,8 @@ from typing import Any
 
 from .._runtime import ffi
 from ..errors import DeviceError
-from .base import CheckedLauncher, Failure, Launcher, read_failure
+from .base import CheckedLauncher, Launcher
+from .failure import Failure, read_failure
 from .gpu_calls import GpuCalls
 
 

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
-from ..driver.base import Failure
+from ..driver.failure import Failure
 from ..errors import BoundsError, EndlessLoopError, Frame, KernelAssertionError
 from ..lang.bounds_checks import Site
 from ..lang.messages import text_of

@@ -367,7 +367,7 @@ def test_loops_that_reduce_keep_their_blocks(device):
     results = []
     for shape in ({}, {"threads": (64, 128, 32), "per_thread": (None, 2, 4)}, {"threads": 512}):
         k, out = pa.kernel(**shape)(reducing), pa.zeros(3000, device=device)
-        k(out, pa.asarray(v, device=device))
+        k(out, pa.asarray(v.copy(), device=device))
         results.append(pa.asnumpy(out))
         first, *reduction, last = (s.threads for s in steps_of(k, np.zeros(3000), v) if not s.single)
         number = shape.get("threads", 256)
