@@ -202,9 +202,10 @@ class QuickFunction:
 
 class Launcher:
     """Packs the arguments of a variant and launches. `launch` is a `driver.base.NativeLaunch`; `fields` has a row for
-    each parameter with slots: number of its argument, dtype code of a number or -1, rank, strided, written, and
-    sizes that are compiled in, -1 for others, if there are any; `offsets`: arrays have a slot for that; `extents` is a program of `lang.loop_extents.encoded`, and where a product may
-    overflow `check_extents` is called with the arguments."""
+    each parameter with slots: number of its argument, dtype code of a number or -1, rank, strided, written, and sizes
+    that are compiled in, -1 for others, if there are any; `offsets`: arrays have a slot for that; `extents` is a
+    program of `lang.loop_extents.encoded`, and where a product may overflow `check_extents` is called with the
+    arguments."""
 
     sites: Any
     def __init__(

@@ -375,5 +375,5 @@ def test_loops_that_reduce_keep_their_blocks(device):
         assert reduction == [256, 256]
     assert (results[0] == np.sum(v + 1) + 999).all()
     assert all(np.array_equal(results[0], other) for other in results[1:])
-    with pytest.raises(pa.CompileError, match="has 3 parallel loops, and threads=.* is for 4"):
+    with pytest.raises(pa.CompileError, match=r"has 3 parallel loops, and threads=.* is for 4"):
         pa.kernel(threads=(32,) * 4)(reducing)(pa.zeros(2), pa.zeros(2))
