@@ -145,9 +145,12 @@ int64_t pa_gpu_next_grid(const pa_gpu_plan *plan, int64_t k, const char *slots, 
     return -1;
 }
 
+const int64_t pa_gpu_no_slots[1] = {0};
+
 int pa_gpu_launch(const pa_gpu_plan *plan, const char *slots, size_t nbytes)
 {
     uintptr_t before;
+    if (!nbytes) slots = (const char *)pa_gpu_no_slots, nbytes = sizeof pa_gpu_no_slots;
     pa_gpu_device *device = plan->device;
     pa_gpu_stream *stream = pa_gpu_current_stream(device);
     int error = pa_gpu_enter_context(device, &before), count = 0;

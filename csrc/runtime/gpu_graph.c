@@ -71,6 +71,7 @@ static int64_t find_grids(pa_gpu_graph *graph, const pa_gpu_member *launch, int6
         pa_gpu_node *node = &graph->nodes[first + count];
         node->step = grid.step, node->blocks = grid.blocks;
         node->slots = launch->slots, node->nbytes = launch->nbytes;
+        if (!node->nbytes) node->slots = (const char *)pa_gpu_no_slots, node->nbytes = sizeof pa_gpu_no_slots;
     }
     return count;
 }

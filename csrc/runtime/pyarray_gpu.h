@@ -183,6 +183,9 @@ typedef struct pa_gpu_grid {
    step from which to look for the next one, -1 if there is none. */
 int64_t pa_gpu_next_grid(const pa_gpu_plan *plan, int64_t k, const char *slots, pa_gpu_grid *grid);
 
+/* What a kernel without live arguments gets: its parameter is never empty. */
+extern const int64_t pa_gpu_no_slots[1];
+
 /* The ranges of a launch's arrays that have elements, PA_GPU_OPERANDS at most: those beyond join the last one. Returns
    how many there are. */
 int pa_gpu_ranges(const pa_gpu_plan *plan, const char *slots, pa_gpu_range *ranges);

@@ -121,8 +121,8 @@ def _return_value(scope: Scope, node: ast.AST, value: Any) -> list[ir.Stmt]:
     for path, part in leaves("return", value):
         if isinstance(part, ir.Static) and is_aggregate(value):
             continue
-        part = part if is_array(part) or is_local_array(part) else scope.number(node, part)
-        parts.append(convert(scope, node, part, scope.set_type(node, path, part.type)))
+        returned: Any = part if is_array(part) or is_local_array(part) else scope.number(node, part)
+        parts.append(convert(scope, node, returned, scope.set_type(node, path, returned.type)))
     if not is_aggregate(value):
         return [*result, ir.Return(loc, parts[0])]
     if not parts:

@@ -342,3 +342,27 @@ def test_large_results_are_whole(device):
     out = on(device, np.zeros(n + 1, np.int8))[1:]
     three_times(wide, out)  # too small to be stored so, but read from what is large
     assert np.array_equal(asnumpy(out), (3 * np.arange(n)).astype(np.int64).astype(np.int8))
+
+
+def test_a_kernel_whose_arguments_are_all_unused(device):
+    @pa.kernel
+    def nothing(v):
+        for i in range(3):
+            if i > 5:
+                v[0] = 1
+
+    @pa.kernel
+    def empty(v):
+        for _ in range(3):
+            pass
+
+    v = pa.zeros(2, device=device)
+    for kernel in (nothing, empty):
+        kernel(v)
+        with pa.debug():
+            kernel(v)
+        with pa.capture(v=v) as graph:
+            kernel(v)
+        graph.launch()
+        pa.synchronize(device)
+    assert pa.asnumpy(v).tolist() == [0, 0]
