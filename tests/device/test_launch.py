@@ -357,12 +357,12 @@ def test_a_kernel_whose_arguments_are_all_unused(device):
             pass
 
     v = pa.zeros(2, device=device)
-    for kernel in (nothing, empty):
-        kernel(v)
+    for k in (nothing, empty):
+        k(v)
         with pa.debug():
-            kernel(v)
+            k(v)
         with pa.capture(v=v) as graph:
-            kernel(v)
+            k(v)
         graph.launch()
         pa.synchronize(device)
     assert pa.asnumpy(v).tolist() == [0, 0]
