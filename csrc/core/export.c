@@ -61,7 +61,14 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags) {
             PyErr_NoMemory();
             return -1;
         }
-        for (int k = 0; k < 2 * ndim; ++k) dims[k] = (Py_ssize_t)a->dims[k];
+        int64_t strides[PAC_MAX_NDIM];
+        memcpy(strides, PAC_STRIDES(a), (size_t)ndim * sizeof *strides);
+        /* axes of one or no element may have any strides, which tests of others for contiguity would mind */
+        if (!(a->key & PAC_STRIDED)) pac_fresh_strides(ndim, PAC_SHAPE(a), PAC_ITEMSIZE(a), strides);
+        for (int k = 0; k < ndim; ++k) {
+            dims[k] = (Py_ssize_t)PAC_SHAPE(a)[k];
+            dims[ndim + k] = (Py_ssize_t)strides[k];
+        }
     }
     *view = (Py_buffer){
         .buf = pac_host_memory(a),
