@@ -76,7 +76,8 @@ def outcome(made: Made) -> tuple[Any, dict[str, Any]]:
         try:
             result = made.case.row.ours(*made.args, **made.kwargs)
         except Exception as raised:
-            error = type(raised).__name__, _ADDRESS.sub("", str(raised))
+            text = str(raised).partition(" bytes: ")[0]  # how many are free changes meanwhile
+            error = type(raised).__name__, _ADDRESS.sub("", text)
     return result, {
         "error": error,
         "warnings": tuple((w.category.__name__, str(w.message)) for w in warned),
