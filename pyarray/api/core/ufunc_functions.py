@@ -121,6 +121,7 @@ def _add_plan_queries(function: Any, ufunc: Ufunc) -> None:
 UFUNC_METHODS: dict[str, Callable[..., Any]] = {}
 
 
+# One for each method of each function: all that it is made of is in the key.
 @functools.cache
 def _planned_method(name: str, made: Callable[..., Any], ufunc: Ufunc) -> Callable[..., Any]:
     """A method of a ufunc, with plans but for `at`, which changes its operand."""
