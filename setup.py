@@ -81,7 +81,7 @@ CORE = Extension(
     sources=[str(path) for path in sorted(Path("csrc/core").glob("*.c"))],
     depends=[str(path) for path in sorted(Path("csrc/core").glob("*.h"))],
     include_dirs=[np.get_include()],
-    extra_compile_args=["-std=gnu11", "-O2", "-fvisibility=hidden"],
+    extra_compile_args=["-std=gnu11", "-O2", "-fvisibility=hidden", "-ffp-contract=off", "-fno-strict-aliasing"],
 )
 setup(
     ext_modules=[CORE],

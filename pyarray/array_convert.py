@@ -13,11 +13,13 @@ from pyarray.array import MAX_NDIM, STRIDED, array_at, empty, ndarray, operation
 from pyarray.array_hooks import Tracer, is_foreign, operation
 from pyarray.driver.base import get_device
 from pyarray.dtypes import DType, asdtype
+from pyarray.keywords import quick
 from pyarray.memory.buffer import Buffer
 from pyarray.memory.host_access import address, copy_between, download, numpy_view, on_host, upload
 from pyarray.typing import ArrayLike, DeviceLike, DTypeLike
 
 
+@quick("asarray")
 def array(obj: ArrayLike, dtype: DTypeLike = None, copy: bool | None = True, device: DeviceLike = None) -> ndarray:
     """`asarray` that copies unless told otherwise: `copy=None` copies where it must, `copy=False` raises
     `ValueError` there.
@@ -28,6 +30,7 @@ def array(obj: ArrayLike, dtype: DTypeLike = None, copy: bool | None = True, dev
     return asarray(obj, dtype=dtype, copy=copy, device=device)
 
 
+@quick("asarray")
 def asarray(obj: ArrayLike, dtype: DTypeLike = None, copy: bool | None = None, device: DeviceLike = None) -> ndarray:
     """`obj` as an array: an array, a NumPy array, anything with `__dlpack__`, `__cuda_array_interface__` or a
     buffer, a scalar or nested sequences of them.

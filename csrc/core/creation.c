@@ -87,9 +87,7 @@ static PyObject *default_device(void) {
     return Py_XNewRef(preset);
 }
 
-/* The device that `spec` names, a new reference, and its code. NULL, without an exception: the general way says what is
-   wrong. */
-static PyObject *device_of(PyObject *spec, uint64_t *code) {
+PyObject *pac_find_device(PyObject *spec, uint64_t *code) {
     PyObject *device = NULL, *number = NULL;
     if (spec == Py_None && find_device) device = default_device();
     else if ((PyObject *)Py_TYPE(spec) == device_class) device = Py_NewRef(spec);
@@ -143,7 +141,7 @@ static pac_array *make(request *r, int code) {
     uint64_t device_code;
     r->code = r->dtype == Py_None ? code : pac_find_code(r->dtype);
     if (r->code < 0 || !pac_fresh_strides(r->ndim, r->shape, pac_dtypes[r->code].itemsize, strides)) return NULL;
-    PyObject *device = device_of(r->device, &device_code);
+    PyObject *device = pac_find_device(r->device, &device_code);
     if (!device) return NULL;
     pac_array *a = pac_array_fresh(pac_ndarray_type, r->code, r->ndim, r->shape, device, device_code);
     Py_DECREF(device);

@@ -43,6 +43,8 @@ static const struct {
     {"zeros_like", pac_quick_zeros_like},
     {"ones_like", pac_quick_ones_like},
     {"full_like", pac_quick_full_like},
+    {"asarray", pac_quick_asarray},
+    {"arange", pac_quick_arange},
     {"float", pac_quick_float},
     {"int", pac_quick_int},
     {"complex", pac_quick_complex},

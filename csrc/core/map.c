@@ -276,7 +276,7 @@ static int share(PyObject *const *x, int operands, const PyObject *out, PyObject
         shared[k] = type_word(x[k]) ? Py_NewRef(x[k]) : pac_foreign_array(x[k]);
         found = !shared[k] ? -1 : shared[k] == Py_None ? 0 : found + (shared[k] != x[k]);
         if (found >= 0 && shared[k] != Py_None) continue;
-        while (k >= 0) Py_CLEAR(shared[k--]);
+        for (; k >= 0; --k) Py_CLEAR(shared[k]);
         return found;
     }
     return found;

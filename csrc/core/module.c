@@ -8,7 +8,8 @@ int pac_process_observers, pac_process_debug;
 extern PyObject *pac_register_pools(PyObject *, PyObject *), *pac_register_array(PyObject *, PyObject *),
     *pac_register_view(PyObject *, PyObject *), *pac_register_dtypes(PyObject *, PyObject *),
     *pac_register_indexing(PyObject *, PyObject *), *pac_register_assignment(PyObject *, PyObject *),
-    *pac_register_operator(PyObject *, PyObject *), *pac_connect(PyObject *, PyObject *),
+    *pac_register_operator(PyObject *, PyObject *), *pac_register_power(PyObject *, PyObject *),
+    *pac_connect(PyObject *, PyObject *),
     *pac_connect_gpu(PyObject *, PyObject *), *pac_register_devices(PyObject *, PyObject *),
     *pac_clear_plans(PyObject *, PyObject *), *pac_unchecked_array(PyObject *, PyObject *const *, Py_ssize_t);
 extern PyObject *pac_register_foreign(PyObject *, PyObject *), *pac_register_dlpack(PyObject *, PyObject *),
@@ -97,6 +98,7 @@ static PyMethodDef functions[] = {
     {"register_indexing", pac_register_indexing, METH_VARARGS, NULL},
     {"register_assignment", pac_register_assignment, METH_O, NULL},
     {"register_operator", pac_register_operator, METH_VARARGS, NULL},
+    {"register_power", pac_register_power, METH_VARARGS, NULL},
     {"connect", pac_connect, METH_O, NULL},
     {"connect_gpu", pac_connect_gpu, METH_O, NULL},
     {"clear_plans", pac_clear_plans, METH_NOARGS, NULL},

@@ -73,8 +73,48 @@ UNARY(positive, POS)
 UNARY(absolute, ABS)
 UNARY(invert, INVERT)
 
+/* Maps of the functions that floats are raised to some numbers by, as `POWERS` of api/core/ufunc.py has them. */
+static struct {
+    double exponent;
+    PyObject *map;
+} powers[4];
+
+/* register_power(exponent, map) */
+PyObject *pac_register_power(PyObject *Py_UNUSED(module), PyObject *args) {
+    double exponent;
+    PyObject *map;
+    if (!PyArg_ParseTuple(args, "dO!", &exponent, pac_map_type, &map)) return NULL;
+    for (size_t k = 0; k < sizeof powers / sizeof *powers; ++k) {
+        if (powers[k].map && powers[k].exponent != exponent) continue;
+        powers[k].exponent = exponent;
+        Py_XSETREF(powers[k].map, Py_NewRef(map));
+        Py_RETURN_NONE;
+    }
+    PyErr_Format(PyExc_ValueError, "there are exponents enough");
+    return NULL;
+}
+
+/* Floats to one of those exponents, and integers to the power 2; Py_NotImplemented for others. */
+static PyObject *known_power(PyObject *x, PyObject *y) {
+    const int whole = PyLong_CheckExact(y);
+    if (!PAC_IS_ARRAY(x) || !(whole || PyFloat_CheckExact(y))) Py_RETURN_NOTIMPLEMENTED;
+    const char kind = PAC_KIND((pac_array *)x);
+    int overflow = 0;
+    const double exponent = whole ? (double)PyLong_AsLongLongAndOverflow(y, &overflow) : PyFloat_AS_DOUBLE(y);
+    for (size_t k = 0; !overflow && k < sizeof powers / sizeof *powers && powers[k].map; ++k) {
+        if (powers[k].exponent != exponent) continue;
+        if (kind == 'f' || ((kind == 'i' || kind == 'u') && whole && exponent == 2))
+            return pac_map_call(powers[k].map, &x, 1, NULL, 0);
+    }
+    Py_RETURN_NOTIMPLEMENTED;
+}
+
 static PyObject *power(PyObject *x, PyObject *y, PyObject *modulus) {
-    return modulus == Py_None ? binary(POW, x, y) : Py_NewRef(Py_NotImplemented);
+    if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
+    PyObject *result = known_power(x, y);
+    if (result != Py_NotImplemented) return result;
+    Py_DECREF(result);
+    return binary(POW, x, y);
 }
 
 static PyObject *inplace_power(PyObject *x, PyObject *y, PyObject *modulus) {

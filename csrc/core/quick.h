@@ -25,6 +25,10 @@ int pac_read_integers(PyObject *const *items, Py_ssize_t count, int64_t *numbers
 /* The code of what names a dtype; -1: it needs `asdtype`. */
 int pac_find_code(PyObject *dtype);
 
+/* The device that `spec` names, a new reference, and its code; None: the default one. NULL, without an exception: the
+   general way says what is wrong. */
+PyObject *pac_find_device(PyObject *spec, uint64_t *code);
+
 /* A fresh copy in C order with elements of another dtype, or Py_NotImplemented. */
 PyObject *pac_copy(pac_array *a, int code);
 
@@ -63,6 +67,10 @@ PAC_QUICK(empty_like);
 PAC_QUICK(zeros_like);
 PAC_QUICK(ones_like);
 PAC_QUICK(full_like);
+
+/* sequences.c */
+PAC_QUICK(asarray);
+PAC_QUICK(arange);
 
 /* numbers.c */
 PAC_QUICK(float);

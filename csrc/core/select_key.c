@@ -316,7 +316,7 @@ int pac_find_selection(pac_selection *s, pac_array *a, PyObject *key, int writes
     s->offsets = s->few;
     int done = read_items(&r, key);
     if (done > 0) done = PAC_CODE(r.arrays[0]) == PAC_BOOL ? mask_offsets(&r) : index_offsets(&r);
-    while (r.made_count) Py_DECREF(r.made[--r.made_count]);
+    for (; r.made_count; --r.made_count) Py_DECREF(r.made[r.made_count - 1]);
     if (done > 0) {
         int end = s->before + s->middle;
         s->ndim = end + r.after;

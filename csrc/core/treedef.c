@@ -55,7 +55,7 @@ int pac_treedef_read(const pac_treedef *treedef, PyObject *const *arguments, PyO
     reader_type reader = {treedef->node, leaves, 0};
     int done = 1;
     for (int k = 0; k < treedef->items && done > 0; ++k) done = read_value(&reader, Py_NewRef(arguments[k]));
-    while (done <= 0 && reader.count) Py_DECREF(leaves[--reader.count]);
+    for (; done <= 0 && reader.count; --reader.count) Py_DECREF(leaves[reader.count - 1]);
     return done;
 }
 

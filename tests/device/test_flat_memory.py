@@ -62,7 +62,7 @@ A, B = np.ones((1, 1)), np.ones(3000)
 CALLS_OF_KINDS = {
     "shapes": (AGAIN, lambda a, b, k: pa.concat([b[: 1 + k % 2000], pa.broadcast_to(a, (1 + k // 2000, 1))[:, 0]])),
     "numbers": (AGAIN, lambda a, b, k: pa.clip(b[:3], -k, k)),
-    "strings and axes": (1, lambda a, b, k: pa.roll(pa.broadcast_to(a, (2, 1 + k)), k, axis=k % 2)),
+    "shifts and axes": (1, lambda a, b, k: pa.roll(pa.broadcast_to(a, (2, 1 + k % 3000)), k, axis=k % 2)),
     "shapes of sums": (1, lambda a, b, k: pa.sum(pa.broadcast_to(a, (1 + k % 250, 1 + k // 250)), axis=k % 2)),
     "shapes, elementwise": (1, lambda a, b, k: pa.flip(b[: 1 + k % 3000]) * (1.0 + k)),
     "kernels": (1, lambda a, b, k: scaled(b[-7:], b[k % 1000 :: 1 + k % 17][:7], k)),

@@ -55,7 +55,10 @@ TESTS = (
     "tests/interop/test_buffer_protocol.py",
 )
 # Many calls in a row, whose kinds test_call_plans has; and, of replays, one of each kind of kernel.
-LONG = "(leave_nothing and (operators or methods or functions)) or (what_is_called and not sort and not median)"
+LONG = (
+    "(leave_nothing and (operators or methods or functions)) or (what_is_called and not sort and not median)"
+    " or test_casts or test_what_changes_between_calls"
+)
 SELECTED = f"(not every_dtype or bfloat16 or complex64) and not ({LONG})"
 OF_THREADS = (
     "tests/device/test_call_plans.py",

@@ -4,6 +4,7 @@ import ast
 import functools
 import graphlib
 import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -137,6 +138,15 @@ def test_files_and_functions_fit():
                 if size > 60:
                     long.append(f"{relative(path)}:{node.lineno} {node.name} has {size} lines, of at most 60")
     assert not long, "\n".join(long)
+
+
+MACROS = re.compile(r"\bPy_(CLEAR|X?SETREF|X?DECREF|X?INCREF|VISIT)\([^;]*(\+\+|--)")
+
+
+def test_macros_of_references_get_no_side_effects():
+    """They may evaluate an argument twice."""
+    lines = [(p, n, line) for p in CSRC for n, line in enumerate(p.read_text().splitlines(), 1)]
+    assert not [f"{relative(path)}:{number}: {line}" for path, number, line in lines if MACROS.search(line)]
 
 
 def test_lines_have_at_most_120_columns():

@@ -42,11 +42,12 @@ class Made(Run):
         return _tensor(own)
 
     def refill(self, values: int) -> bool:
-        """The same arrays with other values; False where they can't be had: NumPy's and torch's, and what isn't
-        writeable."""
+        """The same arrays with other values; False where they can't be had: NumPy's and torch's, what isn't writeable,
+        and what a call has resized."""
         if any(x.given not in ("array", "view", "returned", "marked") for x in self.case.operands()):
             return False
-        if not all(memory.flags.writeable for memory in self.ours):
+        pairs = list(zip(self.ours, self.case.memories, strict=True))
+        if not all(own.flags.writeable and own.shape == memory.shape for own, memory in pairs):
             return False
         other = Made(self.case, values, self.device)
         for mine, new in zip(self.ours, other.ours, strict=True):
@@ -75,7 +76,8 @@ def outcome(made: Made) -> tuple[Any, dict[str, Any]]:
         try:
             result = made.case.row.ours(*made.args, **made.kwargs)
         except Exception as raised:
-            error = type(raised).__name__, _ADDRESS.sub("", str(raised))
+            text = str(raised).partition(" bytes: ")[0]  # how many are free changes meanwhile
+            error = type(raised).__name__, _ADDRESS.sub("", text)
     return result, {
         "error": error,
         "warnings": tuple((w.category.__name__, str(w.message)) for w in warned),

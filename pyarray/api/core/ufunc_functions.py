@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from ... import jit
 from ..._core import Map
 from ...array import ndarray
+from ...jit.replay import replayable
 from ...kernels.elementwise.elementwise import make_map
 from ...keywords import checked, refuse
 from ...lang.builtins import FUNCTIONS
@@ -120,9 +121,20 @@ def _add_plan_queries(function: Any, ufunc: Ufunc) -> None:
 UFUNC_METHODS: dict[str, Callable[..., Any]] = {}
 
 
+# One for each method of each function: all that it is made of is in the key.
+@functools.cache
+def _planned_method(name: str, made: Callable[..., Any], ufunc: Ufunc) -> Callable[..., Any]:
+    """A method of a ufunc, with plans but for `at`, which changes its operand."""
+
+    def method(*args: Any, **options: Any) -> Any:
+        return UFUNC_METHODS[name](made, ufunc, *args, **options)
+
+    return method if name == "at" else replayable(method)
+
+
 def _method(made: Callable[..., Any], ufunc: Ufunc, name: str) -> Callable[..., Any]:
     def call(*args: Any, **options: Any) -> Any:
-        return UFUNC_METHODS[name](made, ufunc, *args, **options)
+        return _planned_method(name, made, ufunc)(*args, **options)
 
     call.__name__, call.__qualname__ = name, f"{ufunc.name}.{name}"
     call.__doc__ = f"`{name}` as NumPy's ufuncs have it, of this function."

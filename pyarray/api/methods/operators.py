@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..._core import register_operator
+from ..._core import register_operator, register_power
 from ...array import ndarray, operations
 from ...array_host import to_whole
 from ...jit.replay import replayable_by_types
-from ..core.ufunc import is_operand_type
+from ..core.ufunc import POWERS, is_operand_type
 from ..core.ufunc_functions import in_place_function, make_function, ufunc_map
 from ..numpy import ufuncs
 from ..standard import utility
@@ -101,5 +101,7 @@ def install() -> None:
             in_place_operators[f"__i{short}__"] = in_place_function(ufunc)
             register_operator(f"i{short}", plans, in_place_operators[f"__i{short}__"])
             general_operators[f"__r{short}__"] = _reflected(general)
+    for exponent, power in POWERS.items():
+        register_power(exponent, ufunc_map(UFUNCS[power.function.__name__]))
     for name, method in (_PRODUCTS | _NUMBERS).items():
         setattr(ndarray, name, method)

@@ -47,6 +47,7 @@ __all__ = [
 ]
 
 
+@quick("arange")
 def arange(
     start: ArrayLike, /, stop: ArrayLike | None = None, step: ArrayLike = 1, dtype: DTypeLike = None, *,
     device: DeviceLike = None,
