@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import numpy as np
+
 from ..array import empty
 from ..array_convert import asnumpy
 from ..dtypes import int64
 from ..lang.messages import text_of
 from ..lang.print_lowering import HEADER, Line, lines_of
-from ..memory.host_access import host_access
+from ..memory.host_access import upload
 
 WORDS = 1 << 17  # of a buffer: 1 MiB
 
@@ -19,10 +21,10 @@ class PrintBuffer:
     """The lines of one launch. `array` is the kernel's further argument."""
 
     def __init__(self, device: Any, lines: tuple[Line, ...]):
-        self.array, self._lines, driver = empty(WORDS, int64, device), lines, device.driver
-        host_access.occurred = True
-        driver.fill(self.array._ptr, 0, 8 * HEADER)
-        driver.fill(self.array._ptr, HEADER, 1)  # where the first line goes; the words have their low bytes first
+        self.array, self._lines = empty(WORDS, int64, device), lines
+        header = np.zeros(HEADER, np.int64)
+        header[0] = HEADER  # where the first line goes
+        upload(device, self.array._ptr, header)
 
     def show(self, kernel: str) -> None:
         """Writes the lines behind the launch, in the order of phase and iteration."""
