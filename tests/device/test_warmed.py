@@ -158,7 +158,7 @@ NO_KERNEL = {
 }
 THE_USERS = {  # whose text is the user's own
     *("ElementwiseKernel", "RawKernel", "RawModule", "ReductionKernel", "fuse", "kernel", "load_kernel"),
-    *("vectorize", "atomic_add", "autotune", "Config"),
+    *("vectorize", "atomic_add", "autotune", "Config", "rng"),
 }
 CALL = r"\bpa\.(?:(?:linalg|fft|random|special)\.)?(\w+)\("
 OPERATORS = {"add": "+"}  # whose kernel is the operator's

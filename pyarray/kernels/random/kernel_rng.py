@@ -232,7 +232,7 @@ def rng(seed: int, sequence: int = 0, offset: int = 0) -> Rng:
     """Random numbers in a kernel: `rng = pa.rng(seed, i)`, then `rng.uniform()`, `rng.normal()`, `rng.integers(a, b)`
     and `rng.bits()`. What they give is a function of seed, sequence, and how many blocks were drawn since `offset`.
 
-    >>> pa.rng(7, 3).integers(0, 100) == pa.rng(7, 3).integers(0, 100)
+    >>> bool(pa.rng(7, 3).integers(0, 100) == pa.rng(7, 3).integers(0, 100))
     True
     """
     return Rng(int(seed), int(sequence), int(offset))
