@@ -91,14 +91,15 @@ def test_a_text_is_recorded_once_with_the_test_that_had_it(tmp_path):
 def test_what_is_lowered_is_recorded_in_both_modes_for_every_device(tmp_path, target, debug):
     made = []
 
-    def generate(source, target, debug):
+    def generate(source, target, debug, asserts):
         kind = "cpu" if target == "cpu" else "gpu"
         made.append((kind, debug))
+        assert asserts
         return Program(source, f"{source} {kind} {debug}", "", (), {}, ())
 
     recorded_generate = Recorder(tmp_path).generate(generate)
     for _ in range(2):
-        assert recorded_generate("add", target, debug).text.startswith("add")
+        assert recorded_generate("add", target, debug, True).text.startswith("add")
     assert sorted(k.text for k in recorded(tmp_path)) == ["add gpu False", "add gpu True"]
     assert {("gpu", False), ("gpu", True)} <= set(made)
     assert len(made) == (4 if target == "cpu" else 3)
