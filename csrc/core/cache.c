@@ -46,12 +46,6 @@ void pac_cache_clear(pac_cache *cache) {
     PyMem_Free(slot);
 }
 
-void pac_cache_refresh(pac_cache *cache) {
-    if (cache->generation == pac_plan_generation) return;
-    cache->generation = pac_plan_generation;
-    pac_cache_clear(cache);
-}
-
 static void put(pac_entry **slot, int capacity, pac_entry *entry) {
     uint64_t at = entry->key.hash;
     while (slot[at & (uint64_t)(capacity - 1)]) ++at;
@@ -104,11 +98,6 @@ static int same_object(PyObject *a, PyObject *b) {
     return PyObject_RichCompareBool(a, b, Py_EQ);
 }
 
-static int same_words(const pac_key *a, const pac_key *b) {
-    return a->hash == b->hash && a->words == b->words && a->objects == b->objects &&
-           !memcmp(a->word, b->word, (size_t)a->words * sizeof *a->word);
-}
-
 /* Whether an entry's objects are equal to those of a key. Comparing may run Python, after which the entry is looked at
    only if the cache hasn't changed. -1 with an exception. */
 static int same_objects(const pac_cache *cache, const pac_entry *entry, const pac_key *key) {
@@ -122,12 +111,12 @@ static int same_objects(const pac_cache *cache, const pac_entry *entry, const pa
     return same;
 }
 
-pac_entry *pac_cache_next(const pac_cache *cache, const pac_key *key, uint64_t *at) {
+pac_entry *pac_cache_search(const pac_cache *cache, const pac_key *key, uint64_t *at) {
     while (cache->capacity) {
         pac_entry *entry = cache->slot[*at & (uint64_t)(cache->capacity - 1)];
         if (!entry) return NULL;
         ++*at;
-        if (!same_words(&entry->key, key)) continue;
+        if (!pac_same_words(&entry->key, key)) continue;
         const uint64_t changes = cache->changes;
         const int same = same_objects(cache, entry, key);
         if (same < 0) return NULL;

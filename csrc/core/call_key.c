@@ -1,6 +1,6 @@
-/* Calls as keys of plans. A key says all that a call's launches depend on: how many words the arguments have and whether
-   layouts follow; the words of arguments, which begin with a tag that says how many follow, so that keys of different
-   calls differ; shapes, strides and aliasing. */
+/* Keys of calls. A key says all that a call's launches depend on: how many words the arguments have and whether layouts
+   follow; the words of arguments, each behind a tag that says how many there are, so that keys of different calls
+   differ; shapes, strides and aliasing. */
 #include "plan.h"
 #include <string.h>
 

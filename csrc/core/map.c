@@ -132,8 +132,8 @@ static PyObject *describe(pac_array *const *arrays, int count, const pac_map_lay
     return views;
 }
 
-static map_launch *launch_for(map_plan *plan, PyObject *compile, PyObject *const *x, pac_array *const *arrays, int count,
-                              const pac_map_layout *layout) {
+static map_launch *launch_for(map_plan *plan, PyObject *compile, PyObject *const *x, pac_array *const *arrays,
+                              int count, const pac_map_layout *layout) {
     const uint64_t key = pac_map_layout_key(count, arrays, layout);
     for (int k = 0; k < plan->launches; ++k)
         if (plan->launch[k].layout_key == key) return &plan->launch[k];

@@ -133,7 +133,8 @@ static PyObject *capture(plan_table *t, pac_call *call, PyObject *const *args, P
         Py_INCREF(result);
         count_anew(t, types_count_hash(call), !of_types);
         /* settings that changed meanwhile are not those that the plan was made under */
-        if (generation == pac_plan_generation && t->plans.generation == generation && !add(t, call, plan)) Py_CLEAR(result);
+        const int is_current = generation == pac_plan_generation && generation == t->plans.generation;
+        if (is_current && !add(t, call, plan)) Py_CLEAR(result);
     }
     Py_XDECREF(arguments);
     Py_XDECREF(options);

@@ -129,7 +129,8 @@ static PyMethodDef table_methods[] = {
     {0},
 };
 static PyMemberDef table_members[] = {
-    {"hits", T_ULONGLONG, offsetof(pac_variant_table, launchers.hits), READONLY, "Launches that have found their variant."},
+    {"hits", T_ULONGLONG, offsetof(pac_variant_table, launchers.hits), READONLY,
+     "Launches that have found their variant."},
     {0},
 };
 static PyType_Slot table_slots[] = {
