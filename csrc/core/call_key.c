@@ -1,16 +1,12 @@
-/* Calls as keys of plans. A key says all that a call's launches depend on: the words of arguments begin with a tag that
-   says how many follow, so that keys of different calls differ; objects are compared by class and equality. */
+/* Keys of calls. A key says all that a call's launches depend on: how many words the arguments have and whether layouts
+   follow; the words of arguments, each behind a tag that says how many there are, so that keys of different calls
+   differ; shapes, strides and aliasing. */
 #include "plan.h"
 #include <string.h>
 
 /* The lowest byte of a word; what is above it belongs to the tag. */
 enum tag { ARRAY = 1, NUMBER, NONE, FALSE_, TRUE_, INTEGER, FLOAT, COMPLEX, OBJECT, TUPLE, LIST, KEYWORD };
 enum { DEEPEST = 8 }; /* of tuples and lists */
-
-static uint64_t mixed(uint64_t hash, uint64_t word) {
-    hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
-    return hash ^ hash >> 29;
-}
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
 
@@ -23,7 +19,7 @@ static int refuse(pac_call *call, const char *why, PyObject *what) {
 static int add_word(pac_call *call, uint64_t word) {
     if (call->words == PAC_CALL_WORDS) return refuse(call, "there are too many arguments", NULL);
     call->word[call->words++] = word;
-    call->types_hash = mixed(call->types_hash, word);
+    call->types_hash = pac_mixed(call->types_hash, word);
     return 1;
 }
 
@@ -50,7 +46,7 @@ static int add_array(pac_call *call, pac_array *a) {
     if (a->key & PAC_MARKED) return refuse(call, "is marked", (PyObject *)a);
     if (call->operands == PAC_CALL_OPERANDS || call->layouts + 2 * ndim > PAC_CALL_LAYOUT)
         return refuse(call, "there are too many arrays", NULL);
-    pac_operand *x = &call->operand[call->operands++];
+    pac_call_operand *x = &call->operand[call->operands++];
     x->array = a;
     x->buffer = a->buffer;
     x->ptr = a->ptr;
@@ -120,7 +116,7 @@ static int add(pac_call *call, PyObject *x, int numbers, int depth) {
    first operand, and returns an operand where the call did. */
 static int add_aliases(pac_call *call) {
     for (int k = 1; k < call->operands; ++k) {
-        const pac_operand *x = &call->operand[k];
+        const pac_call_operand *x = &call->operand[k];
         int j = 0, same = 0;
         while (j < k && call->operand[j].buffer != x->buffer) ++j;
         if (j == k) continue;
@@ -134,7 +130,8 @@ static int add_aliases(pac_call *call) {
 
 int pac_call_read(pac_call *call, uint64_t numbers, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     const Py_ssize_t keywords = names ? PyTuple_GET_SIZE(names) : 0;
-    call->words = call->layouts = call->objects = call->operands = call->numbers = 0;
+    call->layouts = call->objects = call->operands = call->numbers = 0;
+    call->words = 1;
     call->types_hash = 0;
     call->why = NULL;
     call->what = NULL;
@@ -144,68 +141,26 @@ int pac_call_read(pac_call *call, uint64_t numbers, PyObject *const *args, Py_ss
     }
     if (call->operands > 1 && !add_aliases(call)) return 0;
     call->hash = call->types_hash;
-    for (int k = 0; k < call->layouts; ++k) call->hash = mixed(call->hash, (uint64_t)call->layout[k]);
+    for (int k = 0; k < call->layouts; ++k) call->hash = pac_mixed(call->hash, (uint64_t)call->layout[k]);
+    memcpy(call->word + call->words, call->layout, (size_t)call->layouts * sizeof *call->layout);
     return 1;
 }
 
-/* ---- keys that are kept ----------------------------------------------------------------------------------------- */
+enum { OF_TYPES = 1 }; /* of a key's first word; above it the number of words that are not of layouts */
 
-int pac_key_keep(pac_key *key, const pac_call *call, int of_types) {
-    const int layouts = of_types ? 0 : call->layouts;
-    key->hash = of_types ? call->types_hash : call->hash;
-    key->words = call->words;
-    key->layouts = of_types ? -1 : call->layouts;
-    key->objects = call->objects;
-    key->word = PyMem_Malloc((size_t)(call->words + layouts + 1) * sizeof *key->word);
-    key->object = PyMem_Malloc((size_t)(call->objects + 1) * sizeof *key->object);
-    if (!key->word || !key->object) {
-        key->objects = 0;
-        pac_key_clear(key);
-        PyErr_NoMemory();
-        return 0;
-    }
-    memcpy(key->word, call->word, (size_t)call->words * sizeof *key->word);
-    memcpy(key->word + call->words, call->layout, (size_t)layouts * sizeof *key->word);
-    for (int k = 0; k < call->objects; ++k) key->object[k] = Py_NewRef(call->object[k]);
-    return 1;
+pac_key pac_call_key(pac_call *call, int of_types) {
+    call->word[0] = (uint64_t)call->words << 1 | (of_types ? OF_TYPES : 0);
+    return (pac_key){of_types ? call->types_hash : call->hash, call->words + (of_types ? 0 : call->layouts),
+                     call->objects, call->word, call->object};
 }
 
-void pac_key_clear(pac_key *key) {
-    for (int k = 0; k < key->objects; ++k) Py_CLEAR(key->object[k]);
-    PyMem_Free(key->word);
-    PyMem_Free(key->object);
-    key->word = NULL;
-    key->object = NULL;
-    key->objects = 0;
-}
-
-/* Texts and dtypes are compared by C, types and rows of the table of dtypes by identity. */
-static int same_object(PyObject *a, PyObject *b) {
-    if (a == b) return 1;
-    if (Py_TYPE(a) != Py_TYPE(b) || PyType_Check(a)) return 0;
-    const int equal = PyObject_RichCompareBool(a, b, Py_EQ);
-    if (equal < 0) PyErr_Clear();
-    return equal > 0;
-}
-
-int pac_key_equals(const pac_key *key, const pac_call *call, int of_types) {
-    if (key->hash != (of_types ? call->types_hash : call->hash)) return 0;
-    if (key->words != call->words || key->objects != call->objects) return 0;
-    if (key->layouts != (of_types ? -1 : call->layouts)) return 0;
-    if (memcmp(key->word, call->word, (size_t)call->words * sizeof *key->word)) return 0;
-    if (!of_types &&
-        memcmp(key->word + key->words, call->layout, (size_t)call->layouts * sizeof *key->word))
-        return 0;
-    for (int k = 0; k < call->objects; ++k)
-        if (!same_object(key->object[k], call->object[k])) return 0;
-    return 1;
-}
+int pac_key_of_types(const pac_key *key) { return key->word[0] & OF_TYPES; }
 
 /* ---- keys in words ---------------------------------------------------------------------------------------------- */
 
 typedef struct {
     const pac_key *key;
-    int word, layout, object; /* what is next */
+    int words, word, layout, object; /* words of arguments; what is next */
 } reader;
 
 static double bits(uint64_t word) {
@@ -217,8 +172,8 @@ static double bits(uint64_t word) {
 static PyObject *read_array(reader *r, uint64_t type) {
     const int ndim = (int)(type >> 8 & 0xFF);
     PyObject *row = pac_dtypes[type & 0xFF].row;
-    if (r->key->layouts < 0) return Py_BuildValue("OKOO", row, (unsigned long long)type, Py_None, Py_None);
-    const int64_t *dims = (const int64_t *)r->key->word + r->key->words + r->layout;
+    if (pac_key_of_types(r->key)) return Py_BuildValue("OKOO", row, (unsigned long long)type, Py_None, Py_None);
+    const int64_t *dims = (const int64_t *)r->key->word + r->words + r->layout;
     r->layout += 2 * ndim;
     return Py_BuildValue("OKNN", row, (unsigned long long)type, pac_tuple_of(dims, ndim),
                          pac_tuple_of(dims + ndim, ndim));
@@ -255,15 +210,15 @@ static PyObject *read_item(reader *r) {
 }
 
 PyObject *pac_key_describe(const pac_key *key) {
-    reader r = {key, 0, 0, 0};
+    reader r = {key, (int)(key->word[0] >> 1), 1, 0, 0};
     PyObject *found = PyList_New(0);
-    while (found && r.word < key->words) {
+    while (found && r.word < r.words) {
         PyObject *item = read_item(&r);
         if (!item || PyList_Append(found, item) < 0) Py_CLEAR(found);
         Py_XDECREF(item);
     }
-    for (; found && r.layout < key->layouts; r.layout += 2) {
-        const int64_t *pair = (const int64_t *)key->word + key->words + r.layout;
+    for (; found && r.words + r.layout < key->words; r.layout += 2) {
+        const int64_t *pair = (const int64_t *)key->word + r.words + r.layout;
         PyObject *item = Py_BuildValue("iiLi", (int)(pair[0] >> 32), (int)(pair[0] >> 16 & 0xFFFF), (long long)pair[1],
                                        (int)(pair[0] & 0xFFFF));
         if (!item || PyList_Append(found, item) < 0) Py_CLEAR(found);

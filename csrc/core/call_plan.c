@@ -17,7 +17,7 @@ typedef struct {
 /* ---- numbers ---------------------------------------------------------------------------------------------------- */
 
 static int64_t number(const run *r, const pac_source *source) {
-    const pac_operand *x = &r->call->operand[source->index];
+    const pac_call_operand *x = &r->call->operand[source->index];
     switch ((enum pac_source_kind)source->kind) {
     case PAC_OPERAND: return (int64_t)x->ptr + source->at;
     case PAC_BUFFER: return (int64_t)r->buffer[source->index]->ptr + source->at;

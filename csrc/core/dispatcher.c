@@ -165,17 +165,17 @@ static int are_in_place(const pac_operand *operands, int count) {
 /* Looks a variant up and launches it. 1; 0: there is none; -1 with an exception. `result` gets what `launch` gives. */
 static int launch_as(dispatcher_type *self, const pac_treedef *treedef, int checked, PyObject *const *values,
                      PyObject **result) {
-    PyObject *few_leaves[FEW], **leaves = few_leaves;
+    PyObject *few_leaves[FEW], **leaves = few_leaves, *few_objects[FEW];
     pac_operand few_operands[FEW], *operands = few_operands;
     pac_foreign few_views[FEW], *views = few_views;
     uint64_t few_words[FEW_WORDS];
-    pac_key key = {few_words, 0, NULL};
+    pac_key key = {.word = few_words, .object = few_objects};
     char *memory = NULL;
     if (treedef->leaves > FEW || treedef->words > FEW_WORDS) {
         const size_t leaf_bytes = (size_t)treedef->leaves * sizeof *leaves,
                      operand_bytes = (size_t)treedef->leaves * sizeof *operands,
                      view_bytes = (size_t)treedef->leaves * sizeof *views;
-        memory = PyMem_Malloc(leaf_bytes + operand_bytes + view_bytes + (size_t)treedef->words * sizeof *key.words);
+        memory = PyMem_Malloc(2 * leaf_bytes + operand_bytes + view_bytes + (size_t)treedef->words * sizeof *key.word);
         if (!memory) {
             PyErr_NoMemory();
             return -1;
@@ -183,7 +183,8 @@ static int launch_as(dispatcher_type *self, const pac_treedef *treedef, int chec
         leaves = (PyObject **)memory;
         operands = (pac_operand *)(memory + leaf_bytes);
         views = (pac_foreign *)(memory + leaf_bytes + operand_bytes);
-        key.words = (uint64_t *)(memory + leaf_bytes + operand_bytes + view_bytes);
+        key.word = (uint64_t *)(memory + leaf_bytes + operand_bytes + view_bytes);
+        key.object = (PyObject **)(key.word + treedef->words);
     }
     for (int k = 0; k < treedef->leaves; ++k) operands[k] = (pac_operand){0};
     int done = pac_treedef_read(treedef, values, leaves);
@@ -198,14 +199,14 @@ static int launch_as(dispatcher_type *self, const pac_treedef *treedef, int chec
             done = 0;
         }
         if (launcher) {
-            ++table->hits;
+            ++table->launchers.hits;
             pac_foreign_used(used);
             *result = launch((PyObject *)self, treedef, launcher, leaves, operands);
             Py_DECREF(launcher);
             done = *result ? 1 : -1;
         } else if (done > 0) done = PyErr_Occurred() && !is_gone() ? -1 : 0;
         Py_DECREF(table);
-        Py_XDECREF(key.objects);
+        for (int k = 0; k < key.objects; ++k) Py_DECREF(key.object[k]);
         release_views(operands, views, treedef->leaves);
         for (int k = 0; k < treedef->leaves; ++k) Py_DECREF(leaves[k]);
     }

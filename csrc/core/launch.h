@@ -23,9 +23,6 @@ void pac_launch_clear(pac_launch *launch);
         Py_VISIT((launch).holder); \
     } while (0)
 
-/* Of settings that compiled code depends on: what plans launch was made under one of them. */
-extern uint64_t pac_plan_generation;
-
 /* Launches with `count` slots; `size` elements, by which it decides whether other threads may run Python meanwhile. 0
    with an exception. */
 int pac_launch_run(const pac_launch *launch, const int64_t *slots, Py_ssize_t count, int64_t size);

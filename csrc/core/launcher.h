@@ -1,6 +1,7 @@
 /* Launches of variants: arguments as operands and numbers, the launcher that packs them, the table of launchers by the
    types of arguments, and what makes the key. */
 #pragma once
+#include "cache.h"
 #include "foreign.h"
 #include "launch.h"
 
@@ -49,29 +50,11 @@ extern PyTypeObject *pac_launcher_type;
    exception, TypeError or OverflowError for what can't be packed: nothing was launched then. */
 PyObject *pac_launcher_run(pac_launcher *launcher, PyObject *const *leaves, pac_operand *operands);
 
-/* ---- keys, and launchers by key (variant_table.c) --------------------------------------------------------------- */
-
-/* What a variant is looked up by: words, and what has no word (`objects`, a list or NULL). */
-typedef struct {
-    uint64_t *words;
-    int count;
-    PyObject *objects;
-} pac_key;
-
-typedef struct {
-    uint64_t hash;
-    PyObject *key; /* bytes of the words, or a tuple of these and the objects */
-    PyObject *launcher;
-} pac_variant_entry;
+/* ---- launchers by key (variant_table.c) ------------------------------------------------------------------------- */
 
 typedef struct {
     PyObject_HEAD
-    pac_variant_entry *entry;
-    int count, capacity;
-    int *index; /* of `places` numbers of entries, by hash; -1: free */
-    int places;
-    uint64_t changes;
-    unsigned long long hits;
+    pac_cache launchers;
 } pac_variant_table;
 
 extern PyTypeObject *pac_variant_table_type;
@@ -120,7 +103,7 @@ extern PyTypeObject *pac_treedef_type;
 int pac_treedef_read(const pac_treedef *treedef, PyObject *const *arguments, PyObject **leaves);
 
 /* The key of leaves, and their operands. Other libraries' arrays are read into `views`, one for each leaf, unless that
-   is NULL. 1; 0: they have none; -1 with an exception. The caller releases the key's `objects`, and the views that
-   operands refer to, which are cleared before the call. */
+   is NULL. 1; 0: they have none; -1 with an exception. The caller releases the key's objects, one for each leaf at most,
+   and the views that operands refer to, which are cleared before the call. */
 int pac_treedef_key(const pac_treedef *treedef, int checked, PyObject *const *leaves, pac_operand *operands,
                     pac_foreign *views, pac_key *key);

@@ -1,4 +1,5 @@
 /* Map: an elementwise operation with its plans, by the types of operands. */
+#include "cache.h"
 #include "foreign.h"
 #include "launch.h"
 #include "map.h"
@@ -10,11 +11,10 @@ typedef struct {
     pac_launch launch;
 } map_launch;
 
-/* The plan of one tuple of types. */
+/* What is computed for one tuple of types, with its kernels by layout. */
 typedef struct {
-    uint64_t types[PAC_MAP_OPERANDS + 1]; /* operands, then the output: 0 where it is new */
+    PyObject_HEAD
     int domain, code; /* dtype codes: of what numbers are passed as, of the result */
-    int usable;       /* 0: such calls are not planned */
     int launches, capacity;
     map_launch *launch;
 } map_plan;
@@ -23,22 +23,13 @@ typedef struct {
     PyObject_HEAD
     PyObject *resolve; /* (operands, out) -> (code of the domain, code of the result) or None */
     PyObject *compile; /* (operands, out, domain, views, patterns, ndim, tiled) -> (entry, pool, function, holder) */
-    int plans, capacity;
-    map_plan *plan;
-    uint64_t generation;
-    unsigned long long hits, misses;
-    const char *why; /* the last call that was declined */
+    pac_cache plans;   /* a map_plan, or None where such calls are not planned, by `type_word` of operands and output */
+    const char *why;   /* the last call that was declined */
 } map_object;
 
 PyTypeObject *pac_map_type;
-uint64_t pac_plan_generation;
-enum { MOST_PLANS = 512, MOST_LAUNCHES = 256 };
-
-/* clear_plans(): what they launch was compiled under other settings. */
-PyObject *pac_clear_plans(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
-    ++pac_plan_generation;
-    Py_RETURN_NONE;
-}
+static PyTypeObject *plan_type;
+enum { MOST_LAUNCHES = 256 };
 
 static void forget_launches(map_plan *plan) {
     map_launch *launch = plan->launch;
@@ -47,15 +38,6 @@ static void forget_launches(map_plan *plan) {
     plan->launches = plan->capacity = 0;
     for (int n = 0; n < launches; ++n) pac_launch_clear(&launch[n].launch);
     PyMem_Free(launch);
-}
-
-static void forget_plans(map_object *map) {
-    map_plan *plan = map->plan;
-    const int plans = map->plans;
-    map->plan = NULL;
-    map->plans = map->capacity = 0;
-    for (int k = 0; k < plans; ++k) forget_launches(&plan[k]);
-    PyMem_Free(plan);
 }
 
 /* ---- types ------------------------------------------------------------------------------------------------------ */
@@ -75,22 +57,37 @@ static PyObject *operand_list(PyObject *const *x, int count) {
     return list;
 }
 
-/* The plan of these types: found, or asked for. NULL with an exception. */
-static map_plan *plan_for(map_object *map, const uint64_t *types, PyObject *const *x, int count, PyObject *out) {
-    for (int k = 0; k < map->plans; ++k)
-        if (!memcmp(map->plan[k].types, types, sizeof map->plan[k].types)) return &map->plan[k];
-    if (map->plans >= MOST_PLANS) forget_plans(map);
+static PyObject *new_plan(PyObject *codes) {
+    int domain, code;
+    if (codes == Py_None) return Py_NewRef(codes);
+    if (!PyArg_ParseTuple(codes, "ii", &domain, &code)) return NULL;
+    map_plan *plan = (map_plan *)plan_type->tp_alloc(plan_type, 0);
+    if (!plan) return NULL;
+    plan->domain = domain;
+    plan->code = code;
+    return (PyObject *)plan;
+}
+
+/* Words of types mostly differ in the lowest bits. */
+static pac_key key_of(uint64_t *types) {
+    uint64_t hash = 0;
+    for (int k = 0; k <= PAC_MAP_OPERANDS; ++k) hash += types[k] * (0x9E3779B97F4A7C15u >> 2 * k | 1);
+    return (pac_key){hash ^ hash >> 32, PAC_MAP_OPERANDS + 1, 0, types, NULL};
+}
+
+/* The plan of these types, or None: found, or asked for. NULL with an exception. */
+static PyObject *plan_for(map_object *map, uint64_t *types, PyObject *const *x, int count, PyObject *out) {
+    const pac_key key = key_of(types);
+    uint64_t at = key.hash;
+    const pac_entry *entry = pac_cache_next(&map->plans, &key, &at);
+    if (entry) return Py_NewRef(entry->value);
     PyObject *operands = operand_list(x, count);
     PyObject *codes = operands ? PyObject_CallFunction(map->resolve, "OO", operands, out ? out : Py_None) : NULL;
+    PyObject *plan = codes ? new_plan(codes) : NULL;
     Py_XDECREF(operands);
-    if (!codes) return NULL;
-    map_plan plan = {.usable = codes != Py_None};
-    memcpy(plan.types, types, sizeof plan.types);
-    const int read = !plan.usable || PyArg_ParseTuple(codes, "ii", &plan.domain, &plan.code);
-    Py_DECREF(codes);
-    if (!read || !pac_grow((void **)&map->plan, map->plans, &map->capacity, sizeof plan)) return NULL;
-    map->plan[map->plans] = plan;
-    return &map->plan[map->plans++];
+    Py_XDECREF(codes);
+    if (plan && !pac_cache_add(&map->plans, &key, plan)) Py_CLEAR(plan);
+    return plan;
 }
 
 /* ---- arguments -------------------------------------------------------------------------------------------------- */
@@ -135,17 +132,15 @@ static PyObject *describe(pac_array *const *arrays, int count, const pac_map_lay
     return views;
 }
 
-static map_launch *launch_for(map_object *map, int number, PyObject *const *x, pac_array *const *arrays, int count,
-                              const pac_map_layout *layout) {
+static map_launch *launch_for(map_plan *plan, PyObject *compile, PyObject *const *x, pac_array *const *arrays,
+                              int count, const pac_map_layout *layout) {
     const uint64_t key = pac_map_layout_key(count, arrays, layout);
-    map_plan *plan = &map->plan[number];
     for (int k = 0; k < plan->launches; ++k)
         if (plan->launch[k].layout_key == key) return &plan->launch[k];
     PyObject *operands = operand_list(x, count - 1), *views = describe(arrays, count, layout), *made = NULL;
     const uint64_t before = pac_plan_generation;
-    const int plans = map->plans;
     if (operands && views)
-        made = PyObject_CallFunction(map->compile, "OOiOii", operands, arrays[0], plan->domain, views, layout->ndim,
+        made = PyObject_CallFunction(compile, "OOiOii", operands, arrays[0], plan->domain, views, layout->ndim,
                                      layout->tiled);
     Py_XDECREF(operands);
     Py_XDECREF(views);
@@ -153,9 +148,8 @@ static map_launch *launch_for(map_object *map, int number, PyObject *const *x, p
     const int read = made && pac_launch_read(made, &launch.launch);
     Py_XDECREF(made);
     if (!read) return NULL;
-    /* compiling runs Python, where settings may change and other calls empty the table: such a call isn't planned */
-    const int changed = before != pac_plan_generation || map->plans < plans;
-    plan = &map->plan[number];
+    /* compiling runs Python, where settings may change: such a call isn't planned */
+    const int changed = before != pac_plan_generation;
     if (!changed && plan->launches >= MOST_LAUNCHES) forget_launches(plan);
     if (changed || !pac_grow((void **)&plan->launch, plan->launches, &plan->capacity, sizeof launch)) {
         pac_launch_clear(&launch.launch);
@@ -192,6 +186,29 @@ static PyObject *declined(map_object *map, const char *why) {
     Py_RETURN_NOTIMPLEMENTED;
 }
 
+/* What a plan says, which the caller holds: allocating and compiling may run Python. As `call`. */
+static PyObject *run(map_object *map, map_plan *plan, PyObject *const *x, pac_array **arrays, int count, PyObject *out,
+                     int ndim, const int64_t *shape, int dry) {
+    int64_t slots[PAC_MAP_SLOTS];
+    pac_map_layout layout;
+    for (int k = 1; k < count; ++k) /* before anything is allocated */
+        if (!arrays[k] && !pac_pack_number(x[k - 1], plan->domain, slots))
+            return declined(map, "a number is not in the range of the type that it is computed in");
+    if (dry) Py_RETURN_NONE;
+    pac_array *result = out ? (pac_array *)Py_NewRef(out) : new_result(plan, count, arrays, ndim, shape);
+    if (!result || !result->size) return (PyObject *)result;
+    arrays[0] = result;
+    pac_map_merge(count, arrays, &layout);
+    const map_launch *launch = launch_for(plan, map->compile, x, arrays, count, &layout);
+    const int used = launch ? pack(arrays, x, count, plan, &layout, slots) : 0;
+    if (!launch || !pac_launch_run(&launch->launch, slots, used, result->size)) {
+        Py_DECREF(result);
+        return PyErr_Occurred() ? NULL : declined(map, "settings changed while it was compiled");
+    }
+    ++map->plans.hits;
+    return (PyObject *)result;
+}
+
 static PyObject *call(map_object *map, PyObject *const *x, int operands, PyObject *out, int broadcasts, int dry);
 
 /* A call with copies in the place of operands whose elements would be overwritten before they are read. */
@@ -219,10 +236,7 @@ static PyObject *call(map_object *map, PyObject *const *x, int operands, PyObjec
     uint64_t device = 0;
     int found = 0;
     if (!pac_plain()) return declined(map, "launches are observed, or in debug mode");
-    if (map->generation != pac_plan_generation) {
-        forget_plans(map);
-        map->generation = pac_plan_generation;
-    }
+    pac_cache_refresh(&map->plans);
     for (int k = 0; k < count; ++k) {
         PyObject *item = k < operands ? x[k] : out;
         if (!item) break;
@@ -242,29 +256,11 @@ static PyObject *call(map_object *map, PyObject *const *x, int operands, PyObjec
     for (int k = 1; out && !dry && k < count; ++k)
         if (arrays[k] && pac_map_aliases(arrays[k], arrays[0]))
             return call_with_copies(map, x, operands, out, broadcasts);
-    const map_plan *plan = plan_for(map, types, x, operands, out);
-    if (!plan) return NULL;
-    if (!plan->usable) return declined(map, "the types have no plan, or a number's value decides what is computed");
-    const int number = (int)(plan - map->plan);
-    /* numbers are tested before anything is allocated */
-    int64_t slots[PAC_MAP_SLOTS];
-    for (int k = 1; k < count; ++k)
-        if (!arrays[k] && !pac_pack_number(x[k - 1], plan->domain, slots))
-            return declined(map, "a number is not in the range of the type that it is computed in");
-    if (dry) Py_RETURN_NONE;
-    pac_array *result = out ? (pac_array *)Py_NewRef(out) : new_result(plan, count, arrays, ndim, shape);
-    if (!result || !result->size) return (PyObject *)result;
-    arrays[0] = result;
-    pac_map_layout layout;
-    pac_map_merge(count, arrays, &layout);
-    const map_launch *launch = launch_for(map, number, x, arrays, count, &layout);
-    const int used = launch ? pack(arrays, x, count, &map->plan[number], &layout, slots) : 0;
-    if (!launch || !pac_launch_run(&launch->launch, slots, used, result->size)) {
-        Py_DECREF(result);
-        return PyErr_Occurred() ? NULL : declined(map, "settings changed while it was compiled");
-    }
-    ++map->hits;
-    return (PyObject *)result;
+    PyObject *plan = plan_for(map, types, x, operands, out), *result = NULL;
+    if (plan == Py_None) result = declined(map, "the types have no plan, or a number's value decides what is computed");
+    else if (plan) result = run(map, (map_plan *)plan, x, arrays, count, out, ndim, shape, dry);
+    Py_XDECREF(plan);
+    return result;
 }
 
 /* The operands, with arrays on the memory of other libraries' in their place, as the general way puts them on the CPU.
@@ -290,7 +286,7 @@ PyObject *pac_map_call(PyObject *self, PyObject *const *x, int operands, PyObjec
         if (found) Py_SETREF(result, found > 0 ? call(map, shared, operands, out, broadcasts, 0) : NULL);
         for (int k = 0; k < operands; ++k) Py_XDECREF(shared[k]);
     }
-    map->misses += result == Py_NotImplemented;
+    map->plans.misses += result == Py_NotImplemented;
     return result;
 }
 
@@ -317,9 +313,11 @@ static PyObject *map_explain(PyObject *self, PyObject *const *args, Py_ssize_t c
 
 static PyObject *map_info(PyObject *self, PyObject *Py_UNUSED(none)) {
     const map_object *map = (map_object *)self;
+    const pac_cache *cache = &map->plans;
     int plans = 0;
-    for (int k = 0; k < map->plans && map->generation == pac_plan_generation; ++k) plans += map->plan[k].usable;
-    return Py_BuildValue("{s:i,s:K,s:K}", "plans", plans, "hits", map->hits, "misses", map->misses);
+    for (int k = 0; k < cache->capacity && cache->generation == pac_plan_generation; ++k)
+        plans += cache->slot[k] && Py_TYPE(cache->slot[k]->value) == plan_type;
+    return Py_BuildValue("{s:i,s:K,s:K}", "plans", plans, "hits", cache->hits, "misses", cache->misses);
 }
 
 /* map.assign(out, operand): the operand broadcasts to `out`. */
@@ -346,14 +344,12 @@ static int map_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(map->resolve);
     Py_VISIT(map->compile);
-    for (int k = 0; k < map->plans; ++k)
-        for (int n = 0; n < map->plan[k].launches; ++n) PAC_LAUNCH_VISIT(map->plan[k].launch[n].launch);
-    return 0;
+    return pac_cache_visit(&map->plans, visit, arg);
 }
 
 static int map_clear(PyObject *self) {
     map_object *map = (map_object *)self;
-    forget_plans(map);
+    pac_cache_clear(&map->plans);
     Py_CLEAR(map->resolve);
     Py_CLEAR(map->compile);
     return 0;
@@ -363,11 +359,39 @@ static void map_dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
     map_clear(self);
-    PyMem_Free(((map_object *)self)->plan);
     type->tp_free(self);
     Py_DECREF(type);
 }
 
+static int plan_traverse(PyObject *self, visitproc visit, void *arg) {
+    const map_plan *plan = (map_plan *)self;
+    Py_VISIT(Py_TYPE(self));
+    for (int n = 0; n < plan->launches; ++n) PAC_LAUNCH_VISIT(plan->launch[n].launch);
+    return 0;
+}
+
+static int plan_clear(PyObject *self) {
+    forget_launches((map_plan *)self);
+    return 0;
+}
+
+static void plan_dealloc(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    forget_launches((map_plan *)self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyType_Slot plan_slots[] = {
+    {Py_tp_dealloc, plan_dealloc}, {Py_tp_traverse, plan_traverse}, {Py_tp_clear, plan_clear},
+    {Py_tp_doc, "What is computed for one tuple of types, with its kernels by layout."},
+    {0},
+};
+static PyType_Spec plan_spec = {"pyarray._core.MapPlan", sizeof(map_plan), 0,
+                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE |
+                                    Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                plan_slots};
 static PyMethodDef map_methods[] = {
     {"run", (PyCFunction)(void (*)(void))map_run, METH_FASTCALL, "run(out, *operands)"},
     {"assign", (PyCFunction)(void (*)(void))map_assign, METH_FASTCALL, "assign(out, operand)"},
@@ -387,5 +411,6 @@ static PyType_Spec map_spec = {"pyarray._core.Map", sizeof(map_object), 0,
 
 int pac_add_map_type(PyObject *module) {
     pac_map_type = (PyTypeObject *)PyType_FromSpec(&map_spec);
-    return pac_map_type ? PyModule_AddType(module, pac_map_type) : -1;
+    plan_type = (PyTypeObject *)PyType_FromSpec(&plan_spec);
+    return pac_map_type && plan_type ? PyModule_AddType(module, pac_map_type) : -1;
 }

@@ -1,5 +1,6 @@
 /* Call plans: what a warm call of a library function does, as data. */
 #pragma once
+#include "cache.h"
 #include "launch.h"
 
 /* ---- calls as keys (call_key.c) --------------------------------------------------------------------------------- */
@@ -20,17 +21,17 @@ typedef struct {
     int64_t size;
     int ndim;
     const int64_t *dims; /* sizes, then strides: in the key */
-} pac_operand;
+} pac_call_operand;
 
 /* A call: what its result depends on but for elements of arrays and, where they are operands too, numbers. Objects are
-   borrowed. */
+   borrowed. `word` has a word for `pac_call_key`, those of the arguments, and `layout` again. */
 typedef struct {
     int words, layouts, objects, operands, numbers;
-    uint64_t types_hash, hash; /* of `word` and `object`; of all */
-    uint64_t word[PAC_CALL_WORDS];
+    uint64_t types_hash, hash; /* of the arguments' words; of layouts, too */
+    uint64_t word[PAC_CALL_WORDS + PAC_CALL_LAYOUT];
     int64_t layout[PAC_CALL_LAYOUT];
     PyObject *object[PAC_CALL_OBJECTS];
-    pac_operand operand[PAC_CALL_OPERANDS];
+    pac_call_operand operand[PAC_CALL_OPERANDS];
     PyObject *number[PAC_CALL_NUMBERS];
     const char *why; /* it has no key: what is in the way */
     PyObject *what;  /* an argument without a key, or NULL */
@@ -40,18 +41,11 @@ typedef struct {
    operands: the key has their class. 0, without an exception: an argument can't be compared. */
 int pac_call_read(pac_call *call, uint64_t numbers, PyObject *const *args, Py_ssize_t count, PyObject *names);
 
-/* The key of a call that is kept: a copy with references. */
-typedef struct {
-    uint64_t hash;
-    int words, layouts, objects; /* layouts: -1 where the key is of types alone */
-    uint64_t *word; /* `words` of them, then `layouts` */
-    PyObject **object;
-} pac_key;
+/* The call's key, which borrows from it: of types and layouts, or of types alone. */
+pac_key pac_call_key(pac_call *call, int of_types);
 
-/* 0 with an exception. */
-int pac_key_keep(pac_key *key, const pac_call *call, int of_types);
-void pac_key_clear(pac_key *key);
-int pac_key_equals(const pac_key *key, const pac_call *call, int of_types);
+/* Whether a key is of types alone. */
+int pac_key_of_types(const pac_key *key);
 
 /* What the arguments are, as a list: (dtype's row, type key, shape, strides) of an array, (name,) before the value of a
    keyword, other things as they are, tuples as lists; and of aliasing operands (k, j, bytes from j to k, the first that

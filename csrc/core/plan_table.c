@@ -1,118 +1,58 @@
 /* PlanTable: a function's plans by its calls, and when one is made. */
 #include "plan.h"
-#include <string.h>
 
 enum {
     CAPTURED_AT = 4, /* of equal calls, the one that is captured: a capture takes longer than the call */
-    MOST_PLANS = 1024, /* then the table starts anew */
     SEEN = 2048 /* calls that are counted */
 };
-
-/* A kind of calls: its plan, or the text that says why it has none. */
-typedef struct {
-    pac_key key;
-    PyObject *plan;
-} entry;
 
 typedef struct {
     PyObject_HEAD
     PyObject *function, *learn; /* learn(function, args, options, operands) -> (result, plan or why there is none) */
     uint64_t numbers;           /* a bit for each position of which Python's numbers are operands */
-    uint64_t generation;
-    entry **slots; /* `capacity` of them, a power of two */
-    int count, capacity, of_types;
+    pac_cache plans;            /* a plan, or the text that says why such calls have none */
+    int of_types;               /* plans */
     /* How often calls came that have no plan: a hash with a number below CAPTURED_AT in its lowest bits. A wrong one
        makes a capture come early; nothing else depends on it. */
     uint64_t *seen;
-    unsigned long long hits, misses, captures;
+    unsigned long long captures;
 } plan_table;
 
 PyTypeObject *pac_table_type;
 
 /* ---- entries ---------------------------------------------------------------------------------------------------- */
 
-static void free_entry(entry *e) {
-    pac_key_clear(&e->key);
-    Py_CLEAR(e->plan);
-    PyMem_Free(e);
-}
+static int is_plan(PyObject *value) { return Py_TYPE(value) == pac_plan_type; }
 
-/* What is dropped may run Python, which finds an empty table. */
 static void forget(plan_table *t) {
-    entry **slots = t->slots;
-    const int capacity = t->capacity;
-    t->slots = NULL;
-    t->count = t->capacity = t->of_types = 0;
+    t->of_types = 0;
     PyMem_Free(t->seen);
     t->seen = NULL;
-    for (int k = 0; k < capacity; ++k)
-        if (slots[k]) free_entry(slots[k]);
-    PyMem_Free(slots);
+    pac_cache_clear(&t->plans);
 }
 
-/* The next entry of the call from `*at` on, which is moved behind it. */
-static entry *find(const plan_table *t, const pac_call *call, int of_types, uint64_t *at) {
-    if (!t->capacity) return NULL;
-    for (;; ++*at) {
-        entry *e = t->slots[*at & (uint64_t)(t->capacity - 1)];
-        if (!e) return NULL;
-        if (pac_key_equals(&e->key, call, of_types)) {
-            ++*at;
-            return e;
-        }
-    }
-}
-
-static void put(entry **slots, int capacity, entry *e) {
-    uint64_t at = e->key.hash;
-    while (slots[at & (uint64_t)(capacity - 1)]) ++at;
-    slots[at & (uint64_t)(capacity - 1)] = e;
-}
-
-/* Room for one more: at most half of the slots are used. 0 with an exception. */
-static int grow(plan_table *t) {
-    if (2 * (t->count + 1) <= t->capacity) return 1;
-    const int capacity = t->capacity ? 2 * t->capacity : 16;
-    entry **slots = PyMem_Calloc((size_t)capacity, sizeof *slots);
-    if (!slots) {
-        PyErr_NoMemory();
-        return 0;
-    }
-    for (int k = 0; k < t->capacity; ++k)
-        if (t->slots[k]) put(slots, capacity, t->slots[k]);
-    PyMem_Free(t->slots);
-    t->slots = slots;
-    t->capacity = capacity;
-    return 1;
-}
-
-/* Whether another call has added it meanwhile. */
-static int is_there(const plan_table *t, const pac_call *call, int of_types) {
-    uint64_t at = of_types ? call->types_hash : call->hash;
-    for (entry *e; (e = find(t, call, of_types, &at));)
-        if (!of_types || pac_plan_holds(e->plan, call)) return 1;
-    return 0;
+/* Whether another call has added it meanwhile. -1 with an exception. */
+static int is_there(const plan_table *t, pac_call *call, int of_types) {
+    const pac_key key = pac_call_key(call, of_types);
+    uint64_t at = key.hash;
+    for (const pac_entry *e; (e = pac_cache_next(&t->plans, &key, &at));)
+        if (!of_types || pac_plan_holds(e->value, call)) return 1;
+    return PyErr_Occurred() ? -1 : 0;
 }
 
 /* Adds a plan, or why there is none. 0 with an exception. */
-static int add(plan_table *t, const pac_call *call, PyObject *plan) {
-    const int is_plan = Py_TYPE(plan) == pac_plan_type, of_types = is_plan && pac_plan_of_types(plan);
-    if ((!is_plan && !PyUnicode_Check(plan)) || (is_plan && !pac_plan_fits(plan, call))) {
+static int add(plan_table *t, pac_call *call, PyObject *plan) {
+    const int of_types = is_plan(plan) && pac_plan_of_types(plan);
+    if ((!is_plan(plan) && !PyUnicode_Check(plan)) || (is_plan(plan) && !pac_plan_fits(plan, call))) {
         PyErr_Format(PyExc_TypeError, "expected a CallPlan of %d operands and %d numbers, or why there is none, got %R",
                      call->operands, call->numbers, plan);
         return 0;
     }
-    if (is_there(t, call, of_types)) return 1;
-    if (t->count >= MOST_PLANS) forget(t);
-    entry *e = PyMem_Calloc(1, sizeof *e);
-    if (!e) return PyErr_NoMemory() != NULL;
-    if (!pac_key_keep(&e->key, call, of_types) || !grow(t)) {
-        free_entry(e);
-        return 0;
-    }
-    e->plan = Py_NewRef(plan);
-    put(t->slots, t->capacity, e);
-    ++t->count;
+    const int there = is_there(t, call, of_types);
+    if (there) return there > 0;
+    if (t->plans.count >= PAC_MOST_ENTRIES) forget(t);
+    const pac_key key = pac_call_key(call, of_types);
+    if (!pac_cache_add(&t->plans, &key, plan)) return 0;
     t->of_types += of_types;
     return 1;
 }
@@ -193,7 +133,8 @@ static PyObject *capture(plan_table *t, pac_call *call, PyObject *const *args, P
         Py_INCREF(result);
         count_anew(t, types_count_hash(call), !of_types);
         /* settings that changed meanwhile are not those that the plan was made under */
-        if (generation == pac_plan_generation && t->generation == generation && !add(t, call, plan)) Py_CLEAR(result);
+        const int is_current = generation == pac_plan_generation && generation == t->plans.generation;
+        if (is_current && !add(t, call, plan)) Py_CLEAR(result);
     }
     Py_XDECREF(arguments);
     Py_XDECREF(options);
@@ -211,18 +152,20 @@ static PyObject *capture(plan_table *t, pac_call *call, PyObject *const *args, P
 static PyObject *planned(plan_table *t, pac_call *call, int *none) {
     *none = 0;
     for (int of_types = t->of_types > 0; of_types >= 0; --of_types) {
-        uint64_t at = of_types ? call->types_hash : call->hash;
-        for (entry *e; (e = find(t, call, of_types, &at));) {
-            if (Py_TYPE(e->plan) != pac_plan_type) {
+        const pac_key key = pac_call_key(call, of_types);
+        uint64_t at = key.hash;
+        for (const pac_entry *e; (e = pac_cache_next(&t->plans, &key, &at));) {
+            if (!is_plan(e->value)) {
                 *none = 1;
                 continue;
             }
-            PyObject *result = pac_plan_run(e->plan, call);
+            PyObject *result = pac_plan_run(e->value, call);
             if (result != Py_NotImplemented) return result; /* else no Python has run, and the table is as it was */
             *none |= !of_types; /* such a call is in other memory */
             Py_DECREF(result);
         }
     }
+    if (PyErr_Occurred()) return NULL; /* from comparing objects */
     Py_RETURN_NOTIMPLEMENTED;
 }
 
@@ -233,17 +176,17 @@ PyObject *pac_table_call(PyObject *table, PyObject *const *args, size_t flags, P
     int none;
     if (!pac_plain() || !pac_call_read(&call, t->numbers, args, count, names) || !call.operands)
         return PyObject_Vectorcall(t->function, args, flags, names);
-    if (t->generation != pac_plan_generation) {
+    if (t->plans.generation != pac_plan_generation) {
         forget(t);
-        t->generation = pac_plan_generation;
+        t->plans.generation = pac_plan_generation;
     }
     Py_INCREF(t);
     PyObject *result = planned(t, &call, &none);
     if (result != Py_NotImplemented)
-        ++t->hits;
+        ++t->plans.hits;
     else {
         Py_DECREF(result);
-        ++t->misses;
+        ++t->plans.misses;
         result = !none && is_due(t, &call) ? capture(t, &call, args, count, names)
                                            : PyObject_Vectorcall(t->function, args, flags, names);
     }
@@ -263,7 +206,7 @@ static PyObject *table_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUS
     t->function = Py_NewRef(function);
     t->learn = Py_NewRef(learn);
     t->numbers = numbers;
-    t->generation = pac_plan_generation;
+    t->plans.generation = pac_plan_generation;
     return (PyObject *)t;
 }
 
@@ -272,9 +215,7 @@ static int table_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(t->function);
     Py_VISIT(t->learn);
-    for (int k = 0; k < t->capacity; ++k)
-        if (t->slots[k]) Py_VISIT(t->slots[k]->plan);
-    return 0;
+    return pac_cache_visit(&t->plans, visit, arg);
 }
 
 static int table_clear(PyObject *self) {
@@ -298,11 +239,11 @@ static void table_dealloc(PyObject *self) {
 
 static PyObject *table_info(PyObject *self, PyObject *Py_UNUSED(none)) {
     const plan_table *t = (plan_table *)self;
-    const int is_current = t->generation == pac_plan_generation;
+    const pac_cache *cache = &t->plans;
     int plans = 0;
-    for (int k = 0; k < t->capacity && is_current; ++k)
-        plans += t->slots[k] && Py_TYPE(t->slots[k]->plan) == pac_plan_type;
-    return Py_BuildValue("{s:i,s:K,s:K,s:K}", "plans", plans, "hits", t->hits, "misses", t->misses, "captures",
+    for (int k = 0; k < cache->capacity && cache->generation == pac_plan_generation; ++k)
+        plans += cache->slot[k] && is_plan(cache->slot[k]->value);
+    return Py_BuildValue("{s:i,s:K,s:K,s:K}", "plans", plans, "hits", cache->hits, "misses", cache->misses, "captures",
                          t->captures);
 }
 
@@ -313,12 +254,12 @@ static PyObject *table_forget(PyObject *self, PyObject *Py_UNUSED(none)) {
 
 /* entries(): (what the arguments are, plan or why there is none) of each. */
 static PyObject *table_entries(PyObject *self, PyObject *Py_UNUSED(none)) {
-    const plan_table *t = (plan_table *)self;
+    const pac_cache *cache = &((plan_table *)self)->plans;
     PyObject *entries = PyList_New(0);
-    for (int k = 0; entries && k < t->capacity; ++k) {
-        if (!t->slots[k]) continue;
-        PyObject *key = pac_key_describe(&t->slots[k]->key);
-        PyObject *pair = key ? Py_BuildValue("NO", key, t->slots[k]->plan) : NULL;
+    for (int k = 0; entries && k < cache->capacity; ++k) {
+        if (!cache->slot[k]) continue;
+        PyObject *key = pac_key_describe(&cache->slot[k]->key);
+        PyObject *pair = key ? Py_BuildValue("NO", key, cache->slot[k]->value) : NULL;
         if (!pair || PyList_Append(entries, pair) < 0) Py_CLEAR(entries);
         Py_XDECREF(pair);
     }
@@ -326,13 +267,14 @@ static PyObject *table_entries(PyObject *self, PyObject *Py_UNUSED(none)) {
 }
 
 /* What a call finds: its plan or why there is none, None where it is unknown. */
-static PyObject *lookup(const plan_table *t, const pac_call *call) {
-    for (int of_types = 1; of_types >= 0 && t->generation == pac_plan_generation; --of_types) {
-        uint64_t at = of_types ? call->types_hash : call->hash;
-        for (entry *e; (e = find(t, call, of_types, &at));)
-            if (Py_TYPE(e->plan) != pac_plan_type || pac_plan_holds(e->plan, call)) return Py_NewRef(e->plan);
+static PyObject *lookup(const plan_table *t, pac_call *call) {
+    for (int of_types = 1; of_types >= 0 && t->plans.generation == pac_plan_generation; --of_types) {
+        const pac_key key = pac_call_key(call, of_types);
+        uint64_t at = key.hash;
+        for (const pac_entry *e; (e = pac_cache_next(&t->plans, &key, &at));)
+            if (!is_plan(e->value) || pac_plan_holds(e->value, call)) return Py_NewRef(e->value);
     }
-    Py_RETURN_NONE;
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
 /* find(*args, **options): (what the arguments are, plan or why there is none or None), or (why they have no key, which
@@ -340,16 +282,12 @@ static PyObject *lookup(const plan_table *t, const pac_call *call) {
 static PyObject *table_find(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     const plan_table *t = (plan_table *)self;
     pac_call call;
-    pac_key key;
     if (!pac_call_read(&call, t->numbers, args, count, names))
         return Py_BuildValue("sO", call.why, call.what ? call.what : Py_None);
     if (!call.operands) return Py_BuildValue("sO", "there is no array", Py_None);
-    if (!pac_key_keep(&key, &call, 0)) return NULL;
-    PyObject *described = pac_key_describe(&key), *found = described ? lookup(t, &call) : NULL;
-    pac_key_clear(&key);
-    if (found) return Py_BuildValue("NN", described, found);
-    Py_XDECREF(described);
-    return NULL;
+    const pac_key key = pac_call_key(&call, 0);
+    PyObject *described = pac_key_describe(&key);
+    return described ? Py_BuildValue("NN", described, lookup(t, &call)) : NULL;
 }
 
 static PyMethodDef table_methods[] = {
@@ -376,7 +314,7 @@ int pac_add_plan_types(PyObject *module) {
     pac_table_type = (PyTypeObject *)PyType_FromSpec(&table_spec);
     if (!pac_table_type || PyModule_AddType(module, pac_table_type) < 0) return -1;
     if (PyModule_AddIntConstant(module, "CAPTURED_AT", CAPTURED_AT) < 0) return -1;
-    if (PyModule_AddIntConstant(module, "MOST_PLANS", MOST_PLANS) < 0) return -1;
+    if (PyModule_AddIntConstant(module, "MOST_PLANS", PAC_MOST_ENTRIES) < 0) return -1;
     if (pac_add_bound_launch_type(module) < 0 || pac_add_plan_type(module) < 0) return -1;
     return pac_add_planned_function_type(module);
 }

@@ -61,19 +61,20 @@ int pac_treedef_read(const pac_treedef *treedef, PyObject *const *arguments, PyO
 
 /* ---- keys ------------------------------------------------------------------------------------------------------- */
 
-static int add_object(pac_key *key, PyObject *object) {
+/* Adds an object, whose reference is taken over, and writes its hash. 0 with an exception. */
+static int add_object(pac_key *key, PyObject *object, uint64_t *word) {
     if (!object) return 0;
-    if (!key->objects) key->objects = PyList_New(0);
-    const int added = key->objects && !PyList_Append(key->objects, object);
-    Py_DECREF(object);
-    return added;
+    key->object[key->objects++] = object;
+    const Py_hash_t hash = PyObject_Hash(object);
+    *word = (uint64_t)hash;
+    return hash != -1;
 }
 
 /* A value that is compiled in: its class and itself in two words, or an object (`static_key`). */
 static int add_constant(const pac_treedef *treedef, PyObject *value, pac_key *key) {
     enum { OBJECT, INTEGER, BOOL, NONE };
-    uint64_t *words = key->words + key->count;
-    key->count += 2;
+    uint64_t *words = key->word + key->words;
+    key->words += 2;
     words[0] = OBJECT;
     words[1] = 0;
     if (value == Py_None) words[0] = NONE;
@@ -88,13 +89,13 @@ static int add_constant(const pac_treedef *treedef, PyObject *value, pac_key *ke
             words[1] = (uint64_t)number;
         }
     }
-    return words[0] != OBJECT || add_object(key, PyObject_CallOneArg(treedef->static_key, value));
+    return words[0] != OBJECT || add_object(key, PyObject_CallOneArg(treedef->static_key, value), &words[1]);
 }
 
 static int add_array(const pac_operand *operand, pac_key *key) {
-    key->words[key->count++] = operand->key;
+    key->word[key->words++] = operand->key;
     if (!operand->array || !operand->array->marks) return 1;
-    return add_object(key, Py_NewRef(operand->array->marks));
+    return add_object(key, Py_NewRef(operand->array->marks), &key->word[key->words++]);
 }
 
 /* What the tuner's choice depends on beside the type. 0: there are too many axes for a key. */
@@ -103,9 +104,9 @@ static int add_layout(const pac_operand *operand, int with_shape, pac_key *key) 
     if (ndim > LAYOUT_NDIM) return 0;
     uint64_t with_steps = 0;
     for (int axis = 0; axis < ndim; ++axis) with_steps |= (uint64_t)(operand->shape[axis] > 1) << axis;
-    key->words[key->count++] = (operand->ptr & 15) | with_steps << 8;
-    for (int axis = 0; axis < ndim; ++axis) key->words[key->count++] = (uint64_t)operand->strides[axis];
-    for (int axis = 0; axis < ndim && with_shape; ++axis) key->words[key->count++] = (uint64_t)operand->shape[axis];
+    key->word[key->words++] = (operand->ptr & 15) | with_steps << 8;
+    for (int axis = 0; axis < ndim; ++axis) key->word[key->words++] = (uint64_t)operand->strides[axis];
+    for (int axis = 0; axis < ndim && with_shape; ++axis) key->word[key->words++] = (uint64_t)operand->shape[axis];
     return 1;
 }
 
@@ -119,7 +120,7 @@ static int has_sizes(const pac_leaf *leaf, const pac_operand *operand) {
 }
 
 static int words_of(int kind) {
-    return kind == PAC_LEAF_LAYOUT ? 2 + LAYOUT_NDIM : kind == PAC_LEAF_SHAPE ? 2 + 2 * LAYOUT_NDIM : 2;
+    return kind == PAC_LEAF_LAYOUT ? 3 + LAYOUT_NDIM : kind == PAC_LEAF_SHAPE ? 3 + 2 * LAYOUT_NDIM : 2;
 }
 
 /* The word of an array's type, of ours or of another library's. 1, 0 or -1 as pac_treedef_key. */
@@ -131,8 +132,8 @@ static int add_any_array(PyObject *leaf, pac_operand *operand, pac_foreign *view
 
 int pac_treedef_key(const pac_treedef *treedef, int checked, PyObject *const *leaves, pac_operand *operands,
                     pac_foreign *views, pac_key *key) {
-    key->words[0] = treedef->number << 1 | (uint64_t)checked;
-    key->count = 1;
+    key->word[0] = treedef->number << 1 | (uint64_t)checked;
+    key->words = 1;
     for (int k = 0; k < treedef->leaves; ++k) {
         const int kind = treedef->leaf[k].kind;
         int added = 1, read;
@@ -142,13 +143,15 @@ int pac_treedef_key(const pac_treedef *treedef, int checked, PyObject *const *le
         else if (kind != PAC_LEAF_NUMBER && kind != PAC_LEAF_UNREAD) {
             const int with_layout = kind == PAC_LEAF_LAYOUT || kind == PAC_LEAF_SHAPE;
             if (kind == PAC_LEAF_TYPED) word = pac_number_word(leaves[k]);
-            if (word) key->words[key->count++] = word;
+            if (word) key->word[key->words++] = word;
             else if ((read = add_any_array(leaves[k], &operands[k], views ? &views[k] : NULL, key)) != 1) return read;
             if (!word && !has_sizes(&treedef->leaf[k], &operands[k])) return 0;
             if (added && with_layout && !add_layout(&operands[k], kind == PAC_LEAF_SHAPE, key)) return 0;
         }
         if (!added) return is_other_structure() ? 0 : -1;
     }
+    key->hash = 0;
+    for (int k = 0; k < key->words; ++k) key->hash = pac_mixed(key->hash, key->word[k]);
     return 1;
 }
 
@@ -249,16 +252,18 @@ static PyObject *treedef_key(PyObject *object, PyObject *args) {
         return NULL;
     }
     pac_operand *operands = PyMem_Malloc(((size_t)self->leaves + 1) * sizeof *operands);
-    pac_key key = {PyMem_Malloc((size_t)self->words * sizeof *key.words), 0, NULL};
+    pac_key key = {.word = PyMem_Malloc((size_t)self->words * sizeof *key.word),
+                   .object = PyMem_Malloc(((size_t)self->leaves + 1) * sizeof *key.object)};
     PyObject *made = NULL;
-    if (!operands || !key.words) PyErr_NoMemory();
+    if (!operands || !key.word || !key.object) PyErr_NoMemory();
     else {
         const int done = pac_treedef_key(self, checked, &PyTuple_GET_ITEM(leaves, 0), operands, NULL, &key);
         if (done > 0) made = pac_key_object(&key);
         else if (!done) PyErr_SetString(PyExc_TypeError, "these are no arguments of a kernel");
     }
-    Py_XDECREF(key.objects);
-    PyMem_Free(key.words);
+    for (int k = 0; k < key.objects; ++k) Py_DECREF(key.object[k]);
+    PyMem_Free(key.object);
+    PyMem_Free(key.word);
     PyMem_Free(operands);
     return made;
 }

@@ -1,6 +1,5 @@
 /* VariantTable: the launchers of a kernel's variants, by the key of their arguments. */
 #include "launcher.h"
-#include <string.h>
 #include <structmember.h>
 
 PyTypeObject *pac_variant_table_type;
@@ -8,187 +7,76 @@ PyTypeObject *pac_variant_table_type;
 /* ---- keys ------------------------------------------------------------------------------------------------------- */
 
 PyObject *pac_key_object(const pac_key *key) {
-    PyObject *words = PyBytes_FromStringAndSize((const char *)key->words, key->count * (Py_ssize_t)sizeof *key->words);
+    PyObject *words = PyBytes_FromStringAndSize((const char *)key->word, key->words * (Py_ssize_t)sizeof *key->word);
     if (!words || !key->objects) return words;
-    const Py_ssize_t count = PyList_GET_SIZE(key->objects);
-    PyObject *object = PyTuple_New(1 + count);
+    PyObject *object = PyTuple_New(1 + key->objects);
     if (!object) {
         Py_DECREF(words);
         return NULL;
     }
     PyTuple_SET_ITEM(object, 0, words);
-    for (Py_ssize_t k = 0; k < count; ++k)
-        PyTuple_SET_ITEM(object, 1 + k, Py_NewRef(PyList_GET_ITEM(key->objects, k)));
+    for (int k = 0; k < key->objects; ++k) PyTuple_SET_ITEM(object, 1 + k, Py_NewRef(key->object[k]));
     return object;
 }
 
-static uint64_t mixed(uint64_t hash, uint64_t word) {
-    hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
-    return hash ^ hash >> 32;
-}
-
-static uint64_t hash_of_words(const uint64_t *words, Py_ssize_t count) {
-    uint64_t hash = (uint64_t)count;
-    for (Py_ssize_t k = 0; k < count; ++k) hash = mixed(hash, words[k]);
-    return hash;
-}
-
-/* 0 with an exception, for a key that can't be hashed. */
-static int hash_of_object(PyObject *object, uint64_t *hash) {
-    const Py_hash_t own = PyObject_Hash(object);
-    *hash = mixed(*hash, (uint64_t)own);
-    return own != -1;
-}
-
-/* The words of a key's object. NULL with an exception. */
-static PyObject *words_of(PyObject *object) {
-    PyObject *words = PyTuple_Check(object) && PyTuple_GET_SIZE(object) ? PyTuple_GET_ITEM(object, 0) : object;
-    if (PyBytes_Check(words)) return words;
-    PyErr_Format(PyExc_TypeError, "expected a key of TreeDef.key, got %R", object);
-    return NULL;
-}
-
-/* ---- looking up ------------------------------------------------------------------------------------------------- */
-
-/* Whether the objects of an entry's key are equal to those of `key`. -1 with an exception. Comparing may run Python. */
-static int same_objects(PyObject *object, PyObject *objects) {
-    const Py_ssize_t count = objects ? PyList_GET_SIZE(objects) : 0;
-    if ((PyTuple_Check(object) ? PyTuple_GET_SIZE(object) - 1 : 0) != count) return 0;
-    int same = 1;
-    for (Py_ssize_t k = 0; k < count && same > 0; ++k)
-        same = PyObject_RichCompareBool(PyTuple_GET_ITEM(object, 1 + k), PyList_GET_ITEM(objects, k), Py_EQ);
-    return same;
-}
-
-/* The entry's number; -1: there is none, or there is an exception. */
-static int number_of(pac_variant_table *table, const pac_key *key) {
-    uint64_t hash = hash_of_words(key->words, key->count);
-    const Py_ssize_t nbytes = key->count * (Py_ssize_t)sizeof *key->words;
-    for (Py_ssize_t k = 0; key->objects && k < PyList_GET_SIZE(key->objects); ++k)
-        if (!hash_of_object(PyList_GET_ITEM(key->objects, k), &hash)) return -1;
-again:
-    for (uint64_t at = hash; table->places; ++at) {
-        const int k = table->index[at & (uint64_t)(table->places - 1)];
-        if (k < 0) break;
-        const pac_variant_entry *entry = &table->entry[k];
-        if (entry->hash != hash) continue;
-        PyObject *words = PyTuple_Check(entry->key) ? PyTuple_GET_ITEM(entry->key, 0) : entry->key;
-        if (PyBytes_GET_SIZE(words) != nbytes || memcmp(PyBytes_AS_STRING(words), key->words, (size_t)nbytes)) continue;
-        if (!key->objects && words == entry->key) return k;
-        const uint64_t changes = table->changes;
-        PyObject *object = Py_NewRef(entry->key);
-        const int same = same_objects(object, key->objects);
-        Py_DECREF(object);
-        if (same < 0) return -1;
-        if (changes != table->changes) goto again; /* what was compared has changed the table */
-        if (same) return k;
+/* The key that an object says, which it borrows from. 0 with an exception. */
+static int read_key(PyObject *object, pac_key *key) {
+    const int is_tuple = PyTuple_Check(object) && PyTuple_GET_SIZE(object) > 1;
+    PyObject *words = is_tuple ? PyTuple_GET_ITEM(object, 0) : object;
+    if (!PyBytes_Check(words)) {
+        PyErr_Format(PyExc_TypeError, "expected a key of TreeDef.key, got %R", object);
+        return 0;
     }
-    return -1;
-}
-
-/* Puts an entry's number where it is looked for. There is a free place. */
-static void place(pac_variant_table *table, int number) {
-    const uint64_t last = (uint64_t)(table->places - 1);
-    uint64_t at = table->entry[number].hash;
-    while (table->index[at & last] >= 0) ++at;
-    table->index[at & last] = number;
-}
-
-/* Room for one more entry. 0 with an exception. */
-static int grow(pac_variant_table *table) {
-    if (!pac_grow((void **)&table->entry, table->count, &table->capacity, sizeof *table->entry)) return 0;
-    if (table->places > 2 * table->count) return 1;
-    const int places = table->places ? 2 * table->places : 8;
-    int *index = PyMem_Realloc(table->index, (size_t)places * sizeof *index);
-    if (!index) return PyErr_NoMemory() != NULL;
-    table->index = index;
-    table->places = places;
-    memset(index, -1, (size_t)places * sizeof *index);
-    for (int k = 0; k < table->count; ++k) place(table, k);
+    *key = (pac_key){.words = (int)(PyBytes_GET_SIZE(words) / (Py_ssize_t)sizeof *key->word),
+                     .objects = is_tuple ? (int)PyTuple_GET_SIZE(object) - 1 : 0,
+                     .word = (uint64_t *)PyBytes_AS_STRING(words),
+                     .object = is_tuple ? &PyTuple_GET_ITEM(object, 1) : NULL};
+    for (int k = 0; k < key->words; ++k) key->hash = pac_mixed(key->hash, key->word[k]);
     return 1;
 }
 
-PyObject *pac_variant_find(pac_variant_table *table, const pac_key *key) {
-    const int number = number_of(table, key);
-    return number < 0 ? NULL : Py_NewRef(table->entry[number].launcher);
+static pac_entry *entry_of(pac_variant_table *table, const pac_key *key) {
+    uint64_t at = key->hash;
+    return pac_cache_next(&table->launchers, key, &at);
 }
 
-/* The same for a key's object. -2 with an exception. */
-static int number_of_object(pac_variant_table *table, PyObject *object) {
-    PyObject *words = words_of(object);
-    if (!words) return -2;
-    const Py_ssize_t count = PyBytes_GET_SIZE(words) / (Py_ssize_t)sizeof(uint64_t);
-    pac_key key = {PyMem_Malloc((size_t)(count + 1) * sizeof(uint64_t)), (int)count, NULL};
-    if (!key.words) {
-        PyErr_NoMemory();
-        return -2;
-    }
-    memcpy(key.words, PyBytes_AS_STRING(words), (size_t)count * sizeof *key.words);
-    if (PyTuple_Check(object)) {
-        key.objects = PySequence_List(object);
-        if (key.objects && PyList_SetSlice(key.objects, 0, 1, NULL) < 0) Py_CLEAR(key.objects);
-    }
-    const int number = PyErr_Occurred() ? -1 : number_of(table, &key);
-    Py_XDECREF(key.objects);
-    PyMem_Free(key.words);
-    return number < 0 && PyErr_Occurred() ? -2 : number;
+PyObject *pac_variant_find(pac_variant_table *table, const pac_key *key) {
+    const pac_entry *entry = entry_of(table, key);
+    return entry ? Py_NewRef(entry->value) : NULL;
 }
 
 /* ---- methods ---------------------------------------------------------------------------------------------------- */
 
 /* get(key): the launcher, or None. */
-static PyObject *table_get(PyObject *self, PyObject *key) {
-    pac_variant_table *table = (pac_variant_table *)self;
-    const int number = number_of_object(table, key);
-    if (number == -2) return NULL;
-    return Py_NewRef(number < 0 ? Py_None : table->entry[number].launcher);
+static PyObject *table_get(PyObject *self, PyObject *object) {
+    pac_key key;
+    PyObject *found = read_key(object, &key) ? pac_variant_find((pac_variant_table *)self, &key) : NULL;
+    return found || PyErr_Occurred() ? found : Py_NewRef(Py_None);
 }
 
-static int table_contains(PyObject *self, PyObject *key) {
-    const int number = number_of_object((pac_variant_table *)self, key);
-    return number == -2 ? -1 : number >= 0;
+static int table_contains(PyObject *self, PyObject *object) {
+    pac_key key;
+    const int found = read_key(object, &key) && entry_of((pac_variant_table *)self, &key);
+    return found || !PyErr_Occurred() ? found : -1;
 }
 
 /* put(key, launcher) */
 static PyObject *table_put(PyObject *self, PyObject *const *args, Py_ssize_t count) {
     pac_variant_table *table = (pac_variant_table *)self;
+    pac_key key;
     if (count != 2) {
         PyErr_SetString(PyExc_TypeError, "put() takes a key and a launcher");
         return NULL;
     }
-    const int number = number_of_object(table, args[0]);
-    if (number == -2) return NULL;
-    ++table->changes;
-    if (number >= 0) {
-        Py_SETREF(table->entry[number].launcher, Py_NewRef(args[1]));
-        Py_RETURN_NONE;
-    }
-    PyObject *words = words_of(args[0]);
-    const Py_ssize_t objects = PyTuple_Check(args[0]) ? PyTuple_GET_SIZE(args[0]) : 0;
-    uint64_t hash = hash_of_words((const uint64_t *)PyBytes_AS_STRING(words), PyBytes_GET_SIZE(words) / 8);
-    for (Py_ssize_t k = 1; k < objects; ++k)
-        if (!hash_of_object(PyTuple_GET_ITEM(args[0], k), &hash)) return NULL;
-    if (!grow(table)) return NULL;
-    table->entry[table->count] = (pac_variant_entry){hash, Py_NewRef(args[0]), Py_NewRef(args[1])};
-    place(table, table->count++);
+    if (!read_key(args[0], &key)) return NULL;
+    pac_entry *entry = entry_of(table, &key);
+    if (entry) Py_SETREF(entry->value, Py_NewRef(args[1]));
+    else if (PyErr_Occurred() || !pac_cache_add(&table->launchers, &key, args[1])) return NULL;
     Py_RETURN_NONE;
 }
 
-/* Drops all. What is dropped may run Python, which finds the table empty. */
 static int table_clear(PyObject *self) {
-    pac_variant_table *table = (pac_variant_table *)self;
-    pac_variant_entry *entry = table->entry;
-    const int count = table->count;
-    table->entry = NULL;
-    table->count = table->capacity = table->places = 0;
-    PyMem_Free(table->index);
-    table->index = NULL;
-    ++table->changes;
-    for (int k = 0; k < count; ++k) {
-        Py_DECREF(entry[k].key);
-        Py_DECREF(entry[k].launcher);
-    }
-    PyMem_Free(entry);
+    pac_cache_clear(&((pac_variant_table *)self)->launchers);
     return 0;
 }
 
@@ -199,10 +87,12 @@ static PyObject *clear_method(PyObject *self, PyObject *Py_UNUSED(none)) {
 
 /* items(): a list of (key, launcher) */
 static PyObject *table_items(PyObject *self, PyObject *Py_UNUSED(none)) {
-    pac_variant_table *table = (pac_variant_table *)self;
+    const pac_cache *cache = &((pac_variant_table *)self)->launchers;
     PyObject *items = PyList_New(0);
-    for (int k = 0; items && k < table->count; ++k) {
-        PyObject *pair = PyTuple_Pack(2, table->entry[k].key, table->entry[k].launcher);
+    for (int k = 0; items && k < cache->capacity; ++k) {
+        if (!cache->slot[k]) continue;
+        PyObject *key = pac_key_object(&cache->slot[k]->key);
+        PyObject *pair = key ? Py_BuildValue("NO", key, cache->slot[k]->value) : NULL;
         if (!pair || PyList_Append(items, pair) < 0) Py_CLEAR(items);
         Py_XDECREF(pair);
     }
@@ -211,20 +101,15 @@ static PyObject *table_items(PyObject *self, PyObject *Py_UNUSED(none)) {
 
 /* hit(): counts a launch that has found its variant. */
 static PyObject *table_hit(PyObject *self, PyObject *Py_UNUSED(none)) {
-    ++((pac_variant_table *)self)->hits;
+    ++((pac_variant_table *)self)->launchers.hits;
     Py_RETURN_NONE;
 }
 
-static Py_ssize_t table_length(PyObject *self) { return ((pac_variant_table *)self)->count; }
+static Py_ssize_t table_length(PyObject *self) { return ((pac_variant_table *)self)->launchers.count; }
 
 static int table_traverse(PyObject *self, visitproc visit, void *arg) {
-    pac_variant_table *table = (pac_variant_table *)self;
     Py_VISIT(Py_TYPE(self));
-    for (int k = 0; k < table->count; ++k) {
-        Py_VISIT(table->entry[k].key);
-        Py_VISIT(table->entry[k].launcher);
-    }
-    return 0;
+    return pac_cache_visit(&((pac_variant_table *)self)->launchers, visit, arg);
 }
 
 static void table_dealloc(PyObject *self) {
@@ -244,7 +129,8 @@ static PyMethodDef table_methods[] = {
     {0},
 };
 static PyMemberDef table_members[] = {
-    {"hits", T_ULONGLONG, offsetof(pac_variant_table, hits), READONLY, "Launches that have found their variant."},
+    {"hits", T_ULONGLONG, offsetof(pac_variant_table, launchers.hits), READONLY,
+     "Launches that have found their variant."},
     {0},
 };
 static PyType_Slot table_slots[] = {
