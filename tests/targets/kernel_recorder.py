@@ -62,8 +62,8 @@ class Recorder:
     def generate(self, generate):
         from pyarray.lang.dialect import DIALECTS
 
-        def recorded(analysed, target, debug):
-            program = generate(analysed, target, debug)
+        def recorded(analysed, target, debug, asserts=False):
+            program = generate(analysed, target, debug, asserts)
             digest = _digest(program.text)
             if digest not in self.generated:
                 self.generated.add(digest)
@@ -71,7 +71,7 @@ class Recorder:
                     return program
                 same = DIALECTS[target] is DIALECTS[GPU]
                 for checked in (False, True):
-                    known = program if same and checked == debug else generate(analysed, GPU, checked)
+                    known = program if same and checked == debug else generate(analysed, GPU, checked, asserts)
                     self.write(known.text)
             return program
 
