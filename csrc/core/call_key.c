@@ -1,5 +1,6 @@
-/* Calls as keys of plans. A key says all that a call's launches depend on: the words of arguments begin with a tag that
-   says how many follow, so that keys of different calls differ; objects are compared by class and equality. */
+/* Calls as keys of plans: read from arguments, kept in tables with references, compared, and told in words. A key says
+   all that a call's launches depend on: the words of arguments begin with a tag that says how many follow, so that keys
+   of different calls differ; objects are compared by class and equality. */
 #include "plan.h"
 #include <string.h>
 
