@@ -9,7 +9,7 @@ import hashlib
 
 import pytest
 
-FULL = 3
+FULL = 4
 LESS = "-O1"  # after the other flags, of which the last counts
 
 

@@ -378,6 +378,19 @@ def test_constants_of_all_kinds():
     assert len(constants) - 2 <= compiled_in.cache_info()["variants"] <= len(constants)
 
 
+@pa.kernel
+def put_constant(out, c: pa.constexpr):
+    out[0] = c
+
+
+def test_each_number_that_is_compiled_in_has_a_variant():
+    out = pa.zeros(1)
+    for c in (3, 4, 0, 1, True, False, 2.5, -4, 3, 4.0, 1 << 40):
+        for _ in range(2):
+            put_constant(out, c)
+            assert out.item() == c
+
+
 def test_comparing_constants_may_change_the_table():
     out = pa.zeros(1)
     for k in range(4):
