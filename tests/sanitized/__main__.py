@@ -55,10 +55,12 @@ TESTS = (
     "tests/interop/test_foreign_kernels.py",
     "tests/interop/test_buffer_protocol.py",
 )
-# Many calls in a row, whose kinds test_call_plans has; and, of replays, one of each kind of kernel.
+# Many calls in a row, whose kinds test_call_plans has; of replays, one of each kind of kernel; of plans for any size,
+# reductions of one type; and all functions of NumPy's operands, which are read as others are.
 LONG = (
     "(leave_nothing and (operators or methods or functions)) or (what_is_called and not sort and not median)"
-    " or test_casts or test_what_changes_between_calls"
+    " or test_casts or test_what_changes_between_calls or test_operands_of_numpy_give_what_arrays_of_them_give"
+    " or test_products_of_changing_sizes or (test_reductions_of_changing_sizes and not float32)"
 )
 SELECTED = f"not ({LONG})"
 OF_THREADS = (
