@@ -1,23 +1,22 @@
-"""A pytest plugin: the compiler optimises one of `FULL` kernels for the CPU as it does for users, and the others less.
-Optimising is most of what compiling a kernel takes, and what most tests look at is decided before.
+"""A pytest plugin: kernels for the CPU are compiled at one of `LEVELS`, which follows from the text, and a quarter of
+them as for users. Optimising is most of what compiling a kernel takes, and what most tests look at is decided before.
 
-Which kernel is of which kind follows from its text, so that all tests that need a kernel share it; of each family of
-kernels, whose members differ in types and layouts, some are compiled as for users. In a long run all are, as are
-those of processes that tests start."""
+All tests that need a kernel share it, then; and of each family of kernels, whose members differ in types and layouts,
+some are compiled at each level. In a long run all are compiled as for users, as are those of processes that tests
+start."""
 
 import hashlib
 
 import pytest
 
-FULL = 4
-LESS = "-O1"  # after the other flags, of which the last counts
+LEVELS = ((), ("-O1",), ("-O0",), ("-O0",))  # after the other flags, of which the last counts
 
 
-def less(text, flags=()):
+def level(text, flags):
     """Flags for this text, in addition to those that its kernel has."""
     if any(flag.startswith("-O") for flag in flags):
         return ()
-    return (LESS,) if int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) % FULL else ()
+    return LEVELS[int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) % len(LEVELS)]
 
 
 def pytest_sessionstart(session):
@@ -32,11 +31,11 @@ def pytest_sessionstart(session):
     compile_text, key_for, patch = cc.Toolchain.compile, compiler.key_for, pytest.MonkeyPatch()
 
     def compiled(toolchain, text, extra_flags=()):
-        return compile_text(toolchain, text, (*extra_flags, *less(text, extra_flags)))
+        return compile_text(toolchain, text, (*extra_flags, *level(text, extra_flags)))
 
     def key(text, steps, fingerprint, flags):
         of_cpu = any(flag in fingerprint for flag in cc.FLAGS if flag.startswith("-O"))
-        return key_for(text, steps, fingerprint, (*flags, *less(text, flags)) if of_cpu else flags)
+        return key_for(text, steps, fingerprint, (*flags, *level(text, flags)) if of_cpu else flags)
 
     patch.setattr(cc.Toolchain, "compile", compiled)
     patch.setattr(compiler, "key_for", key)
