@@ -1,22 +1,24 @@
-"""A pytest plugin: kernels for the CPU are compiled at one of `LEVELS`, which follows from the text, and a quarter of
-them as for users. Optimising is most of what compiling a kernel takes, and what most tests look at is decided before.
+"""A pytest plugin: one of `SHARE` kernels for the CPU is optimised as for users, the others aren't at all. Optimising
+is most of what compiling a kernel takes, and what most tests look at is decided before.
 
-All tests that need a kernel share it, then; and of each family of kernels, whose members differ in types and layouts,
-some are compiled at each level. In a long run all are compiled as for users, as are those of processes that tests
-start."""
+Which ones are follows from their texts: tests that need the same kernel share it, and of each family of kernels,
+whose members differ in types and layouts, some are optimised. In a long run all are, as are those of processes that
+tests start."""
 
 import hashlib
 
 import pytest
 
-LEVELS = ((), ("-O1",), ("-O0",), ("-O0",))  # after the other flags, of which the last counts
+SHARE = 4
+VECTORS = ("<pa_gemm", "<pa_sort")  # headers with vectors of their own: reading them takes longer than optimising
 
 
 def level(text, flags):
-    """Flags for this text, in addition to those that its kernel has."""
-    if any(flag.startswith("-O") for flag in flags):
+    """Flags for this text behind those that its kernel has: of levels the last one counts."""
+    if any(flag.startswith("-O") for flag in flags) or any(header in text for header in VECTORS):
         return ()
-    return LEVELS[int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) % len(LEVELS)]
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return () if int(digest[:8], 16) % SHARE == 0 else ("-O0",)
 
 
 def pytest_sessionstart(session):
