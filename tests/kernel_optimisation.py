@@ -37,7 +37,8 @@ def pytest_sessionstart(session):
 
     def key(text, steps, fingerprint, flags):
         of_cpu = any(flag in fingerprint for flag in cc.FLAGS if flag.startswith("-O"))
-        return key_for(text, steps, fingerprint, (*flags, *level(text, flags)) if of_cpu else flags)
+        added = [f"of the tests: {flag}" for flag in level(text, flags)] if of_cpu else []  # not a kernel's own flag
+        return key_for(text, steps, fingerprint, (*flags, *added))
 
     patch.setattr(cc.Toolchain, "compile", compiled)
     patch.setattr(compiler, "key_for", key)

@@ -14,7 +14,7 @@ import pyarray as pa
 from pyarray import _core
 from pyarray.memory import Buffer
 
-TIMES, ROUNDS = 20, 4
+TIMES, ROUNDS = 40, 4
 FEW = TIMES // 2  # references, and words of memory: a leak takes one in each call, caches take them now and then
 
 
