@@ -24,7 +24,8 @@ test: $(INSTALLED) $(VENV)/with-test $(VENV)/with-dev
 	PYARRAY_TEST_COMPILE=$(VENV)/kernels PYARRAY_TEST_DEVICES=cpu $(BIN)/python -m pytest \
 	  --numprocesses auto --dist worksteal tests/targets/test_emitted.py
 
-# The same with so many times as many drawn cases, and every combination where `make test` takes some by turns.
+# The same with so many times as many drawn cases, every combination where `make test` takes some by turns, and all
+# kernels optimised as for users.
 TIMES ?= 10
 test-long:
 	PYARRAY_TEST_TIMES=$(TIMES) $(MAKE) test

@@ -1,10 +1,12 @@
-"""Shared by the programs that draw random cases: command-line options, and processes that each run a part."""
+"""Shared by the programs that draw random cases: command-line options, and processes that each run a part; and by
+those of them whose cases are calls of functions, what a part is."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import faulthandler
+import importlib
 import multiprocessing
 import os
 import resource
@@ -16,9 +18,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import fields
+from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+# The packages' modules import each other as the tests do; reports that processes send name them so.
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PYARRAY_NUM_THREADS")
 _status_file: int | None = None  # the descriptor of this process's status file
 
@@ -70,6 +76,45 @@ def run_parts(
             if len(found.differences) >= stop_after:
                 break
     return found
+
+
+def run_functions(package: str, doc: str | None, count: int) -> tuple[Any, argparse.Namespace, Clock]:
+    """The program of tests/differential and of tests/warm_calls, by the command line: the report of drawn
+    calls, `count` where none are asked for, with the arguments and the time that it took."""
+    parser = arguments(f"tests.{package}", doc, "calls", count)
+    parser.add_argument("--dtypes", type=int, default=2, help="of each function at a time")
+    parser.add_argument("--only", default="*", help="functions whose names match this pattern, such as 'nan*,linalg.*'")
+    args = parser.parse_args()
+    clock = Clock()
+    part = partial(calls_of_functions, package, args)
+    return run_parts(part, range(args.processes), args.processes, args.stop_after), args, clock
+
+
+def calls_of_functions(package: str, args: argparse.Namespace, index: int) -> Any:
+    """The report of one process: calls of its own functions, in turn. Of this module, since another process can't
+    import `__main__` of a package."""
+    if args.device.startswith("hip"):
+        from hip_emulator.build import use_emulator
+
+        use_emulator()
+    run, clock = importlib.import_module(f"{package}.run"), Clock()
+
+    def progress(report: Any) -> None:
+        text = f"{report.calls} calls, {len(report.differences)} differences, {clock}"
+        print(text if args.processes == 1 else f"process {index}: {text}", file=sys.stderr)
+
+    patterns = args.only.split(",")
+    rows = [row for row in run.ALL if any(fnmatchcase(row.name, pattern) for pattern in patterns)]
+    if not (rows := rows[index :: args.processes]):
+        return run.Report()
+    calls = args.calls // args.processes + (index < args.calls % args.processes)
+    report = run.check(
+        calls, args.device, args.seed,
+        rows=rows, dtypes=args.dtypes, stop_after=args.stop_after, progress=progress, started=set_status,
+        found=lambda line: print(line, flush=True),
+    )  # fmt: skip
+    report.functions = len(rows)
+    return report
 
 
 def set_status(what: str) -> None:

@@ -118,7 +118,7 @@ PAC_QUICK(arange) {
         integers &= !is_float;
     }
     const double first = limits[0], by = limits[2], steps = ceil((limits[1] - first) / by);
-    if (!by || !(steps <= MOST_NUMBERS)) Py_RETURN_NOTIMPLEMENTED;
+    if (!by || !isfinite(steps) || steps > MOST_NUMBERS) Py_RETURN_NOTIMPLEMENTED;
     const int64_t size = steps > 0 ? (int64_t)steps : 0;
     double floats[MOST_NUMBERS];
     const double second = first + by, step = second - first;

@@ -2,20 +2,22 @@
 layouts, types, overlaps and numbers, with operands that change between calls."""
 
 import gc
+import itertools
 import operator
-import sys
 import threading
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from leak_check import check_references
 from strategies import basic_keys, examples, few_dtypes, numpy_views
 
 import pyarray as pa
+from pyarray._core import CAPTURED_AT
 from pyarray.array import array_at
 from pyarray.dtypes import asdtype
-from pyarray.jit.launch_state import observing
+from pyarray.jit.launch_state import clear_fast_paths, observing
 from pyarray.memory import Buffer
 
 BINARY = (operator.add, operator.mul, operator.gt, operator.eq, operator.and_, operator.truediv)
@@ -96,6 +98,60 @@ def test_assignments(device, drawn, data):
         assert outcome(assign, first) == outcome(lambda a, f=assign: generally(f, a), second)
 
 
+LAYOUTS = {
+    "without gaps": np.s_[1:5, :8],
+    "rows apart": np.s_[::2, :8],
+    "elements apart": np.s_[:4, ::2],
+    "reversed": np.s_[3::-1, 7::-1],
+    "one row": np.s_[:1, :8],
+    "one column": np.s_[:4, :1],
+    "one axis": np.s_[0, :8],
+}
+
+
+def test_layouts_that_take_turns(device):
+    """Of equal types: each layout and each axis of one element, after plans for the others."""
+    theirs = np.arange(128.0).reshape(8, 16)
+    ours = pa.asarray(theirs, device=device)
+    for _ in range(2):
+        for first in LAYOUTS.values():
+            for second in (*LAYOUTS.values(), first):
+                total = ours[first] + ours[second]
+                np.testing.assert_array_equal(pa.asnumpy(total), theirs[first] + theirs[second])
+
+
+@pytest.mark.parametrize("size", [9, 5000])
+def test_operands_that_overlap_what_is_written(device, size):
+    """After plans for arrays apart, which need no copies."""
+    forward, back, reverse = np.s_[1:], np.s_[:-1], np.s_[-2::-1]
+    pa.add(pa.zeros(size, device=device), 1, out=pa.zeros(size, device=device))
+    for write, read in itertools.product((forward, back), (forward, back, reverse)):
+        theirs = np.arange(float(size))
+        ours = pa.asarray(theirs, device=device, copy=True)
+        for x, add in ((theirs, np.add), (ours, pa.add)):
+            x[write] += x[read]
+            x[write] = x[read]
+            add(x[read], x[write], out=x[write])
+            add(x[write], x[read], out=x[write])
+        np.testing.assert_array_equal(pa.asnumpy(ours), theirs)
+
+
+@pytest.mark.parametrize("function", [pa.add, pa.clip])
+def test_plans_are_dropped_when_settings_change(function):
+    def call(dtype):
+        x = pa.ones(3, dtype=dtype)
+        for _ in range(CAPTURED_AT + 2):
+            function(x, x) if function is pa.add else function(x, 0, 2)
+
+    for dtype in ("float32", "int16", "uint8"):
+        call(dtype)
+    assert function.cache_info()["plans"] >= 3
+    clear_fast_paths()
+    assert function.cache_info()["plans"] == 0
+    call("float32")
+    assert function.cache_info()["plans"] == 1
+
+
 def test_settings_that_change_between_calls(device):
     """Debug mode and observers are asked at each call."""
     a, seen = pa.arange(5.0, device=device), []
@@ -111,14 +167,17 @@ def test_settings_that_change_between_calls(device):
 def test_attributes_that_change_between_calls(device):
     a = pa.zeros(4, device=device)
     a[1:3] = 1.0
-    a.flags.writeable = False
-    with pytest.raises(ValueError, match="read-only"):
-        a[1:3] = 2.0
-    with pytest.raises(ValueError, match="read-only"):
+    for k in (1, 2, 3):
+        a.flags.writeable = False
+        with pytest.raises(ValueError, match="read-only"):
+            a[1:3] = 2.0
+        with pytest.raises(ValueError, match="read-only"):
+            a += 1
+        with pytest.raises(ValueError, match="read-only"):
+            pa.add(a, 1, out=a)
+        a.flags.writeable = True
         a += 1
-    a.flags.writeable = True
-    a += 1
-    assert a.tolist() == [1, 2, 2, 1]
+        assert a.tolist() == [k, k + 1, k + 1, k]
     b = a.mark_static()
     assert (b + 1).tolist() == (a + 1).tolist()
 
@@ -146,16 +205,7 @@ def test_references_are_given_back():
             with pytest.raises(IndexError):
                 b[99]
 
-    calls()
-    held = (a, mask, index, a.dtype, a.device, a._buffer)
-    before = [sys.getrefcount(x) for x in held]
-    gc.collect()
-    blocks = sys.getallocatedblocks()
-    for _ in range(20):
-        calls()
-    gc.collect()
-    assert [sys.getrefcount(x) for x in held] == before
-    assert sys.getallocatedblocks() - blocks < 200
+    check_references(calls, (a, mask, index, a.dtype, a.device, a._buffer))
 
 
 def test_cycles_through_an_owner_are_collected():

@@ -5,7 +5,6 @@ import enum
 import fractions
 import gc
 import struct
-import sys
 import threading
 from collections import namedtuple
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from leak_check import check_references
 from strategies import examples, numpy_views
 
 import pyarray as pa
@@ -378,6 +378,19 @@ def test_constants_of_all_kinds():
     assert len(constants) - 2 <= compiled_in.cache_info()["variants"] <= len(constants)
 
 
+@pa.kernel
+def put_constant(out, c: pa.constexpr):
+    out[0] = c
+
+
+def test_each_number_that_is_compiled_in_has_a_variant():
+    out = pa.zeros(1)
+    for c in (3, 4, 0, 1, True, False, 2.5, -4, 3, 4.0, 1 << 40):
+        for _ in range(2):
+            put_constant(out, c)
+            assert out.item() == c
+
+
 def test_comparing_constants_may_change_the_table():
     out = pa.zeros(1)
     for k in range(4):
@@ -520,15 +533,8 @@ def test_references_are_given_back():
                 with pytest.raises((TypeError, OverflowError, pa.CompileError)):
                     wrong()
 
-    calls()
     held = (out, v, p, t, marked, text, Plain, Outer, Lazy, weigh, by_fields, out._buffer, v._buffer)
-    gc.collect()
-    before, blocks = [sys.getrefcount(x) for x in held], sys.getallocatedblocks()
-    for _ in range(10):
-        calls()
-    gc.collect()
-    assert [sys.getrefcount(x) for x in held] == before
-    assert sys.getallocatedblocks() - blocks < 300
+    check_references(calls, held, times=10, blocks=300)
 
 
 def test_kernels_are_collected():

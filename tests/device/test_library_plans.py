@@ -2,12 +2,10 @@
 between them; nothing is kept, and they are functions to all who ask."""
 
 import copy
-import gc
 import inspect
 import pickle
 import pydoc
 import struct
-import sys
 import threading
 import weakref
 
@@ -15,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from leak_check import check_references
 from strategies import basic_keys, examples, few_dtypes, numpy_views
 from test_call_plans import generally, outcome
 
@@ -137,16 +136,7 @@ def test_a_check_that_raises_leaves_nothing():
             with pytest.raises(IndexError, match="index 50 is out of bounds"):
                 pa.take(x, index)
 
-    fails()
-    held = x, index, x._buffer, index._buffer, x.device
-    before = [sys.getrefcount(v) for v in held]
-    gc.collect()
-    blocks = sys.getallocatedblocks()
-    for _ in range(20):
-        fails()
-    gc.collect()
-    assert [sys.getrefcount(v) for v in held] == before
-    assert sys.getallocatedblocks() - blocks < 200
+    check_references(fails, (x, index, x._buffer, index._buffer, x.device))
 
 
 def test_checks_come_between_the_launches_around_them():
@@ -185,16 +175,7 @@ def test_references_of_calls_are_given_back():
             with pytest.raises(ValueError, match="equal shapes"):
                 pa.concat([a, mask.reshape(4, 4)])
 
-    calls()
-    held = (a, b, mask, pieces, a._buffer, b._buffer, a.device, pa.float32)
-    before = [sys.getrefcount(v) for v in held]
-    gc.collect()
-    blocks = sys.getallocatedblocks()
-    for _ in range(20):
-        calls()
-    gc.collect()
-    assert [sys.getrefcount(v) for v in held] == before
-    assert sys.getallocatedblocks() - blocks < 300
+    check_references(calls, (a, b, mask, pieces, a._buffer, b._buffer, a.device, pa.float32), blocks=300)
 
 
 def test_a_table_starts_anew_when_it_is_full():

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 
-from tests.drawn import Clock, arguments, run_parts
-
-from .part import part
+from tests.drawn import run_functions
 
 
 def main() -> int:
     """Prints how many calls ran, and each difference as a line; fails if there are any."""
-    parser = arguments("tests.differential", __doc__, "calls", 10_000)
-    parser.add_argument("--dtypes", type=int, default=2, help="of each function at a time")
-    parser.add_argument("--only", default="", help="functions whose names match this pattern, such as 'nan*'")
-    args = parser.parse_args()
-    clock = Clock()
-    report = run_parts(partial(part, args), range(args.processes), args.processes, args.stop_after)
+    report, args, clock = run_functions("differential", __doc__, 10_000)
     meant = ", ".join(f"{count} {what}" for what, count in report.meant.most_common())
     print(
         f"{report.calls} calls of {report.functions} functions ({report.cases} cases) on {args.device}, "

@@ -16,6 +16,7 @@ from .rows import ROWS, Row
 
 TIMES = 9  # runs of a case: more than a short way needs to be learnt, and some in it
 AT_ONCE = 24  # cases that are run in turns
+ALL = tuple(ROWS)
 
 
 @dataclass
@@ -67,11 +68,12 @@ def check(
     dtypes: int = 2,
     stop_after: int = 50,
     progress: Callable[[Report], None] | None = None,
+    started: Callable[[str], None] | None = None,
     found: Callable[[str], None] | None = None,
 ) -> Report:
     """Runs `calls` drawn calls. Each case of the working set is run `TIMES` times, in mixed order."""
     report, rng = Report(), np.random.default_rng([seed, 1])
-    source = cases([row for row in rows or ROWS if row.there], seed, dtypes)
+    source = cases([row for row in rows or ALL if row.there], seed, dtypes)
     working: list[list] = []
     reported: set[tuple[str, ...]] = set()
     while report.calls < calls and len(report.differences) < stop_after:
@@ -80,6 +82,8 @@ def check(
             report.cases += 1
         k = int(rng.integers(len(working)))
         case, name, left = working[k]
+        if started is not None:
+            started(name)
         differences = compare.run(case, rng, device)
         report.refused[case.row.name] += differences is None
         for difference in differences or ():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import numpy_views
+from strategies import examples, numpy_views
 
 import pyarray as pa
 from pyarray import dtypes, shapes
@@ -332,6 +332,7 @@ def test_threads_read_at_once(torch):
 # operands
 
 
+@examples(40)  # most need a kernel of their own
 @given(numpy_views(shape=(2, 3)), numpy_views(shape=(3,)), st.sampled_from(("add", "multiply", "less", "divide")))
 def test_operands_of_numpy_give_what_arrays_of_them_give(x, y, name):
     function = getattr(pa, name)

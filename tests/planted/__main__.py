@@ -22,8 +22,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.planted.bugs import BUGS, Bug
+from tests.planted.core_bugs import CORE_BUGS
 
 ROOT = Path(__file__).resolve().parents[2]
+ALL = (*BUGS, *CORE_BUGS)
 COPIED = ("pyarray", "csrc", "tests", "bench", "docs", "setup.py", "pyproject.toml", "README.md", "LICENSE")
 HANG = 100  # seconds after which a test hangs, which is a way to find a bug
 LIMIT = 600  # and all tests of a bug
@@ -39,8 +41,15 @@ def file_of(bug: Bug, root: Path) -> Path:
     return found[0]
 
 
+def libraries_of(path: Path, root: Path) -> list[Path]:
+    """The copy's libraries that a file of the source is compiled into: the C runtime or the core. Headers for kernels
+    are in none."""
+    folder = path.relative_to(root).parts[:-1]
+    return [] if folder not in (("csrc", "core"), ("csrc", "runtime")) else [*root.glob(f"pyarray/_{folder[1]}*.so")]
+
+
 def build(root: Path) -> bool:
-    """The C runtime of the copy; False where it doesn't compile, which finds the bug, too."""
+    """The C runtime and the core of the copy; False where they don't compile, which finds the bug, too."""
     command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"]
     return subprocess.run(command, cwd=root, capture_output=True).returncode == 0
 
@@ -87,7 +96,7 @@ def plant(bug: Bug, root: Path) -> str:
     """How it is found, "" if it isn't. The source is as before, then, and the test that failed passes again."""
     path = file_of(bug, root)
     whole = path.read_text()
-    libraries = {p: p.read_bytes() for p in (root / "pyarray").glob("_runtime*.so")} if "runtime" in path.parts else {}
+    libraries = {library: library.read_bytes() for library in libraries_of(path, root)}
     path.write_text(whole.replace(bug.old, bug.new))
     try:
         found = failure(bug.tests, bug.hip, root) if not libraries or build(root) else Failure("don't compile")
@@ -109,7 +118,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.planted", description=__doc__)
     parser.add_argument("--only", default="", help="bugs with these words in their areas or names")
     arguments = parser.parse_args()
-    chosen = [bug for bug in BUGS if arguments.only in f"{bug.area}: {bug.name}"]
+    chosen = [bug for bug in ALL if arguments.only in f"{bug.area}: {bug.name}"]
     for bug in chosen:
         file_of(bug, ROOT)
     missed = 0
@@ -120,7 +129,7 @@ def main() -> int:
             copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copyfile
             copy(ROOT / name, root / name)
         (root / ".venv").mkdir()
-        assert build(root), "the C runtime doesn't compile as it is"
+        assert build(root), "the C runtime or the core doesn't compile as it is"
         for bug in chosen:
             began = time.monotonic()
             found = plant(bug, root)

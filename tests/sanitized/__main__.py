@@ -36,8 +36,8 @@ ADDRESSES = Sanitizer(
 FIXED = ("setarch", "--addr-no-randomize") if shutil.which("setarch") else ()
 RACES = Sanitizer("-fsanitize=thread -g1 -O1", "libtsan.so", {"TSAN_OPTIONS": "halt_on_error=1"}, FIXED)
 # Some kernels of each kind, and what is most of the runtime and the core: creation, views, selections, plans, replays,
-# launches, other libraries' arrays. Products, which take seconds to compile, of two types: one that is computed in
-# another, and complex numbers.
+# launches, other libraries' arrays. Two products, which take seconds to compile: one with panels, one of complex
+# numbers.
 TESTS = (
     "tests/unit/test_threads.py",
     "tests/unit/test_array.py",
@@ -47,19 +47,22 @@ TESTS = (
     "tests/device/test_quick_functions.py",
     "tests/device/test_dispatch.py",
     "tests/device/test_references.py",
-    "tests/api/test_linear_algebra_functions.py",
+    "tests/api/test_linear_algebra_functions.py::test_larger[float32]",
+    "tests/api/test_linear_algebra_functions.py::test_every_dtype[complex64]",
     "tests/api/test_host_selections.py",
     "tests/api/test_replayed_calls.py",
     "tests/interop/test_foreign_arrays.py",
     "tests/interop/test_foreign_kernels.py",
     "tests/interop/test_buffer_protocol.py",
 )
-# Many calls in a row, whose kinds test_call_plans has; and, of replays, one of each kind of kernel.
+# Many calls in a row, whose kinds test_call_plans has; of replays, one of each kind of kernel; of plans for any size,
+# reductions of one type; and all functions of NumPy's operands, which are read as others are.
 LONG = (
     "(leave_nothing and (operators or methods or functions)) or (what_is_called and not sort and not median)"
-    " or test_casts or test_what_changes_between_calls"
+    " or test_casts or test_what_changes_between_calls or test_operands_of_numpy_give_what_arrays_of_them_give"
+    " or test_products_of_changing_sizes or (test_reductions_of_changing_sizes and not float32)"
 )
-SELECTED = f"(not every_dtype or bfloat16 or complex64) and not ({LONG})"
+SELECTED = f"not ({LONG})"
 OF_THREADS = (
     "tests/device/test_call_plans.py",
     "tests/device/test_library_plans.py",

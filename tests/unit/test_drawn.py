@@ -51,7 +51,7 @@ def test_parts_are_left_out_once_enough_differs():
 
 @pytest.mark.parametrize(("given", "status"), [(part, 0), (lambda number: part(2), 1)])
 def test_a_difference_is_an_exit_status(given, status, monkeypatch, capsys):
-    monkeypatch.setattr(program, "part", lambda arguments, number: given(number))
+    monkeypatch.setattr(drawn, "calls_of_functions", lambda package, arguments, number: given(number))
     monkeypatch.setattr(sys, "argv", ["differential", "--calls", "10"])
     assert program.main() == status
     assert f"10 calls of 1 functions (2 cases) on cpu, seed 0: {status} differences" in capsys.readouterr().out

@@ -2,13 +2,12 @@
 
 from pathlib import Path
 
-from planted.__main__ import file_of
-from planted.bugs import BUGS
+from planted.__main__ import ALL, file_of
 
 
 def test_each_text_is_found_once():
     stale = []
-    for bug in BUGS:
+    for bug in ALL:
         try:
             file_of(bug, Path(__file__).resolve().parents[2])
         except LookupError as error:

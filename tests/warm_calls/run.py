@@ -8,7 +8,6 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -25,11 +24,6 @@ from .rows import FURTHER
 AT_FIRST = 6  # runs of a family's first call before the others: more than are needed before it is captured
 EACH = 5  # further runs of each
 ALL = (*ROWS, *FURTHER)
-
-
-def matching(pattern: str) -> list[Row]:
-    """Rows whose names match a shell's pattern."""
-    return [row for row in ALL if any(fnmatchcase(row.name, part) for part in pattern.split(","))]
 
 
 @dataclass
@@ -93,7 +87,7 @@ def check(
                 if found is not None:
                     found(line)
         report.families += 1
-        if progress is not None:
+        if progress is not None and report.families % 100 == 0:
             progress(report)
     return report
 

@@ -1,0 +1,45 @@
+"""A pytest plugin: one of `SHARE` kernels for the CPU is optimised as for users, the others aren't at all. Optimising
+is most of what compiling a kernel takes, and what most tests look at is decided before.
+
+Which ones are follows from their texts: tests that need the same kernel share it, and of each family of kernels,
+whose members differ in types and layouts, some are optimised. In a long run all are, as are those of processes that
+tests start."""
+
+import hashlib
+
+import pytest
+
+SHARE = 4
+VECTORS = ("<pa_gemm", "<pa_sort")  # headers with vectors of their own: reading them takes longer than optimising
+
+
+def level(text, flags):
+    """Flags for this text behind those that its kernel has: of levels the last one counts."""
+    if any(flag.startswith("-O") for flag in flags) or any(header in text for header in VECTORS):
+        return ()
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return () if int(digest[:8], 16) % SHARE == 0 else ("-O0",)
+
+
+def pytest_sessionstart(session):
+    # not before the tests' settings stand, and before the tests import it
+    from strategies import TIMES
+
+    from pyarray.driver import cc
+    from pyarray.jit import compile as compiler
+
+    if TIMES > 1:
+        return
+    compile_text, key_for, patch = cc.Toolchain.compile, compiler.key_for, pytest.MonkeyPatch()
+
+    def compiled(toolchain, text, extra_flags=()):
+        return compile_text(toolchain, text, (*extra_flags, *level(text, extra_flags)))
+
+    def key(text, steps, fingerprint, flags):
+        of_cpu = any(flag in fingerprint for flag in cc.FLAGS if flag.startswith("-O"))
+        added = [f"of the tests: {flag}" for flag in level(text, flags)] if of_cpu else []  # not a kernel's own flag
+        return key_for(text, steps, fingerprint, (*flags, *added))
+
+    patch.setattr(cc.Toolchain, "compile", compiled)
+    patch.setattr(compiler, "key_for", key)
+    session.config.add_cleanup(patch.undo)
