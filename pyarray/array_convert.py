@@ -88,7 +88,7 @@ def asnumpy(a: ArrayLike) -> np.ndarray[Any, Any]:
     [1, 2]
     """
     if not isinstance(a, ndarray):
-        return np.asarray(a)
+        return a._asnumpy() if hasattr(a, "__pyarray_layout__") else np.asarray(a)
     return numpy_view(a) if on_host(a) else _download(a)
 
 
