@@ -28,15 +28,15 @@ def load_element(scope: Scope, node: ast.AST, array: ir.Expr, index: tuple[Any, 
     return ir.Load(scope.loc(node), ir.ScalarType(array.type.dtype), array, index)
 
 
-def index_parts(scope: Scope, node: ast.Subscript, array: ir.Expr, ndim: int | None = None) -> tuple[Any, ...]:
-    """One expression or `Range` per axis, of the first `ndim` axes where that is given; fewer indices than axes are
-    filled with whole ranges."""
+def index_parts(scope: Scope, node: ast.Subscript, array: ir.Expr, records: int | None = None) -> tuple[Any, ...]:
+    """One expression or `Range` per axis; fewer indices than axes are filled with whole ranges. `records`: the number
+    of axes of an array of records, of which `array` is a field."""
     items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    ndim = array.type.ndim if ndim is None else ndim
+    ndim = array.type.ndim if records is None else records
     ellipses = [k for k, item in enumerate(items) if isinstance(item, ast.Constant) and item.value is ...]
     count = len(items) - len(ellipses)
     if count > ndim or len(ellipses) > 1:
-        scope.fail(node, f"{count} indices for a {array.type}")
+        scope.fail(node, f"{count} indices for a {array.type if records is None else f'{ndim}-D array of records'}")
     parts: list[Any] = []
     for item in items:
         if isinstance(item, ast.Constant) and item.value is ...:

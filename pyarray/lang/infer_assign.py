@@ -11,7 +11,7 @@ from .aggregates import is_aggregate, is_records, leaves, root_of, skeleton, tra
 from .infer_access import index_parts, load_element, slice_type
 from .infer_aggregates import call_special_method, unpack, unpack_result
 from .infer_elements import convert, is_whole_row
-from .infer_fields import assign_field, note_aliases
+from .infer_fields import assign_field, check_no_record, note_aliases
 from .infer_generators import refuse_generator
 from .infer_local_arrays import items_of
 from .infer_local_functions import bind, define, holds_function
@@ -179,6 +179,7 @@ def _update_record(scope: Scope, node: ast.AugAssign, place: Any) -> list[ir.Stm
 def _assign_place(scope: Scope, target: ast.Subscript, place: Place, value: Any) -> list[ir.Stmt]:
     """Assigns a part of a local array. The value is evaluated before the place."""
     _check_assignable(scope, target, root_of(place.local.name))
+    check_no_record(scope, place.local.name)
     value = check_store(scope, target, () if place.is_element else place.shape, place.local.type.dtype, value)
     if place.is_element:
         return store_place(scope, target, place, value)
@@ -369,6 +370,7 @@ def _update_array(scope: Scope, node: ast.AugAssign, old: ir.Expr, value: Any) -
         return _assign_view(scope, node, old, value)
     assert isinstance(old, ir.Local)
     _check_assignable(scope, node.target, root_of(old.name))
+    check_no_record(scope, old.name)
     before: list[ir.Stmt] = []
     value = assign_temporary(scope, check_store(scope, node, old.type.shape, old.type.dtype, value), before)
     return [*before, *store_place(scope, node, Place(old), value)]

@@ -146,7 +146,8 @@ def records_attribute(scope: Scope, node: ast.Attribute, owner: Aggregate) -> An
         return ir.Static(layout.dtype)
     if node.attr in owner.names:
         what = f"{node.attr!r} is a field of the records"
-        scope.fail(node, what, f'write a["{node.attr}"] for its view, or a[i].{node.attr} of one record')
+        array = ast.unparse(node.value)
+        scope.fail(node, what, f'write {array}["{node.attr}"] for its view, or {array}[i].{node.attr} of one record')
     there = "there are shape, size, ndim, itemsize, dtype, and fields: a[i].x, a[\"x\"]"
     scope.fail(node, f"an array of records in a kernel has no attribute {node.attr!r}", there)
 
