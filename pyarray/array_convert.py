@@ -80,7 +80,7 @@ def from_foreign(x: ArrayLike) -> ndarray:
     return operation("from_dlpack" if hasattr(x, "__dlpack__") else "from_cuda_interface")(x)
 
 
-def asnumpy(a: ArrayLike) -> np.ndarray[Any, Any]:
+def asnumpy(a: Any) -> np.ndarray[Any, Any]:
     """`a` as a NumPy array: the CPU array's own memory, a copy of any other device's. What is no pyarray
     array goes through `numpy.asarray`.
 

@@ -19,13 +19,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pyarray import array_format, shapes
-from pyarray.annotations import field_names, is_structure
 from pyarray.array import empty as _empty
 from pyarray.array import ndarray
-from pyarray.array_convert import array_on_memory, as_base_class, asarray, asnumpy
+from pyarray.array_convert import array_on_memory, asnumpy
 from pyarray.driver.base import get_device
 from pyarray.memory.host_access import address
 from pyarray.structured_dtypes import Layout, lock, of_dtype, structured
+from pyarray.structured_values import as_record, host_records, record_key, words_of
 
 _ARITHMETIC = (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift", "rshift", "and", "or", "xor",
@@ -137,14 +137,14 @@ class StructuredArray:
             return self._field(key)
         if type(key) is list and key and all(isinstance(name, str) for name in key):
             return _on(of_dtype(self.dtype[key]), self._words)
-        return self._with(self._words[_record_key(key, self.ndim)])
+        return self._with(self._words[record_key(key, self.ndim)])
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if isinstance(key, str):
             self._field(key)[...] = value
             return
         source = _as_records(value, self.__pyarray_layout__, self.device)
-        self._words[_record_key(key, self.ndim)] = source._words
+        self._words[record_key(key, self.ndim)] = source._words
 
     def __iter__(self) -> Iterator[Any]:
         return (self[k] for k in range(len(self)))
@@ -234,7 +234,7 @@ class StructuredArray:
         if layout.dtype == self.dtype:
             same = _on(layout, self._words)
             return same.copy() if copy else same
-        return _from_host(asnumpy(self).astype(layout.dtype), layout, self.device)
+        return _on(layout, words_of(asnumpy(self).astype(layout.dtype), layout, self.device))
 
     # copies
 
@@ -274,7 +274,7 @@ class StructuredArray:
         found = self[index[0] if len(index) == 1 and isinstance(index[0], tuple) else index] if index else self
         if found.size != 1:
             raise ValueError(f"item() takes one record, got shape {found.shape}; index it first")
-        return _as_record(self.__pyarray_layout__, asnumpy(found).reshape(())[()])
+        return as_record(self.__pyarray_layout__, asnumpy(found).reshape(())[()])
 
     def tolist(self) -> Any:
         """The records as nested lists of tuples, read from the device."""
@@ -366,24 +366,7 @@ def array_class(layout: Layout) -> type[StructuredArray]:
 def _restore(values: np.ndarray[Any, Any], device: str, kind: Any) -> Any:
     layout = structured(kind)
     assert layout is not None
-    return _from_host(values, layout, get_device(device))
-
-
-# ---- indices
-
-
-def _record_key(key: Any, ndim: int) -> Any:
-    """The key of the words of the records at `key`."""
-    items = key if type(key) is tuple else (key,)
-    count = sum(getattr(k, "ndim", 1) or 1 if _is_mask(k) else 1 for k in items if k is not None and k is not Ellipsis)
-    if count > ndim:
-        raise IndexError(f"too many indices for an array of {ndim} dimensions: {count}")
-    whole = (slice(None),) if any(k is Ellipsis for k in items) else (Ellipsis, slice(None))
-    return (*items, *whole)
-
-
-def _is_mask(key: Any) -> bool:
-    return isinstance(key, (ndarray, np.ndarray)) and key.dtype.kind == "b"
+    return _on(layout, words_of(values, layout, get_device(device)))
 
 
 def _broadcast(a: StructuredArray, shape: tuple[int, ...]) -> Any:
@@ -404,60 +387,13 @@ def _equal(a: StructuredArray, b: StructuredArray) -> Any:
     return result
 
 
-# ---- values of the host
-
-
-def _as_record(layout: Layout, value: Any) -> Any:
-    """A record of NumPy as an instance of the layout's class, or as a tuple where the user has none."""
-    if not layout.declared:
-        return value.item()
-    items = {}
-    for name, field in layout.fields.items():
-        part = value[name]
-        items[name] = _as_record(field.inner, part) if field.inner else part.copy() if field.shape else part.item()
-    return layout.record(**items)
-
-
-def _as_tuples(value: Any) -> Any:
-    """Instances of dataclasses as the tuples that NumPy makes records of, also in lists."""
-    if isinstance(value, StructuredArray):
-        return value.item() if not value.__pyarray_layout__.declared else _as_tuples(value.item())
-    if isinstance(value, list):
-        return [_as_tuples(item) for item in value]
-    if is_structure(type(value)):
-        return tuple(_as_tuples(getattr(value, name)) for name in field_names(type(value)))
-    return asnumpy(value) if isinstance(value, ndarray) else value
-
-
 def _as_records(value: Any, layout: Layout, device: Any) -> StructuredArray:
     """What is assigned to records, or compared with them: an array of that layout on that device."""
     if isinstance(value, StructuredArray):
         moved = value.to_device(device)
         result: StructuredArray = moved.astype(layout.record if layout.declared else layout.dtype, copy=False)
         return result
-    return _from_host(host_records(value, layout), layout, device)
-
-
-def host_records(value: Any, layout: Layout) -> np.ndarray[Any, Any]:
-    """`value` as records of NumPy: an array of them, a record, or (nested lists of) tuples and instances of
-    dataclasses. Raises `TypeError` for what is none of these."""
-    if isinstance(value, (np.ndarray, np.void)) and value.dtype.names is not None:
-        values = as_base_class(np.asarray(value))
-        return values if values.dtype == layout.dtype else values.astype(layout.dtype)
-    try:
-        return np.array(_as_tuples(value), dtype=layout.dtype)
-    except (TypeError, ValueError) as error:
-        what = f"a {type(value).__name__} is no record of {layout}: {error}"
-        raise TypeError(f"{what}; records are tuples of {len(layout.fields)} values, or instances") from None
-
-
-def _from_host(values: np.ndarray[Any, Any], layout: Layout, device: Any) -> Any:
-    """A fresh structured array with these records, whose dtype is the layout's."""
-    packed = np.array(values, dtype=layout.dtype, order="C", copy=True)
-    if not packed.size:
-        return empty(packed.shape, layout, device)
-    words = packed.reshape(-1).view(layout.word.numpy).reshape(*packed.shape, layout.words)
-    return _on(layout, asarray(words, device=device))
+    return _on(layout, words_of(host_records(value, layout), layout, device))
 
 
 # ---- making
@@ -494,7 +430,7 @@ def as_structured(obj: Any, layout: Layout | None, copy: bool | None, device: An
     if copy is False:
         what = "aligned records of that dtype in a NumPy array can, on the CPU"
         raise ValueError(f"the {type(obj).__name__} can't be shared ({what}); pass copy=None or copy=True")
-    return _from_host(values, layout, target)
+    return _on(layout, words_of(values, layout, target))
 
 
 def _is_aligned(values: np.ndarray[Any, Any], layout: Layout) -> bool:

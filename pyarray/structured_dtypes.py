@@ -91,7 +91,7 @@ def structured(value: Any) -> Layout | None:
         return of_class(value) if is_structure(value) else None
     if isinstance(value, (list, dict)) or (isinstance(value, str) and "," in value):
         try:
-            value = np.dtype(value)  # type: ignore[call-overload]
+            value = np.dtype(value)  # type: ignore[arg-type]
         except (TypeError, ValueError):
             return None
     if not isinstance(value, np.dtype) or value.names is None:
@@ -121,7 +121,7 @@ def of_class(kind: type) -> Layout:
         spec = [(n, *([inner[n].dtype] if n in inner else _spec(kind, n, annotations.get(n)))) for n in names]
         if not spec:
             raise TypeError(f"{kind.__name__} has no fields, and a record has one at least")
-        dtype = np.dtype(spec, align=True)  # type: ignore[call-overload]
+        dtype = np.dtype(spec, align=True)
         found = _layout(dtype, kind, True, {n: _field(dtype, n, inner.get(n)) for n in names})
         with lock:
             setattr(kind, _OF_CLASS, vars(kind).get(_OF_CLASS, found))
@@ -146,9 +146,9 @@ def _spec(kind: type, name: str, annotation: Any) -> tuple[Any, ...]:
     row = annotation if isinstance(annotation, DType) else named_dtype(annotation)
     if number or row is not None:
         return (asdtype(annotation).numpy,)
-    if isinstance(annotation, ArrayAnnotation) and annotation.dtype is not None:
-        if annotation.sizes is not None and None not in annotation.sizes:
-            return annotation.dtype.numpy, annotation.sizes
+    is_array = isinstance(annotation, ArrayAnnotation) and annotation.dtype is not None
+    if is_array and annotation.sizes is not None and None not in annotation.sizes:
+        return annotation.dtype.numpy, annotation.sizes
     shown = "no type" if annotation is None else repr(annotation)
     raise TypeError(
         f"{name!r} of {kind.__name__} is declared {shown}; a field of a record is declared a dtype, bool, int, float, "
@@ -164,10 +164,14 @@ def _field(dtype: np.dtype[Any], name: str, inner: Layout | None) -> Field:
         raise TypeError(f"the field {name!r} is called by no identifier; rename it: numpy.dtype([('x', 'f4')])")
     if base.names is not None:
         if shape:
-            raise TypeError(f"the field {name!r} is an array of records; make it several fields, or an array of its own")
+            raise TypeError(
+                f"the field {name!r} is an array of records; make it several fields, or an array of its own"
+            )
         return Field(offset, None, (), inner or of_dtype(base))
     if not base.isnative:
-        raise TypeError(f"the field {name!r} has a foreign byte order; convert it with x.astype(x.dtype.newbyteorder('='))")
+        raise TypeError(
+            f"the field {name!r} has a foreign byte order; convert it with x.astype(x.dtype.newbyteorder('='))"
+        )
     try:
         return Field(offset, asdtype(base), shape, None)
     except TypeError as error:
@@ -198,5 +202,7 @@ def _layout(dtype: np.dtype[Any], record: type, declared: bool, fields: dict[str
         end = field.offset + size
         alignments.append(alignment)
     if dtype.itemsize % max(alignments):
-        raise TypeError(f"a record of {dtype.itemsize} bytes puts the next one's fields at odd bytes, and {_ALIGN}, {_COPY}")
+        raise TypeError(
+            f"a record of {dtype.itemsize} bytes puts the next one's fields at odd bytes, and {_ALIGN}, {_COPY}"
+        )
     return Layout(dtype, record, declared, fields, max(alignments))

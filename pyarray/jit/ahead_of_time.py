@@ -272,7 +272,10 @@ class _Examples:
 
 def _is_type(value: Any) -> bool:
     """Whether a value stands for arguments of a type. Texts and other classes are arguments, which are compiled in."""
-    if isinstance(value, (ArrayAnnotation, StructuredAnnotation, Direction, DType, np.dtype)) or get_origin(value) is tuple:
+    if (
+        isinstance(value, (ArrayAnnotation, StructuredAnnotation, Direction, DType, np.dtype))
+        or get_origin(value) is tuple
+    ):
         return True
     if not isinstance(value, type):
         return False

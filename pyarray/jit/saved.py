@@ -22,8 +22,8 @@ from ..dtypes import BY_NAME
 from ..errors import DeviceError
 from ..lang.ir import ArrayType, Static
 from ..lang.pipeline import Program
-from . import compile as compiler
 from ..structured_array import StructuredArray
+from . import compile as compiler
 from . import foreign_arrays
 from .argument_errors import Binder
 from .atomic_file import replace_file

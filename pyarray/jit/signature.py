@@ -61,9 +61,7 @@ class Parameter:
         """Whether the annotation says a tuple, a named tuple, a dataclass or an array of records."""
         annotation = self.annotation
         return (
-            is_structure(annotation)
-            or isinstance(annotation, StructuredAnnotation)
-            or get_origin(annotation) is tuple
+            is_structure(annotation) or isinstance(annotation, StructuredAnnotation) or get_origin(annotation) is tuple
         )
 
     @functools.cached_property

@@ -137,20 +137,21 @@ def assign(scope: Scope, target: ast.expr, value: Any) -> list[ir.Stmt]:
     _refuse_target(scope, target)
 
 
-def _record_target(scope: Scope, target: ast.Subscript | ast.Attribute) -> Any:
+def _record_target(scope: Scope, target: ast.expr) -> Any:
     """The record in an array that is assigned, or its field; None where something else is."""
+    if not isinstance(target, (ast.Subscript, ast.Attribute)):
+        return None
     owner = scope.infer(target.value)
-    is_item = isinstance(target, ast.Subscript)
-    if is_records(owner) and is_item:
+    if is_records(owner) and isinstance(target, ast.Subscript):
         found = subscript_records(scope, target, owner)
         if not is_place(found):
             scope.fail(target, "records are assigned one by one", "write a for loop over them")
         return found
     if not is_place(owner):
         return None
-    if is_item and is_record(owner, target):
-        return record_item(scope, target, owner)
-    return field_of_record(scope, target, owner, target.attr) if isinstance(target, ast.Attribute) else None
+    if isinstance(target, ast.Attribute):
+        return field_of_record(scope, target, owner, target.attr)
+    return record_item(scope, target, owner) if is_record(owner, target) else None
 
 
 def _assign_record(scope: Scope, target: ast.expr, place: Any, value: Any) -> list[ir.Stmt]:
@@ -330,9 +331,8 @@ def _aug_assign(scope: Scope, node: ast.AugAssign) -> list[ir.Stmt]:
         before: list[ir.Stmt] = []
         result = unpack_result(scope, result, before)
         return [*before, *assign_name(scope, node.target, node.target.id, result)]
-    if isinstance(node.target, (ast.Attribute, ast.Subscript)):
-        if (records := _record_target(scope, node.target)) is not None:
-            return _update_record(scope, node, records)
+    if (records := _record_target(scope, node.target)) is not None:
+        return _update_record(scope, node, records)
     if isinstance(node.target, ast.Attribute):
         field = ast.copy_location(ast.Attribute(node.target.value, node.target.attr, ast.Load()), node.target)
         old = scope.infer(field)

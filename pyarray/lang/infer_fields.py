@@ -48,8 +48,12 @@ def _note(scope: Scope, where: ast.AST, name: str, other: str) -> None:
 def _refuse_alias(scope: Scope, where: ir.Loc, assigned: str, other: str) -> None:
     array = scope.params.get(other, scope.structures.get(other))
     if is_records(array):
-        what = f"{assigned!r} is a view of a record of {other!r} in NumPy, and a copy here, of which fields are assigned"
-        advice = f"store into the array, {other}[i].x = ..., or say that a copy is meant: dataclasses.replace({other}[i])"
+        what = (
+            f"{assigned!r} is a view of a record of {other!r} in NumPy, and a copy here, of which fields are assigned"
+        )
+        advice = (
+            f"store into the array, {other}[i].x = ..., or say that a copy is meant: dataclasses.replace({other}[i])"
+        )
         scope.fail(where, what, advice)
     what = f"{other!r} is the object {assigned!r} in Python, of which fields are assigned, and a copy here"
     scope.fail(where, what, "say that a copy is meant: dataclasses.replace(p)")

@@ -148,7 +148,7 @@ def records_attribute(scope: Scope, node: ast.Attribute, owner: Aggregate) -> An
         what = f"{node.attr!r} is a field of the records"
         array = ast.unparse(node.value)
         scope.fail(node, what, f'write {array}["{node.attr}"] for its view, or {array}[i].{node.attr} of one record')
-    there = "there are shape, size, ndim, itemsize, dtype, and fields: a[i].x, a[\"x\"]"
+    there = 'there are shape, size, ndim, itemsize, dtype, and fields: a[i].x, a["x"]'
     scope.fail(node, f"an array of records in a kernel has no attribute {node.attr!r}", there)
 
 
@@ -159,9 +159,7 @@ def records_length(scope: Scope, where: ast.AST, owner: Aggregate) -> ir.Expr:
     return ir.Size(scope.loc(where), ir.INDEX, _first(owner), 0)
 
 
-def record_sequence(
-    scope: Scope, node: ast.AST, owner: Aggregate, before: list[ir.Stmt], names: set[str]
-) -> Sequence:
+def record_sequence(scope: Scope, node: ast.AST, owner: Aggregate, before: list[ir.Stmt], names: set[str]) -> Sequence:
     """The records of a 1-D array, as it is before the loop, which assigns `names`."""
     if _ndim(owner) != 1:
         scope.fail(node, f"a loop over a {_ndim(owner)}-D array of records", "loop over range(a.shape[0])")
@@ -252,4 +250,3 @@ def _items_for(scope: Scope, where: ast.AST, part: Aggregate, value: Any) -> tup
 def is_place(value: Any) -> bool:
     """Whether it is a record in an array, or a part of one, by its index."""
     return isinstance(value, Aggregate) and value.place is not None
-

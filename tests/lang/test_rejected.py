@@ -134,7 +134,7 @@ def k(v, z, b, n, r):
         {}
 """
 STATEMENTS = {
-    "p = r[i]; p.x = 1": "'p' is a view of a record of 'r' in NumPy, and a copy here.*\n.*\n.*\nstore into the array, r",
+    "p = r[i]; p.x = 1": "'p' is a view of a record of 'r' in NumPy, and a copy .*\n.*\n.*\nstore into the array, r",
     "p = r[i]; p.v[0] = 1": "'p' is a view of a record of 'r' in NumPy, and a copy here",
     "p = r[i]; p.v += 1": "'p' is a view of a record of 'r' in NumPy, and a copy here",
     "q = r[i].v; q[0] = 1; r[i].v[1] = q[0]": None,

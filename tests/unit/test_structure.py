@@ -23,7 +23,7 @@ ORDER = (
     {"driver", "lang"},
     {"memory", "typing"},
     {"array", "array_convert", "array_format", "array_hooks", "array_host", "array_marks", "array_operators"}
-    | {"array_views", "buffer_view", "structured_array"},
+    | {"array_views", "buffer_view", "structured_array", "structured_values"},
     {"dlpack", "cuda_interface", "tensors"},
     {"jit"},
     {"tune"},

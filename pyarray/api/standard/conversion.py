@@ -45,7 +45,7 @@ def asarray(obj: ArrayLike, dtype: DTypeLike = None, copy: bool | None = None, d
     layout = structured(dtype)
     if layout is not None or isinstance(obj, StructuredArray) or _has_records(obj, dtype):
         found: Any = as_structured(obj, layout, copy, device)
-        return found  # type: ignore[no-any-return]
+        return found
     return _asarray(obj, dtype=dtype, copy=copy, device=device)
 
 
