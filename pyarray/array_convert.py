@@ -80,7 +80,7 @@ def from_foreign(x: ArrayLike) -> ndarray:
     return operation("from_dlpack" if hasattr(x, "__dlpack__") else "from_cuda_interface")(x)
 
 
-def asnumpy(a: Any) -> np.ndarray[Any, Any]:
+def asnumpy(a: ArrayLike) -> np.ndarray[Any, Any]:
     """`a` as a NumPy array: the CPU array's own memory, a copy of any other device's. What is no pyarray
     array goes through `numpy.asarray`.
 
@@ -88,7 +88,7 @@ def asnumpy(a: Any) -> np.ndarray[Any, Any]:
     [1, 2]
     """
     if not isinstance(a, ndarray):
-        return a._asnumpy() if hasattr(a, "__pyarray_layout__") else np.asarray(a)
+        return getattr(a, "_asnumpy", lambda: np.asarray(a))()  # type: ignore[no-any-return]
     return numpy_view(a) if on_host(a) else _download(a)
 
 

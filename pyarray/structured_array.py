@@ -14,7 +14,7 @@ stride. Kernels get the views of the fields (docs/design/structured_arrays.md).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from pyarray.driver.base import get_device
 from pyarray.memory.host_access import address
 from pyarray.structured_dtypes import Layout, lock, of_dtype, structured
 from pyarray.structured_values import as_record, host_records, record_key, words_of
+from pyarray.typing import DeviceLike
 
 _ARITHMETIC = (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lshift", "rshift", "and", "or", "xor",
@@ -36,6 +37,10 @@ _REFUSED = (
 )  # fmt: skip
 _NO_ARITHMETIC = "a structured array has no arithmetic and no order; compute with its fields: a['x'] + 1"
 _NO_EXCHANGE = "a structured array can't be exchanged, since DLPack and CUDA's interface have no records; pass a['x']"
+
+
+StructuredLike: TypeAlias = np.dtype[Any] | type[Any] | list[Any] | dict[str, Any] | str
+RecordLike: TypeAlias = Any  # a record or records: of ours, of NumPy's, tuples, instances of dataclasses
 
 
 class StructuredArray:
@@ -214,7 +219,7 @@ class StructuredArray:
         """All records along one axis: a view where strides allow, else a copy."""
         return self.reshape(self.size)
 
-    def view(self, dtype: Any) -> Any:
+    def view(self, dtype: StructuredLike) -> Any:
         """The same bytes as records of another structured dtype or dataclass of the same size. Raises `TypeError`
         for one of another size or alignment."""
         layout = structured(dtype)
@@ -226,7 +231,7 @@ class StructuredArray:
             )
         return _on(layout, self._words)
 
-    def astype(self, dtype: Any, *, copy: bool = True) -> Any:
+    def astype(self, dtype: StructuredLike, *, copy: bool = True) -> Any:
         """The records with fields of another structured dtype, cast one by one in their order."""
         layout = structured(dtype)
         if layout is None:
@@ -242,7 +247,7 @@ class StructuredArray:
         """A fresh, writeable array without gaps with the same records on the same device."""
         return self._with(self._words.copy())
 
-    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
+    def to_device(self, device: DeviceLike, /, *, stream: None = None) -> Any:
         """The array on `device`: itself when it is there, else a copy."""
         words = self._words.to_device(device, stream=stream)
         return self if words is self._words else self._with(words)
@@ -251,7 +256,7 @@ class StructuredArray:
         """A fresh NumPy array with the records, read from the device."""
         return asnumpy(self).copy()
 
-    def fill(self, value: Any) -> None:
+    def fill(self, value: RecordLike) -> None:
         """Set all records to `value`."""
         self[...] = value
 
