@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from drawn_programs import NAMES, random_program
+from random_programs.order import NAMES, random_program
 from kernel_tools import launch
 
 from pyarray.jit.kernel import kernel

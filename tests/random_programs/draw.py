@@ -191,7 +191,7 @@ class Writer:
             lambda: f"moved({self.stored()}, {n()})",
             lambda: f"({self.record()} + {self.pick('p', 'q')})",
             lambda: f"({n()} % 9 * {self.pick('p', 'q')})",
-            lambda: f"replace(copied(q), n={n()}, v=scaled(v, {n()}))",
+            lambda: f"replace(r[{n()} % 4], n={n()}, v=scaled(v, {n()}))",
         )
 
     # ---- statements
@@ -302,7 +302,9 @@ class Writer:
             return
         if self.draw.random() < 0.2:
             self.line(depth, f"for {j} in unordered(range({n(1)} % 9)):")
-            self.line(depth + 1, self.pick(f"z = z + {j} * row[{j} % 4]", f"z = max(z, {j} ^ row[1])", f"z = z + {j} % 3"))
+            self.line(
+                depth + 1, self.pick(f"z = z + {j} * row[{j} % 4]", f"z = max(z, {j} ^ row[1])", f"z = z + {j} % 3")
+            )
             self.line(depth, "z %= M")
             return
         first = ""

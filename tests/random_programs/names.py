@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import dataclasses
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -108,6 +109,11 @@ def copied(p):
     return Body(p.n, p.v.copy(), Pose(p.pose.a, p.pose.b), p.flag, p.small)
 
 
+def replaced(p, **fields):
+    """`dataclasses.replace`, of records of arrays too, which it copies."""
+    return dataclasses.replace(Body(p.n, p.v.copy(), Pose(p.pose.a, p.pose.b), p.flag, p.small), **fields)
+
+
 @pa.func
 def moved(p, k):
     if k % 3 == 0:
@@ -118,6 +124,7 @@ def moved(p, k):
 NAMES = {
     "np": np, "M": MODULUS, "note": note, "ticket": ticket, "mix": mix, "turned": turned, "scaled": scaled,
     "above": above, "ends": ends, "fill": fill, "Pose": Pose, "Body": Body, "copied": copied, "moved": moved,
-    "replace": replace, "make_rng": pa.rng, "unordered": pa.unordered, "atomic_add": pa.atomic_add,
+    "replace": dataclasses.replace, "make_rng": pa.rng, "unordered": pa.unordered, "atomic_add": pa.atomic_add,
     "atomic_max": pa.atomic_max, "ndrange": pa.ndrange,
 }  # fmt: skip
+IN_PYTHON = {"replace": replaced}  # what plain Python has under the names of the language

@@ -119,12 +119,13 @@ def _difference(program: Program, name: str, device: str, report: Report) -> str
     path = f"<program {name}>"
     linecache.cache[path] = (len(program.text), None, program.text.splitlines(keepends=True), path)
     exec(compile(program.text, path, "exec"), space := dict(program.scope))
+    exec(compile(program.text, path, "exec"), python := program.scope | names.IN_PYTHON)
     made = kernel(space["drawn"], **program.options)
     try:
         for number in NUMBERS:
             start = program.arguments(number)
             expected = [np.array(a) for a in start]
-            space["drawn"](*(Records(a) if a.dtype.names else a for a in expected), number)
+            python["drawn"](*(Records(a) if a.dtype.names else a for a in expected), number)
             for checked in (False, True):
                 report.launches += 1
                 there = [_Surrounded(a, device) for a in start]
