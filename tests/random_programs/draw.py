@@ -1,4 +1,4 @@
-"""Draws programs of all that a kernel's text may have: arrays of constant shape, records and arrays of them, dataclasses
+"""Draws programs of all that a kernel may have: arrays of constant shape, records and arrays of them, dataclasses
 with operators, random numbers, control, functions inside the kernel, reductions, parallel loops over rows.
 
 Every number is kept small by `% M`, so that no integer wraps, and the floats take steps that are exact in any order of
@@ -177,7 +177,7 @@ class Writer:
         """Text of a record that is only read."""
         n = lambda: self.number(2)  # noqa: E731
         return self.pick(
-            "p", "q", lambda: f"r[{n()} % 4]", lambda: f"r[ticket(l, 4)]", lambda: f"r[1:][{n()} % 3]",
+            "p", "q", lambda: f"r[{n()} % 4]", lambda: "r[ticket(l, 4)]", lambda: f"r[1:][{n()} % 3]",
             lambda: f"(p + r[{n()} % 4])", lambda: f"moved(q, {n()})", lambda: f"({n()} * p)",
         )  # fmt: skip
 
@@ -238,7 +238,7 @@ class Writer:
             "inner record": lambda: [f"{at()}.pose = Pose({n()}, f)"],
             "update of a whole record": lambda: [f"r[{self.draw.randint(0, 3)}] += {self.pick('p', 'q')}"],
             "record of a tuple": lambda: [f"{at()} = ({n()}, {self.vector()}, Pose({n()}), b, 7)"],
-            "copy of a record": lambda: [f"c = r[ticket(l, 4)]", "x = (c.n + c.v[1] * c.pose.a) % M"],
+            "copy of a record": lambda: ["c = r[ticket(l, 4)]", "x = (c.n + c.v[1] * c.pose.a) % M"],
             "copies of records": lambda: [f"r[{self.draw.randint(0, 3)}] = r[{self.draw.randint(0, 3)}]"],
             "field of all": lambda: [f'fill(r["n"], {n()})', f"fill(r[{n(1)} % 4].v, {n(1)})"],
             "atomic of a field": lambda: [f'x = atomic_add(r["n"], {n(1)} % 4, {n(1)}) % M', *self.reduce_records()],
