@@ -99,7 +99,7 @@ def check(
         program = draw(f"{seed}/{number}", device == "cpu")
         report.programs += 1
         try:
-            line = _difference(program, f"{seed}/{number}", device, report)
+            line = difference(program, f"{seed}/{number}", device, report)
         except CompileError as error:
             reason = next((r for r in REFUSALS if r in str(error)), None)
             line = None if reason else str(error)
@@ -114,7 +114,7 @@ def check(
     return report
 
 
-def _difference(program: Program, name: str, device: str, report: Report) -> str | None:
+def difference(program: Program, name: str, device: str, report: Report) -> str | None:
     """What differs first, None if nothing does."""
     path = f"<program {name}>"
     linecache.cache[path] = (len(program.text), None, program.text.splitlines(keepends=True), path)
