@@ -11,11 +11,21 @@ from typing import Any
 
 from ..annotations import field_annotations
 from . import ir
-from .aggregates import Aggregate, fields_of, is_aggregate, is_records, leaves, root_of, skeleton, with_origins
+from .aggregates import (
+    Aggregate,
+    fields_of,
+    is_aggregate,
+    is_records,
+    leaves,
+    root_of,
+    skeleton,
+    transform,
+    with_origins,
+)
 from .infer_elements import convert
 from .infer_invoke import coerce_to_annotation
 from .infer_scope import Scope
-from .infer_temporaries import assign_temporary, evaluate_in_order
+from .infer_temporaries import assign_temporary, evaluate_in_order, has_side_effect, nest_lets, new_temporary
 from .infer_values import describe, is_array, is_local_array
 
 
@@ -165,8 +175,13 @@ def replaced(scope: Scope, node: ast.Call, args: list[Any], keywords: dict[str, 
     if unknown:
         there = f"there are: {', '.join(owner.names)}"
         scope.fail(node, f"{owner.kind.__name__} has no field {unknown[0]!r}", there)
+    lets: list[tuple[str, ir.Expr]] = []
+    if any(has_side_effect(x) for name, item in fields_of("", owner) for _, x in leaves(name, item)):
+        owner = transform("", owner, lambda _, x: _bound(scope, x, lets))  # also what is replaced is evaluated
     current = dict(zip(owner.names, owner.items, strict=True))
     ordered = evaluate_in_order(scope, {**current, **keywords}, owner.names)
+    if lets:
+        ordered = _after(ordered, owner.names, lets)
     annotations = field_annotations(owner.kind)
     items = (
         coerce_to_annotation(scope, node, annotations.get(n), f"{n!r} of {owner.kind.__name__}", ordered[n])
@@ -175,3 +190,25 @@ def replaced(scope: Scope, node: ast.Call, args: list[Any], keywords: dict[str, 
         for n in owner.names
     )
     return Aggregate(owner.kind, owner.names, tuple(items))
+
+
+def _bound(scope: Scope, value: Any, lets: list[tuple[str, ir.Expr]]) -> Any:
+    """A leaf in a temporary, which one of `lets` sets."""
+    if isinstance(value, (ir.Static, ir.Const)):
+        return value
+    lets.append((new_temporary(scope, value.type), value))
+    return ir.Local(value.loc, value.type, lets[-1][0])
+
+
+def _after(values: dict[str, Any], names: tuple[str, ...], lets: list[tuple[str, ir.Expr]]) -> dict[str, Any]:
+    """The values, which are evaluated in the order of `names`, after `lets`."""
+    done = False
+
+    def wrapped(_: str, leaf: Any) -> Any:
+        nonlocal done
+        if done or isinstance(leaf, ir.Static):
+            return leaf
+        done = True
+        return nest_lets(leaf, lets)
+
+    return {name: transform("", values[name], wrapped) for name in names}

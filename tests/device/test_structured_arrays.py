@@ -593,3 +593,24 @@ def test_drawn_layouts(device, seed):
             expected = as_drawn(dtype, x[key])
             same(a, x)
             same(b, expected)
+
+
+def test_what_replace_leaves_out_is_evaluated(device):
+    @pa.func
+    def note(log, k):
+        log[0] = log[0] * 10 + k
+        return k
+
+    @pa.kernel
+    def copies(a, out, log):
+        for _ in range(1):
+            made = replace(Pose(note(log, 1), note(log, 2)), x=note(log, 3))
+            out[0], out[1] = made.x, made.angle
+            read = replace(a[note(log, 2)], value=note(log, 5))
+            out[2] = read.value + read.count
+            out[3] = replace(a[note(log, 1)], count=4).value
+
+    a = there(device, [(1, 2), (3, 4), (5, 6)], Cell)
+    out, log = pa.zeros(4, device=device), pa.zeros(1, dtype="i8", device=device)
+    copies(a, out, log)
+    assert (out.tolist(), log.tolist()) == ([3.0, 2.0, 11.0, 3.0], [123251])

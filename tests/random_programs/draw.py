@@ -285,20 +285,20 @@ class Writer:
                 self.block(depth + 1, True)
                 self.loop_else(depth, looped)
             else:
-                self.loop(depth)
-                self.loop_else(depth, looped)
+                self.loop(depth, looped)
 
     def loop_else(self, depth: int, looped: bool) -> None:
         if self.draw.random() < 0.3:
             self.line(depth, "else:")
             self.statement(depth + 1, looped)
 
-    def loop(self, depth: int) -> None:
+    def loop(self, depth: int, looped: bool) -> None:
         self.loops += 1
         j, n = f"j{self.loops}", self.number
         if self.draw.random() < 0.2:  # no break leaves it
             self.line(depth, f"for {j}, y in ndrange({n(1)} % 3, ({n(1)} % 2, {n(1)} % 4)):")
             self.block(depth + 1, False)
+            self.loop_else(depth, looped)
             return
         if self.draw.random() < 0.2:
             self.line(depth, f"for {j} in unordered(range({n(1)} % 9)):")
@@ -322,6 +322,7 @@ class Writer:
         if first:
             self.line(depth + 1, first)
         self.block(depth + 1, True)
+        self.loop_else(depth, looped)
 
 
 def reduction(writer: Writer) -> None:
