@@ -9,7 +9,7 @@ INSTALLED := $(VENV)/installed
 BUILT_FROM := setup.py pyproject.toml csrc/build_runtime.py \
   $(wildcard csrc/runtime/*.c csrc/runtime/*.h csrc/core/*.c csrc/core/*.h)
 
-.PHONY: all demo test test-long test-oldest test-sanitized differential warm-calls torch-graphs \
+.PHONY: all demo test test-long test-oldest test-sanitized differential warm-calls torch-graphs random-programs \
   lint bench docs conformance clean
 
 all: $(INSTALLED)
@@ -69,6 +69,11 @@ warm-calls: $(INSTALLED)
 GRAPHS ?= 1000
 torch-graphs: $(INSTALLED)
 	$(BIN)/python -m tests.torch_graphs --graphs $(GRAPHS) --device $(DEVICE) --seed $(SEED) $(ARGS)
+
+# Random programs of the kernel language against plain Python, in release and debug mode: docs/design/differential.md
+PROGRAMS ?= 1000
+random-programs: $(INSTALLED)
+	$(BIN)/python -m tests.random_programs --programs $(PROGRAMS) --device $(DEVICE) --seed $(SEED) $(ARGS)
 
 # The two that check types side by side: each takes one core. They read torch, which pyarray/torch is written against.
 lint: $(INSTALLED) $(VENV)/with-test $(VENV)/with-dev

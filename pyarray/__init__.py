@@ -51,6 +51,7 @@ from .api.numpy.sequences import *  # noqa: F403
 from .api.numpy.set_operations import *  # noqa: F403
 from .api.numpy.ufuncs import *  # noqa: F403
 from .api.standard.constants import *  # noqa: F403
+from .api.standard.conversion import *  # noqa: F403
 from .api.standard.creation import *  # noqa: F403
 from .api.standard.data_types import *  # noqa: F403
 from .api.standard.elementwise import *  # noqa: F403
@@ -65,7 +66,6 @@ from .api.standard.sorting import *  # noqa: F403
 from .api.standard.statistical import *  # noqa: F403
 from .api.standard.utility import *  # noqa: F403
 from .array import ndarray as ndarray
-from .array_convert import array as array
 from .array_convert import asnumpy as asnumpy
 from .array_hooks import operations as _operations
 from .buffer_view import BufferView as BufferView
@@ -82,6 +82,7 @@ from .kernels.elementwise import elementwise as _map
 from .kernels.random.kernel_rng import rng as rng
 from .lang.markers import *  # noqa: F403
 from .memory.usage import *  # noqa: F403
+from .structured_array import StructuredArray as StructuredArray
 
 if _typing.TYPE_CHECKING:  # to which a dtype in a kernel's signature must be a type
     from . import quaternion as quaternion

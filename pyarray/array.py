@@ -22,6 +22,7 @@ from pyarray.driver.base import get_device
 from pyarray.dtypes import ALL, DType, asdtype, float64
 from pyarray.keywords import quick
 from pyarray.memory.buffer import Buffer
+from pyarray.structured_dtypes import StructuredAnnotation, structured_annotation
 from pyarray.typing import ArrayLike, DeviceLike, DTypeLike, ShapeLike
 
 if TYPE_CHECKING:
@@ -114,8 +115,8 @@ class ndarray(Array, Operators):
             "an ndarray is not constructed directly; use pyarray.asarray, array, empty, zeros or from_dlpack"
         )
 
-    def __class_getitem__(cls, item: Any) -> ArrayAnnotation:
-        return array_annotation(item)
+    def __class_getitem__(cls, item: Any) -> ArrayAnnotation | StructuredAnnotation:
+        return structured_annotation(item) or array_annotation(item)
 
     # what it is
 

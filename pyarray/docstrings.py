@@ -77,7 +77,7 @@ def install(namespace: dict[str, Any], names: Iterable[str] | None = None) -> No
         if name[0] == "_":
             continue
         member = namespace[name]
-        if isinstance(member, _FUNCTIONS):
+        if isinstance(member, _FUNCTIONS) or hasattr(member, "__pyarray_func__"):
             if member.__module__.startswith("pyarray"):
                 _set(member, 0)
         elif isinstance(member, type) and member.__module__.startswith("pyarray"):

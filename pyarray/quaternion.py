@@ -10,10 +10,12 @@ host take NumPy arrays.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from . import docstrings
+from .array import ndarray
 from .jit.functions import func
 
 __all__ = [
@@ -21,21 +23,24 @@ __all__ = [
 ]  # fmt: skip
 
 
+Array: TypeAlias = ndarray | np.ndarray[Any, Any]  # local arrays in kernels are arrays to type checkers
+
+
 @func
-def identity(like: Any) -> Any:
+def identity(like: Array) -> Array:
     """The rotation that turns nothing, with the dtype of the array `like`."""
     return np.array([0, 0, 0, 1], dtype=like.dtype)
 
 
 @func
-def from_axis_angle(axis: Any, angle: Any) -> Any:
+def from_axis_angle(axis: Array, angle: float) -> Array:
     """The rotation about a vector of any length but 0, by an angle in radians."""
     s = np.sin(angle / 2) / np.linalg.norm(axis)
     return np.array([axis[0] * s, axis[1] * s, axis[2] * s, np.cos(angle / 2)])
 
 
 @func
-def multiply(a: Any, b: Any) -> Any:
+def multiply(a: Array, b: Array) -> Array:
     """The rotation `b`, and then `a`."""
     return np.array(
         [
@@ -48,25 +53,25 @@ def multiply(a: Any, b: Any) -> Any:
 
 
 @func
-def conjugate(q: Any) -> Any:
+def conjugate(q: Array) -> Array:
     """The opposite rotation of a unit quaternion."""
     return np.array([-q[0], -q[1], -q[2], q[3]])
 
 
 @func
-def inverse(q: Any) -> Any:
+def inverse(q: Array) -> Array:
     """`multiply(q, inverse(q))` is the identity, of quaternions of any length but 0."""
     return conjugate(q) / np.dot(q, q)
 
 
 @func
-def normalize(q: Any) -> Any:
+def normalize(q: Array) -> Array:
     """The quaternion of length 1."""
     return q / np.linalg.norm(q)
 
 
 @func
-def rotate(q: Any, v: Any) -> Any:
+def rotate(q: Array, v: Array) -> Array:
     """The vector `v`, turned by a unit quaternion."""
     axis = q[:3]
     t = 2 * np.cross(axis, v)
@@ -74,7 +79,7 @@ def rotate(q: Any, v: Any) -> Any:
 
 
 @func
-def to_matrix(q: Any) -> Any:
+def to_matrix(q: Array) -> Array:
     """The 3 x 3 matrix of a unit quaternion: `to_matrix(q) @ v` is `rotate(q, v)`."""
     x, y, z, w = q
     return np.array(
@@ -87,7 +92,7 @@ def to_matrix(q: Any) -> Any:
 
 
 @func
-def slerp(a: Any, b: Any, t: Any) -> Any:
+def slerp(a: Array, b: Array, t: float) -> Array:
     """The rotation between two unit quaternions, the shorter way: `a` at t = 0, `b` at 1."""
     cosine = np.dot(a, b)
     sign = 1 - 2 * (cosine < 0)
@@ -98,3 +103,6 @@ def slerp(a: Any, b: Any, t: Any) -> Any:
         u = np.sin((1 - t) * angle) / np.sin(angle)
         v = sign * np.sin(t * angle) / np.sin(angle)
     return normalize(a * u + b * v)
+
+
+docstrings.install(globals())

@@ -44,6 +44,9 @@ FLAGS = (
 # for programs, C++ and sanitizers; what C kernels call of libc is in the process already.
 GCC_LINK = ("-nostdlib", "-fno-use-linker-plugin")
 GCC_BANNER = "Free Software Foundation"
+# gcc 12 takes an argument on the stack for unchanged behind a call of a function that it finds to be constant, whose
+# return address lies over it, and doesn't store it again. So the place of arguments isn't popped in between.
+GCC_X86 = ("-maccumulate-outgoing-args",)
 # For text that is C++. After FLAGS, since the last -std counts.
 CPP = ("-xc++", "-std=gnu++17", "-fno-exceptions", "-fno-rtti")
 # zig turns the undefined-behaviour sanitizer on by itself, and its runtime is not linked here.
@@ -206,8 +209,11 @@ def toolchain() -> Toolchain:
 @functools.cache
 def _toolchain(setting: str | None, more_flags: str, path: str | None) -> Toolchain:
     command = _command(setting) if setting else _first_compiler()
-    flags = FLAGS + (ZIG_FLAGS if "ziglang" in command else ()) + tuple(shlex.split(more_flags))
     banner = _version(command)
+    own = FLAGS + (ZIG_FLAGS if "ziglang" in command else ())
+    if GCC_BANNER in banner and platform.machine() in ("x86_64", "AMD64"):
+        own += GCC_X86
+    flags = own + tuple(shlex.split(more_flags))
     # What the user adds may need libraries: -fsanitize, -fopenmp, -flto
     link = GCC_LINK if GCC_BANNER in banner and len(command) == 1 and not more_flags else ()
     version = banner.partition("\n")[0].strip()

@@ -20,6 +20,8 @@ from ..driver.cpu import cores
 from ..driver.targets import Target, find_target
 from ..dtypes import DType
 from ..lang.pipeline import Program
+from ..structured_array import empty as empty_records
+from ..structured_dtypes import StructuredAnnotation
 from . import compile as compiler
 from . import saved
 from .binding import BoundArguments
@@ -228,6 +230,8 @@ class _Examples:
         if is_structure(kind):
             return self.structure(path, kind)
         resolved = field_annotation(kind)
+        if isinstance(resolved, StructuredAnnotation):
+            return self.records(path, resolved)
         if isinstance(resolved, ArrayAnnotation):
             return self.array(path, resolved)
         if isinstance(resolved, DType):
@@ -253,6 +257,11 @@ class _Examples:
         every_other = (slice(None),) * long[-1] + (slice(None, None, 2),)
         return empty(tuple(shape), dtype=kind.dtype, device="null:0")[every_other]
 
+    def records(self, path: str, kind: StructuredAnnotation) -> Any:
+        if kind.ndim is None:
+            raise TypeError(f"{self._where(path)} is {kind!r}, which has no rank; write pa.ndarray[{kind.layout}, 1]")
+        return empty_records((_SMALL,) * kind.ndim, kind.layout, "null:0")
+
     def structure(self, path: str, kind: type) -> Any:
         annotations = field_annotations(kind)
         if not is_plain(kind) or any(annotations.get(name) is None for name in field_names(kind)):
@@ -263,7 +272,10 @@ class _Examples:
 
 def _is_type(value: Any) -> bool:
     """Whether a value stands for arguments of a type. Texts and other classes are arguments, which are compiled in."""
-    if isinstance(value, (ArrayAnnotation, Direction, DType, np.dtype)) or get_origin(value) is tuple:
+    if (
+        isinstance(value, (ArrayAnnotation, StructuredAnnotation, Direction, DType, np.dtype))
+        or get_origin(value) is tuple
+    ):
         return True
     if not isinstance(value, type):
         return False

@@ -21,11 +21,14 @@ import numpy as np
 from .._core import TreeDef
 from ..annotations import ArrayAnnotation, field_annotations, field_names, is_structure
 from ..array import ndarray
+from ..array_convert import as_base_class
 from ..array_hooks import is_foreign
 from ..dtypes import DEFAULT, PYTHON_KIND, DType, named_dtype
 from ..lang.aggregates import Aggregate
 from ..lang.ir import static_key
 from ..lang.parse import attributes_read
+from ..structured_array import StructuredArray, array_class
+from ..structured_dtypes import StructuredAnnotation, of_dtype
 from .signature import Constant, Parameter, Unread, bind_type, field_annotation
 
 Attributes = dict[str, Any]  # attribute → what is read of it: which attributes a kernel's text names
@@ -52,6 +55,12 @@ class Struct:
     names: tuple[str, ...]
     items: tuple[Struct | Parameter, ...]
     complete: bool
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that the items are; of structured arrays those that are the views of fields."""
+        records = issubclass(self.kind, StructuredArray)
+        return tuple(f".{name}" for name in self.names) if records else self.names
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +99,8 @@ def _node(item: Struct | Parameter) -> tuple[Any, ...]:
     a leaf, with the sizes that are declared, -1 for any: there is no key for an array of others. Annotated numbers
     aren't part of the key: they are only values."""
     if isinstance(item, Struct):
-        return item.kind, None if item.kind is tuple else item.names, tuple(_node(part) for part in item.items)
+        names = None if item.kind is tuple else item.attributes
+        return item.kind, names, tuple(_node(part) for part in item.items)
     annotation = item.annotation
     if isinstance(annotation, (Constant, Unread)):
         return annotation.kind, CONSTANT if item.constant else UNREAD, 0
@@ -143,6 +153,8 @@ class _Flattener:
     def argument(self, p: Parameter, value: Any) -> Struct | Parameter:
         if value is None and p.default is None and not p.constant:
             p = replace(p, annotation=Constant(type(None)))  # left out
+        if _is_records(p.annotation, value):
+            return self.records(p.name, p.annotation, value)
         if p.structure:
             return self.annotated(p.name, p.annotation, value, lambda: self.reads().get(p.name, {}))
         group = p.annotation is None and not _is_leaf(value)
@@ -185,7 +197,32 @@ class _Flattener:
             parts.append(self.part(f"{path}.{name}", annotations.get(name), part, inner))
         return Struct(path, kind, named, tuple(parts), is_aggregate)
 
+    def records(self, path: str, annotation: StructuredAnnotation | None, value: Any) -> Struct:
+        """A structured array, of NumPy's too: a leaf for each field of numbers, which has the sizes of a field's
+        array."""
+        if annotation is not None:
+            _check_records(self.kernel, path, annotation, value)
+        direction = None if annotation is None else annotation.direction
+        if isinstance(value, np.ndarray):
+            value = as_base_class(value)
+            layout = of_dtype(value.dtype) if annotation is None else annotation.layout
+        else:
+            layout = value.__pyarray_layout__
+        parts: list[Struct | Parameter] = []
+        for name, field in layout.fields.items():
+            view = value[name]
+            if field.inner is not None:
+                inner = StructuredAnnotation(field.inner, value.ndim, direction)
+                parts.append(self.records(f"{path}.{name}", inner, view))
+                continue
+            sizes = (None,) * value.ndim + field.shape if field.shape else None
+            parts.append(Parameter(f"{path}.{name}", ArrayAnnotation(False, None, view.ndim, direction, sizes)))
+            self.values.append(view)
+        return Struct(path, array_class(layout), tuple(layout.fields), tuple(parts), True)
+
     def part(self, path: str, annotation: Any, value: Any, reads: Callable[[], Attributes]) -> Struct | Parameter:
+        if _is_records(annotation, value):
+            return self.records(path, annotation, value)
         if annotation is not None:
             p = Parameter(path, annotation)
             if p.structure:
@@ -202,6 +239,31 @@ class _Flattener:
             p = Parameter(path, Unread(type(value)))
         self.values.append(_plain_constant(value) if p.constant else value)
         return p
+
+
+def _is_records(annotation: Any, value: Any) -> bool:
+    """Whether an argument is a structured array, or has to be one."""
+    if annotation is not None:
+        return isinstance(annotation, StructuredAnnotation)
+    return isinstance(value, StructuredArray) or (isinstance(value, np.ndarray) and value.dtype.names is not None)
+
+
+def _check_records(kernel: str, path: str, annotation: StructuredAnnotation, value: Any) -> None:
+    """Raises `TypeError` for what is no array of these records of this rank."""
+    layout, rank = annotation.layout, annotation.ndim
+    what = f"{kernel}(): {path!r} must be {'an' if rank is None else f'a {rank}-D'} array of {layout}"
+    if isinstance(value, StructuredArray):
+        found = value.__pyarray_layout__
+        if found is not layout:
+            advice = f"; write .view({layout})" if found.dtype == layout.dtype else ""
+            raise TypeError(f"{what}, got one of {found}{advice}")
+    elif not isinstance(value, np.ndarray):
+        advice = f"; make one with pa.asarray(..., dtype={layout})" if isinstance(value, (list, tuple)) else ""
+        raise TypeError(f"{what}, got {type(value).__name__}{advice}")
+    elif value.dtype != layout.dtype:
+        raise TypeError(f"{what}, got one of {value.dtype}")
+    if rank is not None and value.ndim != rank:
+        raise TypeError(f"{what}, got a {value.ndim}-D array of shape {value.shape}")
 
 
 def _plain_constant(value: Any) -> Any:

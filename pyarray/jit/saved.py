@@ -22,6 +22,7 @@ from ..dtypes import BY_NAME
 from ..errors import DeviceError
 from ..lang.ir import ArrayType, Static
 from ..lang.pipeline import Program
+from ..structured_array import StructuredArray
 from . import compile as compiler
 from . import foreign_arrays
 from .argument_errors import Binder
@@ -290,7 +291,9 @@ def _is_general(given: Any, saved: Any, value: Any) -> bool:
 
 def _fits(structure: dict[str, Any], value: Any) -> bool:
     if structure["names"]:
-        return all(hasattr(value, name) for name in structure["names"])
+        for name in structure["names"]:
+            _part(value, name)
+        return True
     return isinstance(value, tuple) and len(value) == structure["count"]
 
 
@@ -299,8 +302,14 @@ def _read(path: str, arguments: dict[str, Any]) -> Any:
     name = re.split(r"[.\[]", path, maxsplit=1)[0]
     value = arguments[name]
     for attribute, item in _PART.findall(path[len(name) :]):
-        value = getattr(value, attribute) if attribute else value[int(item)]
+        value = _part(value, attribute) if attribute else value[int(item)]
     return value
+
+
+def _part(value: Any, name: str) -> Any:
+    """A field of a dataclass or an object, or of an array of records its view."""
+    records = isinstance(value, StructuredArray) or (isinstance(value, np.ndarray) and value.dtype.names is not None)
+    return value[name] if records else getattr(value, name)
 
 
 def _constant_text(value: Any) -> str | None:

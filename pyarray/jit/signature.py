@@ -23,6 +23,7 @@ from ..lang.markers import constexpr
 from ..lang.parse import FunctionSource
 from ..lang.pipeline import Program
 from ..lang.specializations import Specialization
+from ..structured_dtypes import StructuredAnnotation
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,11 @@ class Parameter:
 
     @functools.cached_property
     def structure(self) -> bool:
-        """Whether the annotation says a tuple, a named tuple or a dataclass."""
-        return is_structure(self.annotation) or get_origin(self.annotation) is tuple
+        """Whether the annotation says a tuple, a named tuple, a dataclass or an array of records."""
+        annotation = self.annotation
+        return (
+            is_structure(annotation) or isinstance(annotation, StructuredAnnotation) or get_origin(annotation) is tuple
+        )
 
     @functools.cached_property
     def constant(self) -> bool:
@@ -119,14 +123,13 @@ def _resolve(annotation: Any) -> Any:
     direction = declared(annotation)
     if direction is not None:
         inner = ArrayAnnotation(False, None, None) if direction.inner is None else _resolve(direction.inner)
-        if not isinstance(inner, ArrayAnnotation):
+        if not isinstance(inner, (ArrayAnnotation, StructuredAnnotation)):
             raise TypeError(f"only arrays have a direction, not {inner!r}")
         return replace(inner, direction=direction.direction)
     if annotation is ndarray or annotation is BufferView:
         return ArrayAnnotation(annotation is BufferView, None, 1 if annotation is BufferView else None)
-    is_type = (
-        isinstance(annotation, (ArrayAnnotation, DType)) or annotation is constexpr or _is_python_number(annotation)
-    )
+    plain = isinstance(annotation, (ArrayAnnotation, StructuredAnnotation, DType))
+    is_type = plain or annotation is constexpr or _is_python_number(annotation)
     if (
         is_type
         or is_structure(annotation)

@@ -13,16 +13,27 @@ from . import ir
 
 
 @dataclass(frozen=True)
+class RecordPlace:
+    """Where a record of an array is: `parts` are the loads of its numbers, the views of its arrays, and records;
+    `lets` evaluate the index, before any of them."""
+
+    lets: tuple[tuple[str, ir.Expr], ...]
+    parts: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
 class Aggregate:
     """A named tuple, a dataclass or another object of class `kind`; plain tuples are Python tuples.
     `complete`: the names are all that it has, not just those that a kernel's text reads. `origins`: the paths of
-    variables that hold this object, or may hold it; () of a new one."""
+    variables that hold this object, or may hold it; () of a new one. `place`: of the value of `a[i]`, a record of an
+    array, where it is."""
 
     kind: type
     names: tuple[str, ...]
     items: tuple[Any, ...]
     complete: bool = True
     origins: tuple[str, ...] = field(default=(), compare=False)
+    place: RecordPlace | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -38,6 +49,11 @@ class UnreadableField:
 def is_aggregate(value: Any) -> bool:
     """Whether it has parts."""
     return isinstance(value, (tuple, Aggregate))
+
+
+def is_records(value: Any) -> bool:
+    """Whether it is an array of records."""
+    return isinstance(value, Aggregate) and hasattr(value.kind, "__pyarray_layout__")
 
 
 def as_tuple(value: Any) -> tuple[Any, ...] | None:
@@ -69,7 +85,7 @@ def transform(path: str, value: Any, change: Callable[[str, Any], Any]) -> Any:
     if not is_aggregate(value):
         return change(path, value)
     items = tuple(transform(name, item, change) for name, item in fields_of(path, value))
-    return replace(value, items=items) if isinstance(value, Aggregate) else items
+    return replace(value, items=items, place=None) if isinstance(value, Aggregate) else items
 
 
 def with_origins(value: Any, origins: tuple[str, ...] = (), path: str | None = None) -> Any:

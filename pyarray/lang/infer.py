@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from . import infer_call, infer_flow, infer_loops, infer_match, infer_names, ir  # noqa: F401  (register their rules)
+from . import infer_call, infer_flow, infer_loops, infer_match, infer_names, infer_subscripts, ir  # noqa: F401  (rules)
 from .infer_scope import Instances
 from .parse import Capture, FunctionSource
 

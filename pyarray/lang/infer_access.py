@@ -8,12 +8,10 @@ from typing import Any
 
 from ..dtypes import uint64
 from . import ir
-from .aggregates import as_tuple
-from .infer_aggregates import call_special_method, result_item, take_part, unpack, user_method
-from .infer_local_arrays import subscript
-from .infer_scope import Scope, rule
+from .infer_aggregates import unpack
+from .infer_scope import Scope
 from .infer_temporaries import evaluate_in_order, let_bind, with_let_bound
-from .infer_values import Method, advice_for_captured, describe, is_array, is_local_array
+from .infer_values import Method, is_array
 from .promotion import binary, compare, constant
 
 ATOMIC_KINDS = {
@@ -26,69 +24,19 @@ ATOMIC_KINDS = {
 }  # others: "biu"
 
 
-@rule(ast.Subscript)
-def _subscript(scope: Scope, node: ast.Subscript) -> Any:
-    owner = scope.infer(node.value)
-    if user_method(scope, owner, "__getitem__") is not None:
-        if any(isinstance(n, ast.Slice) for n in ast.walk(node.slice)):
-            scope.fail(node, "a kernel has no slice objects", "pass the bounds to a method of their own")
-        return call_special_method(scope, node, owner, "__getitem__", scope.infer(node.slice))
-    items = as_tuple(owner)
-    returned = isinstance(getattr(owner, "type", None), ir.TupleType)
-    if items is not None or returned:
-        index = scope.number(node.slice, scope.infer(node.slice))
-        if not isinstance(index, ir.Const) or not isinstance(index.value, int):
-            scope.fail(node.slice, "a tuple needs a constant index")
-        if items is None:
-            return result_item(scope, node.slice, owner, index.value)
-        if not -len(items) <= index.value < len(items):
-            scope.fail(node.slice, f"index {index.value} is out of range for a tuple of {len(items)}")
-        return take_part(scope, node, owner, items[index.value])
-    if isinstance(owner, ir.Static):
-        return _captured_item(scope, node, owner.value)
-    if is_local_array(owner):
-        return subscript(scope, node, owner)
-    if not is_array(owner):
-        scope.fail(node, f"{describe(owner)} can't be indexed")
-    return with_let_bound(scope, [owner], lambda array: _index_array(scope, node, array))
-
-
-def _index_array(scope: Scope, node: ast.Subscript, array: ir.Expr) -> ir.Expr:
-    parts = index_parts(scope, node, array)
-    if len(parts) == array.type.ndim and not any(isinstance(p, ir.Range) for p in parts):
-        return load_element(scope, node, array, parts)
-    return ir.Slice(scope.loc(node), slice_type(array.type, parts), array, parts)
-
-
-def _captured_item(scope: Scope, node: ast.Subscript, owner: Any) -> Any:
-    """An item of a captured list or dict, by a constant index or key; recorded as captured."""
-    if type(owner) not in (list, dict):
-        scope.fail(node, f"{describe(ir.Static(owner))} can't be indexed", advice_for_captured(ir.Static(owner)))
-    key = scope.infer(node.slice)
-    index = key.value if isinstance(key, (ir.Const, ir.Static)) else None
-    if not isinstance(index, (int, str)):
-        what = f"a captured {type(owner).__name__} needs a constant index or key"
-        scope.fail(node.slice, what, advice_for_captured(ir.Static(owner)))
-    try:
-        value = owner[index]
-    except (LookupError, TypeError) as error:
-        scope.fail(node.slice, f"no such item: {type(error).__name__}: {error}")
-    scope.instances.capture(owner, index, value)
-    return scope.from_python(node, value)
-
-
 def load_element(scope: Scope, node: ast.AST, array: ir.Expr, index: tuple[Any, ...]) -> ir.Expr:
     return ir.Load(scope.loc(node), ir.ScalarType(array.type.dtype), array, index)
 
 
-def index_parts(scope: Scope, node: ast.Subscript, array: ir.Expr) -> tuple[Any, ...]:
-    """One expression or `Range` per axis; fewer indices than axes are filled with whole ranges."""
+def index_parts(scope: Scope, node: ast.Subscript, array: ir.Expr, records: int | None = None) -> tuple[Any, ...]:
+    """One expression or `Range` per axis; fewer indices than axes are filled with whole ranges. `records`: the number
+    of axes of an array of records, of which `array` is a field."""
     items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    ndim = array.type.ndim
+    ndim = array.type.ndim if records is None else records
     ellipses = [k for k, item in enumerate(items) if isinstance(item, ast.Constant) and item.value is ...]
     count = len(items) - len(ellipses)
     if count > ndim or len(ellipses) > 1:
-        scope.fail(node, f"{count} indices for a {array.type}")
+        scope.fail(node, f"{count} indices for a {array.type if records is None else f'{ndim}-D array of records'}")
     parts: list[Any] = []
     for item in items:
         if isinstance(item, ast.Constant) and item.value is ...:

@@ -9,7 +9,7 @@ import types as python_types
 from typing import Any
 
 from . import ir
-from .aggregates import Aggregate, UnreadableField, as_tuple, transform, with_origins
+from .aggregates import Aggregate, UnreadableField, as_tuple, is_records, transform, with_origins
 from .infer_generators import Draw
 from .infer_invoke import invoke
 from .infer_scope import Scope
@@ -34,7 +34,7 @@ def user_method(scope: Scope, value: Any, name: str) -> Any:
     generates for dataclasses, do what the language does."""
     returned = isinstance(value, ir.Invoke) and isinstance(value.type, ir.TupleType)
     structure = scope.instances.results[value.function] if returned else value
-    if not isinstance(structure, Aggregate):
+    if not isinstance(structure, Aggregate) or is_records(structure):
         return None
     method = inspect.getattr_static(structure.kind, name, None)
     builtin = isinstance(method, python_types.WrapperDescriptorType)

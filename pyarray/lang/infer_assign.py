@@ -7,11 +7,11 @@ from typing import Any, NoReturn
 
 from ..dtypes import DType, asdtype
 from . import ir
-from .aggregates import is_aggregate, leaves, root_of, skeleton, transform
+from .aggregates import is_aggregate, is_records, leaves, root_of, skeleton, transform
 from .infer_access import index_parts, load_element, slice_type
 from .infer_aggregates import call_special_method, unpack, unpack_result
 from .infer_elements import convert, is_whole_row
-from .infer_fields import assign_field, note_aliases
+from .infer_fields import assign_field, check_no_record, note_aliases
 from .infer_generators import refuse_generator
 from .infer_local_arrays import items_of
 from .infer_local_functions import bind, define, holds_function
@@ -24,6 +24,15 @@ from .infer_places import (
     store_place,
     store_view,
     with_fixed_indices,
+)
+from .infer_records import (
+    field_of_record,
+    fixed_place,
+    is_place,
+    is_record,
+    record_item,
+    store_record,
+    subscript_records,
 )
 from .infer_scope import Scope, rule
 from .infer_temporaries import assign_temporary, has_side_effect
@@ -105,6 +114,8 @@ def assign(scope: Scope, target: ast.expr, value: Any) -> list[ir.Stmt]:
     if isinstance(target, ast.Subscript):
         if (place := place_of(scope, target)) is not None:
             return _assign_place(scope, target, place, value)
+        if (records := _record_target(scope, target)) is not None:
+            return _assign_record(scope, target, records, value)
         array = _target_array(scope, target)
         view = _target_view(scope, target, array)
         if view is not None:
@@ -120,13 +131,56 @@ def assign(scope: Scope, target: ast.expr, value: Any) -> list[ir.Stmt]:
     if isinstance(target, ast.Tuple):
         return _assign_tuple(scope, target, value)
     if isinstance(target, ast.Attribute):
+        if (records := _record_target(scope, target)) is not None:
+            return _assign_record(scope, target, records, value)
         return assign_field(scope, target, value)
     _refuse_target(scope, target)
+
+
+def _record_target(scope: Scope, target: ast.expr) -> Any:
+    """The record in an array that is assigned, or its field; None where something else is."""
+    if not isinstance(target, (ast.Subscript, ast.Attribute)):
+        return None
+    owner = scope.infer(target.value)
+    if is_records(owner) and isinstance(target, ast.Subscript):
+        found = subscript_records(scope, target, owner)
+        if not is_place(found):
+            scope.fail(target, "records are assigned one by one", "write a for loop over them")
+        return found
+    if not is_place(owner):
+        return None
+    if isinstance(target, ast.Attribute):
+        return field_of_record(scope, target, owner, target.attr)
+    return record_item(scope, target, owner) if is_record(owner, target) else None
+
+
+def _assign_record(scope: Scope, target: ast.expr, place: Any, value: Any) -> list[ir.Stmt]:
+    """Stores into a record. The value is evaluated before the place."""
+    before: list[ir.Stmt] = []
+    value = _assign_temporaries(scope, target, value, before)
+    place = fixed_place(scope, place, before, False)
+    return [*before, *store_record(scope, target, place, value)]
+
+
+def _update_record(scope: Scope, node: ast.AugAssign, place: Any) -> list[ir.Stmt]:
+    """`a[i].x += y` and `a[i] += p`, whose place is evaluated once, before the value."""
+    before: list[ir.Stmt] = []
+    place = fixed_place(scope, place, before, any(isinstance(n, ast.NamedExpr) for n in ast.walk(node.value)))
+    old = place if is_array(place) else _assign_temporaries(scope, node, place, before)
+    right = scope.infer(node.value)
+    value = call_special_method(scope, node, old, f"__i{DUNDER[type(node.op)]}__", right)
+    if value is None:
+        value = binary_operator(scope, node, node.op, old, right)
+    if constant_shape(place) is not None:
+        _refuse_widening(scope, node, place.type.dtype, value)
+    value = _assign_temporaries(scope, node, unpack_result(scope, value, before), before)
+    return [*before, *store_record(scope, node, place, value)]
 
 
 def _assign_place(scope: Scope, target: ast.Subscript, place: Place, value: Any) -> list[ir.Stmt]:
     """Assigns a part of a local array. The value is evaluated before the place."""
     _check_assignable(scope, target, root_of(place.local.name))
+    check_no_record(scope, place.local.name)
     value = check_store(scope, target, () if place.is_element else place.shape, place.local.type.dtype, value)
     if place.is_element:
         return store_place(scope, target, place, value)
@@ -277,6 +331,8 @@ def _aug_assign(scope: Scope, node: ast.AugAssign) -> list[ir.Stmt]:
         before: list[ir.Stmt] = []
         result = unpack_result(scope, result, before)
         return [*before, *assign_name(scope, node.target, node.target.id, result)]
+    if (records := _record_target(scope, node.target)) is not None:
+        return _update_record(scope, node, records)
     if isinstance(node.target, ast.Attribute):
         field = ast.copy_location(ast.Attribute(node.target.value, node.target.attr, ast.Load()), node.target)
         old = scope.infer(field)
@@ -314,6 +370,7 @@ def _update_array(scope: Scope, node: ast.AugAssign, old: ir.Expr, value: Any) -
         return _assign_view(scope, node, old, value)
     assert isinstance(old, ir.Local)
     _check_assignable(scope, node.target, root_of(old.name))
+    check_no_record(scope, old.name)
     before: list[ir.Stmt] = []
     value = assign_temporary(scope, check_store(scope, node, old.type.shape, old.type.dtype, value), before)
     return [*before, *store_place(scope, node, Place(old), value)]

@@ -14,7 +14,7 @@ import numpy as np
 from ..annotations import is_structure
 from ..dtypes import DType, asdtype, named_dtype
 from . import ir
-from .aggregates import as_tuple, leaves
+from .aggregates import as_tuple, is_records, leaves
 from .builtins import ATOMICS, FUNCTIONS, advice_for, draws, name_of, source_for
 from .infer_access import atomic, reshape, subview
 from .infer_aggregates import call_special_method, user_method
@@ -27,6 +27,7 @@ from .infer_local_arrays import CREATION, create
 from .infer_local_functions import call_local, is_function, lambda_source, refuse_changed
 from .infer_messages import print_call
 from .infer_operators import arithmetic, binary_operator, select
+from .infer_records import records_length
 from .infer_scope import Scope, rule
 from .infer_temporaries import with_let_bound
 from .infer_values import BoundFunction, BoundReplace, Method, advice_for_captured, describe, is_array, is_local_array
@@ -125,6 +126,8 @@ def _call_builtin(scope: Scope, node: ast.Call, function: Any, args: list[Any]) 
         length = call_special_method(scope, node, args[0], "__len__")
         if length is not None:
             return length
+        if is_records(args[0]):
+            return records_length(scope, node, args[0])
         items = as_tuple(args[0])
         if items is not None:
             values = [leaf for _, leaf in leaves("", args[0])]

@@ -11,11 +11,21 @@ from typing import Any
 
 from ..annotations import field_annotations
 from . import ir
-from .aggregates import Aggregate, fields_of, is_aggregate, leaves, root_of, skeleton
+from .aggregates import (
+    Aggregate,
+    fields_of,
+    is_aggregate,
+    is_records,
+    leaves,
+    root_of,
+    skeleton,
+    transform,
+    with_origins,
+)
 from .infer_elements import convert
 from .infer_invoke import coerce_to_annotation
 from .infer_scope import Scope
-from .infer_temporaries import assign_temporary, evaluate_in_order
+from .infer_temporaries import assign_temporary, evaluate_in_order, has_side_effect, nest_lets, new_temporary
 from .infer_values import describe, is_array, is_local_array
 
 
@@ -46,6 +56,15 @@ def _note(scope: Scope, where: ast.AST, name: str, other: str) -> None:
 
 
 def _refuse_alias(scope: Scope, where: ir.Loc, assigned: str, other: str) -> None:
+    array = scope.params.get(other, scope.structures.get(other))
+    if is_records(array):
+        what = (
+            f"{assigned!r} is a view of a record of {other!r} in NumPy, and a copy here, of which fields are assigned"
+        )
+        advice = (
+            f"store into the array, {other}[i].x = ..., or say that a copy is meant: dataclasses.replace({other}[i])"
+        )
+        scope.fail(where, what, advice)
     what = f"{other!r} is the object {assigned!r} in Python, of which fields are assigned, and a copy here"
     scope.fail(where, what, "say that a copy is meant: dataclasses.replace(p)")
 
@@ -56,6 +75,15 @@ def _objects(value: Any) -> list[Aggregate]:
         return []
     found = [value] if is_mutable(value) else []
     return found + [x for _, item in fields_of("", value) for x in _objects(item)]
+
+
+def check_no_record(scope: Scope, path: str) -> None:
+    """Refuses to change an array that is the field at `path` of the copy of a record."""
+    root = root_of(path)
+    for pair, loc in scope.aliases.items():
+        other = pair[pair[0] == root]
+        if root in pair and path != root and is_records(scope.params.get(other, scope.structures.get(other))):
+            _refuse_alias(scope, loc, root, other)
 
 
 def returns_argument(scope: Scope, value: Any) -> bool:
@@ -142,13 +170,18 @@ def replaced(scope: Scope, node: ast.Call, args: list[Any], keywords: dict[str, 
     if len(args) != 1 or not isinstance(args[0], Aggregate) or not args[0].complete:
         got = describe(args[0]) if args else "nothing"
         scope.fail(node, f"{what}() takes a dataclass or a named tuple, and fields by name, got {got}")
-    owner = args[0]
+    owner = args[0] if args[0].place is None else with_origins(args[0])  # a record of an array is copied as a whole
     unknown = [name for name in keywords if name not in owner.names]
     if unknown:
         there = f"there are: {', '.join(owner.names)}"
         scope.fail(node, f"{owner.kind.__name__} has no field {unknown[0]!r}", there)
+    lets: list[tuple[str, ir.Expr]] = []
+    if any(has_side_effect(x) for name, item in fields_of("", owner) for _, x in leaves(name, item)):
+        owner = transform("", owner, lambda _, x: _bound(scope, x, lets))  # also what is replaced is evaluated
     current = dict(zip(owner.names, owner.items, strict=True))
     ordered = evaluate_in_order(scope, {**current, **keywords}, owner.names)
+    if lets:
+        ordered = _after(ordered, owner.names, lets)
     annotations = field_annotations(owner.kind)
     items = (
         coerce_to_annotation(scope, node, annotations.get(n), f"{n!r} of {owner.kind.__name__}", ordered[n])
@@ -157,3 +190,25 @@ def replaced(scope: Scope, node: ast.Call, args: list[Any], keywords: dict[str, 
         for n in owner.names
     )
     return Aggregate(owner.kind, owner.names, tuple(items))
+
+
+def _bound(scope: Scope, value: Any, lets: list[tuple[str, ir.Expr]]) -> Any:
+    """A leaf in a temporary, which one of `lets` sets."""
+    if isinstance(value, (ir.Static, ir.Const)):
+        return value
+    lets.append((new_temporary(scope, value.type), value))
+    return ir.Local(value.loc, value.type, lets[-1][0])
+
+
+def _after(values: dict[str, Any], names: tuple[str, ...], lets: list[tuple[str, ir.Expr]]) -> dict[str, Any]:
+    """The values, which are evaluated in the order of `names`, after `lets`."""
+    done = False
+
+    def wrapped(_: str, leaf: Any) -> Any:
+        nonlocal done
+        if done or isinstance(leaf, ir.Static):
+            return leaf
+        done = True
+        return nest_lets(leaf, lets)
+
+    return {name: transform("", values[name], wrapped) for name in names}

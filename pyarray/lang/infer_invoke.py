@@ -9,8 +9,9 @@ from typing import Any
 
 from ..annotations import ArrayAnnotation, declared, field_annotations, field_names, is_plain, is_structure
 from ..dtypes import DType, asdtype, named_dtype
+from ..structured_dtypes import StructuredAnnotation
 from . import ir
-from .aggregates import Aggregate, is_aggregate, leaves, transform
+from .aggregates import Aggregate, is_aggregate, is_records, leaves, transform
 from .infer_elements import convert
 from .infer_scope import Scope
 from .infer_temporaries import evaluate_in_order
@@ -104,6 +105,11 @@ def coerce_to_annotation(scope: Scope, node: ast.AST, annotation: Any, what: str
     if isinstance(annotation, type) and is_structure(annotation):
         if not isinstance(value, Aggregate) or not issubclass(value.kind, annotation):
             scope.fail(node, f"{what} is a {annotation.__name__}, got {describe(value)}")
+        return value
+    if isinstance(annotation, StructuredAnnotation):
+        found = value.kind.__pyarray_layout__ if is_records(value) else None
+        if found is not annotation.layout:
+            scope.fail(node, f"{what} is annotated {annotation!r}, got {describe(value)}")
         return value
     if isinstance(annotation, ArrayAnnotation):
         kind: Any = getattr(value, "type", None)

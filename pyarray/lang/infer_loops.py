@@ -7,12 +7,14 @@ from typing import Any, TypeGuard
 
 from ..dtypes import uint64
 from . import ir
+from .aggregates import is_records
 from .builtins import advice_for
 from .infer_aggregates import unpack
 from .infer_array_functions import unrolled, unrolled_values
 from .infer_assign import assign, assign_name
 from .infer_conditions import infer_condition
 from .infer_flow import ends_in_jump, infer_block, leaves_by_break
+from .infer_records import record_sequence
 from .infer_reductions import reducing_loop, reductions_of
 from .infer_scope import Scope, rule
 from .infer_sequences import Sequence, array_sequence, range_sequence, sequence_of
@@ -204,6 +206,8 @@ def _sequence(scope: Scope, node: ast.expr, before: list[ir.Stmt], names: set[st
     )
     if not isinstance(node, ast.Call) or hasattr(function, "__pyarray_func__") or of_arrays:
         value = scope.infer(node)
+        if is_records(value):
+            return record_sequence(scope, node, value, before, names)
         if is_array(value) or is_local_array(value):
             if value.type.ndim != 1 and is_array(value):
                 what = f"a loop over a {value.type} is not part of the kernel language"

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..dtypes import named_dtype
 from . import ir
-from .aggregates import Aggregate, UnreadableField
+from .aggregates import Aggregate, UnreadableField, is_records
 from .promotion import join
 
 _PASS_IT = "arrays are not captured: pass it as a parameter"
@@ -75,6 +75,8 @@ def describe(value: Any) -> str:
         what = "a Python object" if isinstance(value.value, UnreadableField) else "the Python object"
         return f"{what} {value.value!r}"
     if isinstance(value, Aggregate):
+        if is_records(value):
+            return f"an array of {value.kind.__pyarray_layout__}"  # type: ignore[attr-defined]
         return f"a {value.kind.__name__}"
     if isinstance(value, tuple):
         return f"a tuple of {len(value)}"

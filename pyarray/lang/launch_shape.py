@@ -59,6 +59,15 @@ class LaunchShape:
         given = (self.threads, self.per_thread)
         return LaunchShape(*(tuple(_split(numbers, loops)) for numbers in given))
 
+    def ignored(self, kernel: ir.Function) -> Iterator[tuple[int, str]]:
+        """(line, remark) of each loop of a kernel that reduces, for which numbers are asked that don't count."""
+        for k, loop in enumerate(parallel_loops(kernel)):
+            numbers = ((name, _of_loop(asked, k)) for name, asked in self.given().items())
+            for name, number in numbers if loop.reductions else ():
+                if number is not None:
+                    what = "the loop reduces in chunks, which depend on the number of iterations alone"
+                    yield loop.loc.line, f"{name}={number} has no effect: {what}"
+
     def given(self) -> dict[str, Numbers]:
         """What is asked for, by name."""
         named = {"threads": self.threads, "per_thread": self.per_thread}

@@ -130,6 +130,7 @@ def generate(analysed: Analysed, target: str, debug: bool, asserts: bool = False
         tree = without_assertions(tree)
     debug |= asserts
     dialect, (tree, lines) = DIALECTS[target], lower_prints(tree)
+    ignored = () if dialect.blocks else tuple(analysed.shape.ignored(tree.kernel))
     shape, tree = analysed.shape.split(tree.kernel), lower_reductions(tree, debug)
     tree, remarks = (tree, Remarks()) if debug else index_base_arrays(tree, dialect.blocks)
     tree = _without_unused(verify(order_operands(tree)))
@@ -141,7 +142,7 @@ def generate(analysed: Analysed, target: str, debug: bool, asserts: bool = False
     tested = tuple(x for x in extents(analysed.tree.kernel) if not are_sizes_of_output(x, by_parameter))
     return Program(
         analysed.source.name, text, steps, tree.kernel.params, by_parameter, sites, analysed.captures, specs, False,
-        analysed.write_only, tested, analysed.count_operations, tuple(sorted(remarks | divided)),
+        analysed.write_only, tested, analysed.count_operations, tuple(sorted({*remarks, *divided, *ignored})),
         debug, lines,
     )  # fmt: skip
 

@@ -6,8 +6,8 @@ import random
 
 import numpy as np
 import pytest
-from drawn_programs import NAMES, random_program
 from kernel_tools import launch
+from random_programs.order import NAMES, random_program
 
 from pyarray.jit.kernel import kernel
 from pyarray.jit.launch_state import debug

@@ -223,6 +223,22 @@ def test_the_key_and_explain_name_it():
     assert any("threads=64 has no effect: an iteration belongs to a team" in text for _, text in remarks)
 
 
+def test_explain_says_that_a_loop_that_reduces_ignores_it():
+    @pa.kernel(threads=(64, None), per_thread=(2, 4))
+    def total(out, v):
+        s = 0.0
+        for i in range(v.size):
+            s += v[i]
+        for i in range(out.size):
+            out[i] = s
+
+    args = pa.zeros(4), pa.zeros(4)
+    remarks = total._lowered(total.bind(args), False, "cuda").remarks
+    found = [text.partition(":")[0] for _, text in remarks if "the loop reduces in chunks" in text]
+    assert found == ["per_thread=2 has no effect", "threads=64 has no effect"]
+    assert not total._lowered(total.bind(args), False, "cpu").remarks
+
+
 def test_a_saved_kernel_keeps_it(device, tmp_path):
     kernel = pa.kernel(threads=64, per_thread=2)(vector)
     args = CASES[0][1:]

@@ -2,7 +2,7 @@
 
 import linecache
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -55,7 +55,19 @@ class Made:
     later: list = field(default_factory=list)
 
 
+@dataclass
+class Body:
+    x: dtypes.float32
+    v: pa.ndarray[dtypes.float32, (2,)]
+    n: int = 0
+
+    @func
+    def __add__(self, other):
+        return Body(self.x + other.x, self.v, self.n)
+
+
 PLAIN = {
+    "Body": Body, "replace": replace,
     "Plain": Plain, "Made": Made, "pa": pa,
     "f32": dtypes.float32, "np": np, "ndrange": markers.ndrange, "constexpr": markers.constexpr,
     "atomic_add": markers.atomic_add, "atomic_and": markers.atomic_and, "atomic_cas": markers.atomic_cas,
@@ -79,6 +91,7 @@ def args():
         asarray(np.zeros((2, 3), np.complex64)),
         asarray(np.zeros(4, np.uint8)),
         3,
+        pa.zeros(5, dtype=Body),
     )
 
 
@@ -116,11 +129,36 @@ def typed(x: f32): return x
 def other(v):
     for i in range(v.size): v[i] = 1
 @kernel
-def k(v, z, b, n):
+def k(v, z, b, n, r):
     for i in range(v.size):
         {}
 """
 STATEMENTS = {
+    "p = r[i]; p.x = 1": "'p' is a view of a record of 'r' in NumPy, and a copy .*\n.*\n.*\nstore into the array, r",
+    "p = r[i]; p.v[0] = 1": "'p' is a view of a record of 'r' in NumPy, and a copy here",
+    "p = r[i]; p.v += 1": "'p' is a view of a record of 'r' in NumPy, and a copy here",
+    "q = r[i].v; q[0] = 1; r[i].v[1] = q[0]": None,
+    "p = replace(r[i]); p.v[0] = 1": None,
+    "p = replace(r[i]); p.x = 1": None,
+    "r.x[i] = 1": "'x' is a field of the records.*\n.*\n.*\nwrite r..x.. for its view, or r.i..x",
+    "r[i].mass = 1": "a Body has no field 'mass'.*\n.*\n.*\nthere are: x, v, n",
+    'v[i] = r["mass"][i]': "an array of Body has no field 'mass'",
+    'v[i] = r[i]["mass"]': "a Body has no field 'mass'",
+    "v[i] = r.mass": "an array of records in a kernel has no attribute 'mass'.*\n.*\n.*\nthere are shape, size",
+    "r[i] = 1": "a int64 .weak. can't be stored as a Body.*\n.*\n.*\nBody.*, another record or a tuple of 3",
+    "r[i] = (1, 2)": "a tuple of 2 can't be stored as a Body",
+    "r[i] = Point(1, 2)": "a Point can't be stored as a Body",
+    "r[1:] = r[0]": "records are assigned one by one",
+    "r[i, 0].x = 1": "2 indices for a 1-D array of records",
+    "r[i].x = z[0, 0]": "a complex64 can't be stored in a field of float32",
+    "r[i].v = pa.zeros(3)": "an array of shape .3,. can't be stored where .2,. is",
+    "r[0].n += 1": "iterations of the parallel loop update one element of 'r.n' at the same time",
+    "r += 1": "expected a number, got an array of Body",
+    "v[i] = r[i]": "expected a number, got a Body",
+    "v[i] = r[i] < r[0]": "a Body",
+    "p = r[int(rest(v)[0]) :]; p[0].x = 1": "a slice of an array of records takes indices without calls",
+    "r[int(rest(v)[0])].x = 1": None,
+    "for p in r: p.x = 1": "is a view of a record of 'r' in NumPy",
     "try: pass\n        except: pass": "'try' is not part of the kernel language.*\n.*\n.*\na kernel can't raise",
     "raise ValueError": "'raise' is not part",
     "with v: pass": "'with' is not part",

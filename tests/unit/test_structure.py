@@ -19,11 +19,11 @@ PACKAGE = ROOT / "pyarray"
 # docs/design/layout.md; a module imports only from earlier rows, or from its own
 ORDER = (
     {"config", "docstring_sections", "docstrings", "errors", "keywords", "lazy", "locks", "_core", "_runtime"},
-    {"dtypes", "shapes", "annotations", "kernel_types"},
+    {"dtypes", "shapes", "annotations", "kernel_types", "structured_dtypes"},
     {"driver", "lang"},
     {"memory", "typing"},
     {"array", "array_convert", "array_format", "array_hooks", "array_host", "array_marks", "array_operators"}
-    | {"array_views", "buffer_view"},
+    | {"array_views", "buffer_view", "structured_array", "structured_values"},
     {"dlpack", "cuda_interface", "tensors"},
     {"jit"},
     {"tune"},

@@ -134,7 +134,8 @@ def operand(name: str, x: Any, device: Any = None) -> Any:
         return asarray(x)
     if isinstance(x, PYTHON):  # of a subclass, like an enumeration of integers
         return next(t(x) for t in PYTHON if isinstance(x, t))  # type: ignore[arg-type]
-    raise TypeError(f"{name}() takes arrays and numbers, got {type(x).__name__}; convert it with pyarray.asarray")
+    advice = "pass a field, a['x']" if hasattr(x, "__pyarray_layout__") else "convert it with pyarray.asarray"
+    raise TypeError(f"{name}() takes arrays and numbers, got {type(x).__name__}; {advice}")
 
 
 def common_device(name: str, operands: Sequence[Any], names: Sequence[str] = ("x1", "x2")) -> Any:

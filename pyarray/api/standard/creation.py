@@ -11,7 +11,7 @@ import numpy as np
 from ... import shapes
 from ...array import empty as _empty
 from ...array import ndarray
-from ...array_convert import array, asarray
+from ...array_convert import asarray as _asarray
 from ...array_hooks import operation
 from ...array_views import lay_out
 from ...dlpack import from_dlpack
@@ -21,8 +21,12 @@ from ...jit.replay import replayable
 from ...kernels.elementwise import creation
 from ...keywords import quick
 from ...memory.host_access import clear
+from ...structured_array import StructuredArray
+from ...structured_array import empty as _empty_records
+from ...structured_dtypes import structured
 from ...typing import ArrayLike, DeviceLike, DTypeLike, ShapeLike
 from ..core.ufunc import as_array_like
+from .conversion import array, asarray
 
 __all__ = [
     "arange",
@@ -161,7 +165,9 @@ def empty(shape: ShapeLike, dtype: DTypeLike = None, order: str = "C", *, device
     return _new(shape, dtype, order, device)
 
 
-def _new(shape: Any, dtype: Any, order: str, device: Any) -> ndarray:
+def _new(shape: Any, dtype: Any, order: str, device: Any) -> Any:
+    if (layout := structured(dtype)) is not None:
+        return _empty_records(shape, layout, device, order)
     if order not in ("C", "F"):
         raise ValueError(f"order is 'C' or 'F', got {order!r}")
     return lay_out(_empty(shape, dtype, device), order)
@@ -177,8 +183,11 @@ def zeros(shape: ShapeLike, dtype: DTypeLike = None, order: str = "C", *, device
     return _zeroed(_new(shape, dtype, order, device))
 
 
-def _zeroed(a: ndarray) -> ndarray:
+def _zeroed(a: Any) -> Any:
     """A fresh array with all bytes cleared, which is 0 in every dtype."""
+    if isinstance(a, StructuredArray):
+        _zeroed(a._words)
+        return a
     if a.nbytes:
         clear(a.device, a._ptr, a.nbytes)
     return a
@@ -208,8 +217,10 @@ def full(
     dtype('bool')
     """
     value = fill_value
+    if (layout := structured(dtype)) is not None or isinstance(value, StructuredArray):
+        return _full_records(shape, value, layout, order, device)
     if type(value) not in PYTHON_KIND:
-        value = asarray(value, device=device)
+        value = _asarray(value, device=device)
     if dtype is not None:
         kind = asdtype(dtype)
     else:
@@ -218,14 +229,27 @@ def full(
     return _filled(_new(shape, kind, order, target), value)
 
 
-def _filled(a: ndarray, value: Any) -> ndarray:
-    if a.size:
+def _full_records(shape: Any, value: Any, layout: Any, order: str, device: Any) -> Any:
+    layout = value.__pyarray_layout__ if layout is None else layout
+    result = _empty_records(shape, layout, device, order)
+    result[...] = value
+    return result
+
+
+def _filled(a: Any, value: Any) -> Any:
+    if isinstance(a, StructuredArray):
+        a[...] = value
+    elif a.size:
         operation("assign")(a, value)
     return a
 
 
-def _like(x: Any, shape: Any, dtype: Any, order: str, device: Any) -> ndarray:
+def _like(x: Any, shape: Any, dtype: Any, order: str, device: Any) -> Any:
     x = asarray(x)
+    layout = x.__pyarray_layout__ if isinstance(x, StructuredArray) and dtype is None else structured(dtype)
+    if layout is not None:
+        target = x.device if device is None else device
+        return _empty_records(x.shape if shape is None else shape, layout, target, "F" if order == "F" else "C")
     target = x.device if device is None else get_device(device)
     result = _empty(x.shape if shape is None else shape, x._dtype if dtype is None else dtype, target)
     return lay_out(result, order, x)
@@ -282,7 +306,9 @@ def full_like(
     [7.0, 7.0]
     """
     out = _like(x, shape, dtype, order, device)
-    return _filled(out, fill_value if type(fill_value) in PYTHON_KIND else asarray(fill_value, device=out.device))
+    if type(fill_value) in PYTHON_KIND or isinstance(out, StructuredArray):
+        return _filled(out, fill_value)
+    return _filled(out, _asarray(fill_value, device=out.device))
 
 
 def eye(
@@ -319,7 +345,7 @@ def diag(x: ArrayLike, /, k: int = 0) -> ndarray:
     >>> pa.diag(pa.asarray([1, 2])).tolist(), pa.diag(pa.eye(2)).tolist()
     ([[1, 0], [0, 2]], [1.0, 1.0])
     """
-    x, k = asarray(x), operator.index(k)
+    x, k = _asarray(x), operator.index(k)
     if x.ndim == 1:
         n = x.size + abs(k)
         out = zeros((n, n), dtype=x._dtype, device=x.device)
@@ -342,7 +368,7 @@ def diagonal(x: ndarray, k: int) -> ndarray:
 
 
 def _triangle(name: str, x: Any, k: Any, lower: bool) -> ndarray:
-    x = asarray(x)
+    x = _asarray(x)
     if x.ndim < 2:
         raise ValueError(f"{name}() takes matrices, an array of 2 or more dimensions, got shape {x.shape}")
     return creation.triangle(x, operator.index(k), lower)
