@@ -5,7 +5,8 @@ Its parameters are those of the kernel, and by keyword a gradient for each, None
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -18,7 +19,8 @@ from ..lang.parse import attributes_read
 from ..lang.pipeline import Program, lower
 from ..memory.host_access import outline
 from .binding import BoundArguments
-from .signature import Parameter
+from .pytree import Pytree, Struct, leaves_of
+from .signature import Constant, Parameter
 
 _MOST_WORK = 10_000  # of NumPy's search for a common element
 
@@ -51,10 +53,34 @@ class Adjoint:
         read = attributes_read(self.of.source_text)
         return {**read, **{PREFIX + name: inner for name, inner in read.items()}}
 
+    def _flatten(self, args: tuple[Any, ...]) -> tuple[Pytree, list[Any]]:
+        """The leaves. Those of gradients are of whatever type: that of a number is an array of one element."""
+        pytree, values = super()._flatten(args)  # type: ignore[misc]
+        leaves = iter(values)
+        count = len(self.of.parameters)
+        own = [_skip(item, leaves) for item in pytree.items[:count]]
+        return Pytree((*own, *(_unannotated(item, leaves) for item in pytree.items[count:]))), values
+
     def _lower(self, types: list[tuple[str, Any]], kind: str, checked: bool, declared: Mapping[str, str]) -> Program:
         count, of = len(self.of.parameters), self.of
         own, gradients = types[:count], types[count:]
         return lower(of.source_text, own, kind, checked, of.wraparound, declared, gradients=gradients)
+
+
+def _skip(item: Struct | Parameter, values: Iterator[Any]) -> Struct | Parameter:
+    for _ in leaves_of(item):
+        next(values)
+    return item
+
+
+def _unannotated(item: Struct | Parameter, values: Iterator[Any]) -> Struct | Parameter:
+    """The item without the annotations of its leaves, whose values come next."""
+    if isinstance(item, Struct):
+        return replace(item, items=tuple(_unannotated(part, values) for part in item.items))
+    value = next(values)
+    if isinstance(item.annotation, Constant):
+        return item
+    return replace(item, annotation=Constant(type(None)) if value is None else None)
 
 
 def check_arrays(kernel: str, bound: BoundArguments, overwritten: frozenset[str]) -> None:

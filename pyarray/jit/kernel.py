@@ -137,13 +137,15 @@ class Kernel(Importable, Compilable, Inspectable, Dispatcher):
 
     def bind(self, args: tuple[Any, ...]) -> BoundArguments:
         """The call's arguments, flattened to leaves. Raises `TypeError`."""
-        name = self.__name__
-        pytree, values = flatten(name, self.parameters, args, self.attributes)
+        name, (pytree, values) = self.__name__, self._flatten(args)
         with self._lock:
             known = self._pytrees.setdefault(pytree.structure, pytree)
             if len(self._pytrees) > _MAX_PYTREES:
                 del self._pytrees[next(iter(self._pytrees))]
         return BoundArguments(name, known, *foreign_arrays.import_arguments(name, known.leaves, values))
+
+    def _flatten(self, args: tuple[Any, ...]) -> tuple[Pytree, list[Any]]:
+        return flatten(self.__name__, self.parameters, args, self.attributes)
 
     def _miss(self, args: tuple[Any, ...]) -> None:
         """A call that the dispatcher has no variant for: new types, a changed captured value, arrays of other

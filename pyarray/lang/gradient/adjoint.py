@@ -54,8 +54,11 @@ def _gradients(kernel: str, params: Mapping[str, Any], gradients: Iterable[tuple
     """Names and types of the gradients that are given."""
     for name, group in gradients:
         for path, kind in leaves(name, group):
-            if isinstance(kind, ir.Static) and kind.value is None:
+            is_part = path != name
+            if isinstance(kind, ir.Static) and (kind.value is None or is_part):
                 continue
+            if isinstance(kind, ir.ScalarType) and is_part:
+                continue  # a field that needs a value
             of = path[len(PREFIX) :]
             own = params.get(of)
             dtype = getattr(own, "dtype", None)
@@ -120,5 +123,5 @@ def _check_load(phase: int, load: ir.Load, analysis: Analysis, fail: Any) -> Non
         stores = [a for k, a in analysis.stores_of(name) if k >= phase]
         if stores:
             what = f"the gradient needs this element of {name!r} as it is read here, and line {stores[0].loc.line}"
-            advice = f"store into another array, or keep it in a variable if {name!r} is stored before"
+            advice = "store into another array; what the iteration itself has stored, keep in a variable"
             fail(load.loc, f"{what} overwrites it", advice)

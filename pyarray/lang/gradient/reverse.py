@@ -305,7 +305,7 @@ class Reverse:
             ]
         place = next((n.loc for n in ir.walk(*s.body) if getattr(n, "name", "") == name), loc)
         shown = "a variable" if name.startswith(".") else repr(name)
-        what = f"the gradient needs the values of {shown} in all iterations of this loop, and their number isn't known"
+        what = f"the gradient needs {shown} as it was in each iteration of this loop, of which there may be any number"
         advice = (
             "run a constant number of iterations (pa.constexpr), with a test inside, or keep the values in an array"
         )
