@@ -166,8 +166,10 @@ class Forward:
         array = self.gradient_of(source, env.gradients)
         if array is None:
             return
-        if isinstance(e, ir.Slice):
-            kind: Any = slice_type(array.type, e.parts)
+        if isinstance(e, ir.Slice) and e.transposed:
+            kind: Any = ir.ArrayType(array.type.dtype, e.type.ndim, True, (), array.type.reshape_of)
+        elif isinstance(e, ir.Slice):
+            kind = slice_type(array.type, e.parts)
         elif isinstance(e, ir.SubView):
             kind = replace(array.type, sizes=())
         elif isinstance(e, ir.Reshape):
