@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..annotations import ArrayAnnotation
 from ..array import ndarray
 from ..array_views import overlaps
 from ..lang.gradient.adjoint import PREFIX
@@ -32,21 +33,30 @@ def gradient_parameters(parameters: tuple[Parameter, ...]) -> tuple[Parameter, .
 
 
 class Adjoint:
-    """What an adjoint does in another way than its kernel, `of`."""
+    """What an adjoint does in another way than its kernel, `of`. `required` are gradients that come first, by position
+    as well, and have no default; there are no others then."""
 
     of: Any
+    required: tuple[str, ...] = ()
+
+    def _gradients(self) -> tuple[Parameter, ...]:
+        if not self.required:
+            return gradient_parameters(self.of.parameters)
+        arrays = (p for p in self.of.parameters if PREFIX + p.name in self.required)
+        plain = ((p.name, p.annotation) for p in arrays)
+        return tuple(
+            Parameter(PREFIX + name, replace(kind, direction=None) if isinstance(kind, ArrayAnnotation) else None)
+            for name, kind in plain
+        )
 
     def _own_parameters(self) -> tuple[Parameter, ...]:
-        own = self.of.parameters
-        return (*own, *gradient_parameters(own))
+        return (*self._gradients(), *self.of.parameters) if self.required else (*self.of.parameters, *self._gradients())
 
     def call_signature(self) -> inspect.Signature:
-        signature = self.of.call_signature()
-        added = [
-            inspect.Parameter(p.name, inspect.Parameter.KEYWORD_ONLY, default=None)
-            for p in gradient_parameters(self.of.parameters)
-        ]
-        return signature.replace(parameters=[*signature.parameters.values(), *added])
+        kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+        return inspect.Signature(
+            [inspect.Parameter(p.name, kinds[p.keyword_only], default=p.default) for p in self._own_parameters()]
+        )
 
     def attributes(self) -> dict[str, Any]:
         """What the kernel's text reads of objects, and of the objects that hold their gradients."""
@@ -56,14 +66,16 @@ class Adjoint:
     def _flatten(self, args: tuple[Any, ...]) -> tuple[Pytree, list[Any]]:
         """The leaves. Those of gradients are of whatever type: that of a number is an array of one element."""
         pytree, values = super()._flatten(args)  # type: ignore[misc]
-        leaves = iter(values)
-        count = len(self.of.parameters)
-        own = [_skip(item, leaves) for item in pytree.items[:count]]
-        return Pytree((*own, *(_unannotated(item, leaves) for item in pytree.items[count:]))), values
+        if self.required:
+            return pytree, values
+        leaves, own = iter(values), {p.name for p in self.of.parameters}
+        items = [_skip(item, leaves) if item.name in own else _unannotated(item, leaves) for item in pytree.items]
+        return Pytree(tuple(items)), values
 
     def _lower(self, types: list[tuple[str, Any]], kind: str, checked: bool, declared: Mapping[str, str]) -> Program:
-        count, of = len(self.of.parameters), self.of
-        own, gradients = types[:count], types[count:]
+        of, names = self.of, {p.name for p in self.of.parameters}
+        own = [pair for pair in types if pair[0] in names]
+        gradients = [pair for pair in types if pair[0] not in names]
         return lower(of.source_text, own, kind, checked, of.wraparound, declared, gradients=gradients)
 
 

@@ -316,8 +316,8 @@ class Gradient(Adjoint, Kernel):
     """A kernel's adjoint, made by `kernel.grad`: a kernel of the same parameters, and by keyword their gradients,
     `grad_x` of `x`."""
 
-    def __init__(self, of: Kernel):
-        self.of = of
+    def __init__(self, of: Kernel, required: tuple[str, ...] = ()):
+        self.of, self.required = of, required
         super().__init__(of.source_text, of.debug, of.wraparound, of.flags, of.on_global_change)
         self.__name__, self.__qualname__ = f"{of.__name__}.grad", f"{of.__qualname__}.grad"
         self.__doc__ = f"The adjoint of the kernel {of.__name__!r}."
