@@ -68,9 +68,18 @@ class Adjoint:
         pytree, values = super()._flatten(args)  # type: ignore[misc]
         if self.required:
             return pytree, values
-        leaves, own = iter(values), {p.name for p in self.of.parameters}
-        items = [_skip(item, leaves) if item.name in own else _unannotated(item, leaves) for item in pytree.items]
-        return Pytree(tuple(items)), values
+        leaves = iter(values)
+        own = {p.name: [next(leaves) for _ in leaves_of(item)] for p, item in zip(self.of.parameters, pytree.items)}
+        items, made = list(pytree.items[: len(own)]), [x for group in own.values() for x in group]
+        for item in pytree.items[len(own) :]:
+            given = [next(leaves) for _ in leaves_of(item)]
+            of = item.name.removeprefix(PREFIX)
+            if isinstance(item, Parameter) and given == [None]:
+                given = [x.grad if isinstance(x, ndarray) else None for x in own[of]]
+                item = _renamed(next(x for x in items if x.name == of))
+            items.append(_unannotated(item, iter(given)))
+            made += given
+        return Pytree(tuple(items)), made
 
     def _lower(self, types: list[tuple[str, Any]], kind: str, checked: bool, declared: Mapping[str, str]) -> Program:
         of, names = self.of, {p.name for p in self.of.parameters}
@@ -79,10 +88,11 @@ class Adjoint:
         return lower(of.source_text, own, kind, checked, of.wraparound, declared, gradients=gradients)
 
 
-def _skip(item: Struct | Parameter, values: Iterator[Any]) -> Struct | Parameter:
-    for _ in leaves_of(item):
-        next(values)
-    return item
+def _renamed(item: Any) -> Any:
+    """What holds the gradients of an item's leaves."""
+    if isinstance(item, Struct):
+        return replace(item, name=PREFIX + item.name, items=tuple(map(_renamed, item.items)))
+    return Parameter(PREFIX + item.name, None, None)
 
 
 def _unannotated(item: Struct | Parameter, values: Iterator[Any]) -> Struct | Parameter:
@@ -90,7 +100,7 @@ def _unannotated(item: Struct | Parameter, values: Iterator[Any]) -> Struct | Pa
     if isinstance(item, Struct):
         return replace(item, items=tuple(_unannotated(part, values) for part in item.items))
     value = next(values)
-    if isinstance(item.annotation, Constant):
+    if isinstance(item.annotation, Constant) and value is not None:
         return item
     return replace(item, annotation=Constant(type(None)) if value is None else None)
 
