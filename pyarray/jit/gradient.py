@@ -69,9 +69,10 @@ class Adjoint:
         if self.required:
             return pytree, values
         leaves = iter(values)
-        own = {p.name: [next(leaves) for _ in leaves_of(item)] for p, item in zip(self.of.parameters, pytree.items)}
-        items, made = list(pytree.items[: len(own)]), [x for group in own.values() for x in group]
-        for item in pytree.items[len(own) :]:
+        count = len(self.of.parameters)
+        own = {item.name: [next(leaves) for _ in leaves_of(item)] for item in pytree.items[:count]}
+        items, made = list(pytree.items[:count]), [x for group in own.values() for x in group]
+        for item in pytree.items[count:]:
             given = [next(leaves) for _ in leaves_of(item)]
             of = item.name.removeprefix(PREFIX)
             if isinstance(item, Parameter) and given == [None]:
@@ -105,16 +106,18 @@ def _unannotated(item: Struct | Parameter, values: Iterator[Any]) -> Struct | Pa
     return replace(item, annotation=Constant(type(None)) if value is None else None)
 
 
-def check_arrays(kernel: str, bound: BoundArguments, overwritten: frozenset[str]) -> None:
-    """Raises `ValueError` for a gradient of another shape than its array's, and for arrays that share memory where
-    their gradients couldn't."""
+def check_arrays(kernel: str, bound: BoundArguments, program: Program) -> None:
+    """Raises `ValueError`, if the program is an adjoint, for a gradient of another shape than its array's, and for
+    arrays that share memory where their gradients couldn't."""
+    if program.overwritten is None:
+        return
     named = {name: a for name, a in bound.named.items() if isinstance(a, ndarray)}
     for name, g in named.items():
         a = named.get(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else None
         if a is not None and g._shape != a._shape:
             what = f"{name!r} has the shape {g._shape}, and the array it is the gradient of {a._shape}"
             raise ValueError(f"{kernel}(): {what}; pass one of the same shape")
-    changed = {n for n in named if n.startswith(PREFIX)} | overwritten
+    changed = {n for n in named if n.startswith(PREFIX)} | program.overwritten
     for x, y in combinations(named, 2):
         if (x in changed or y in changed) and share_elements(named[x], named[y]):
             what = f"{x!r} and {y!r} share memory, and one of them is written"
@@ -126,6 +129,7 @@ def share_elements(a: ndarray, b: ndarray) -> bool:
     if not overlaps(a, b):
         return False
     try:
-        return bool(np.shares_memory(outline(a), outline(b), max_work=_MOST_WORK))
+        most: Any = _MOST_WORK
+        return bool(np.shares_memory(outline(a), outline(b), max_work=most))
     except np.exceptions.TooHardError:
         return True

@@ -9,7 +9,7 @@ from ..lang.markers import constexpr
 from . import explain, save
 from .cache_counters import counts_of
 from .launch_cost import Cost, cost_of_call
-from .signature import Parameter, Signature, signature_of
+from .signature import Signature, signature_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -21,7 +21,6 @@ class Inspectable:
     """The part of `Kernel` that neither compiles nor launches."""
 
     __name__: str
-    parameters: tuple[Parameter, ...]
     marked: frozenset[str]
     counts: Counter[str]
     _variants: Variants
@@ -30,10 +29,11 @@ class Inspectable:
     def dump(self, *names: str) -> Self:
         """Mark parameters: `pa.dump(level=1)` records what is passed as them, from now on. Returns the kernel
         itself. Raises `ValueError` for a name that is no parameter's, `TypeError` for a number's."""
+        parameters: tuple[Any, ...] = self.parameters  # type: ignore[attr-defined]
         for name in names:
-            matching = [p for p in self.parameters if p.name == name]
+            matching = [p for p in parameters if p.name == name]
             if not matching:
-                names_of_kernel = ", ".join(repr(p.name) for p in self.parameters)
+                names_of_kernel = ", ".join(repr(p.name) for p in parameters)
                 raise ValueError(f"kernel {self.__name__!r} has no parameter {name!r}; it has {names_of_kernel}")
             if matching[0].scalar or matching[0].annotation is constexpr:
                 what = f"parameter {name!r} of kernel {self.__name__!r} is no array"

@@ -326,7 +326,7 @@ class Gradient(Adjoint, Kernel):
         values = tuple(Binder(self.__name__, self.parameters)(args, kwargs).values())
         bound = self.bind(values)
         variant = self._variant(bound, self._checked())
-        check_arrays(self.__name__, bound, variant.program.overwritten)
+        check_arrays(self.__name__, bound, variant.program)
         bound.check_scalars()
         self._launch(variant, bound)
 

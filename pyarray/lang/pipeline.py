@@ -61,7 +61,7 @@ class Program:
     remarks: tuple[tuple[int, str], ...] = field(default=(), compare=False)
     checked: bool = False
     lines: tuple[Line, ...] = ()
-    overwritten: frozenset[str] = frozenset()
+    overwritten: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Analysed:
     write_only: frozenset[str]
     count_operations: CountOperations
     shape: LaunchShape = UNSHAPED
-    overwritten: frozenset[str] = frozenset()
+    overwritten: frozenset[str] | None = None
 
 
 def lower(
@@ -119,7 +119,7 @@ def analyse(
     if not is_internal(source.path):  # a scatter of the library may run once, by an index of True
         refuse_races(tree, sources)
         refuse_dependent(tree, sources)
-    overwritten: frozenset[str] = frozenset()
+    overwritten: frozenset[str] | None = None
     if gradients is not None:
         of_gradients, more = _split_types(gradients)
         overwritten, in_use, specs = written(tree), {}, specs | more

@@ -44,8 +44,9 @@ def op(
         the kernel doesn't write; or a function of the operator's arguments that gives a new tensor.
     backward : kernel or function, optional
         `kernel.grad`, or another kernel, whose parameters go by their names: it reads `grad_y` for a result `y`, and
-        arguments and results by their own names; it writes `grad_x` for an argument `x`. A function, `backward(ctx, *grads)`, and
-        `setup_context(ctx, inputs, output)` are as `torch.library.register_autograd` takes them.
+        arguments and results by their own names; it writes `grad_x` for an argument `x`. A function,
+        `backward(ctx, *grads)`, and `setup_context(ctx, inputs, output)` are as `torch.library.register_autograd`
+        takes them.
     vmap : function, optional
         As `torch.library.register_vmap` takes it. Default: a call for each element of the batch.
     args : tuple or dict, optional

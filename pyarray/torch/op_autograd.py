@@ -71,8 +71,8 @@ def _no_backward(op: str, overload: Any, args: Sequence[Any], mutable: bool) -> 
 class Backward:
     """The gradients as a kernel computes them. Its parameters go by their names: `grad_y` is read, for a
     result `y`; arguments and results of the forward go by their own names; `grad_x` is written, for an
-    argument `x`. `launch` is that kernel as an operator. `takes`: it is an adjoint, which sets what it reads of `grad_y`
-    to 0, and so gets copies."""
+    argument `x`. `launch` is that kernel as an operator. `takes`: it is an adjoint, which sets what it reads of
+    `grad_y` to 0, and so gets copies."""
 
     launch: Any
     kernel: Any

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from .. import ir
 from .derivatives import STEPS
@@ -31,7 +31,7 @@ class Analysis:
 
     def __init__(
         self, body: tuple[Any, ...], params: Mapping[str, Any], types: Mapping[str, Any],
-        gradients: Mapping[str, str], fail: Callable[..., Any],
+        gradients: Mapping[str, str], fail: Callable[..., NoReturn],
     ):  # fmt: skip
         self.body, self.params, self.types, self.gradients, self.fail = body, params, types, gradients, fail
         self.nodes = [n for n in ir.walk(*body) if isinstance(n, ir.Node)]

@@ -25,7 +25,7 @@ class Terms:
         return ir.Const(self.loc, self.kind, float(x))
 
     def of(self, x: Any) -> ir.Expr:
-        return cast(x, self.dtype) if isinstance(x, ir.Node) else self.number(x)
+        return self.number(x) if isinstance(x, float) else cast(x, self.dtype)
 
     def op(self, name: str, a: Any, b: Any) -> ir.Expr:
         return binary(self.loc, name, self.of(a), self.of(b))

@@ -161,7 +161,7 @@ class Forward:
     def view_of_gradient(self, s: ir.Assign, env: Env, out: list[Any]) -> None:
         """The same view of the gradient's array."""
         env.gradients.pop(s.name, None)
-        e = s.value
+        e: Any = s.value
         source = e if isinstance(e, ir.Local) else e.array
         array = self.gradient_of(source, env.gradients)
         if array is None:
@@ -246,14 +246,14 @@ class Forward:
         carried = {n: env.values[n] for n in names}
         inner, counter = env.copy(), self.local(s.loc, ir.INDEX)
         out.append(ir.Assign(s.loc, counter.name, constant(s.loc, 0)))
-        ranges = self.ranges(s, env)
+        ranges = self.ranges(s, entry)
         saved, body = self.save(s, carried), list[Any]()
         for n, array in saved.items():
             body += copied(s.loc, array, counter, carried[n])
         leaves = ends_with_break(s.body)
         variables = self.loop_variables(s, inner)
-        made, _ = self.block(s.body[:-1] if leaves else s.body, inner)
-        body += [*made, ir.Assign(s.loc, counter.name, binary(s.loc, "add", counter, constant(s.loc, 1)))]
+        passed, _ = self.block(s.body[:-1] if leaves else s.body, inner)
+        body += [*passed, ir.Assign(s.loc, counter.name, binary(s.loc, "add", counter, constant(s.loc, 1)))]
         body += [ir.Assign(s.loc, carried[n].name, inner.values[n]) for n in names if inner.values[n] != carried[n]]
         if leaves:
             flag = self.with_values(s.body[-1].condition, Env({**inner.values, **carried}))
@@ -307,9 +307,10 @@ class Forward:
         changing = set(self.kept_names(s.body)) | {n.name for n in ir.walk(*s.body) if isinstance(n, ir.Assign)}
         loops = {v for n in ir.walk(*s.body, s) if isinstance(n, ir.For) for v in n.variables}
         found = {}
-        body = list(s.body)
+        body: list[Any] = list(s.body)
         if isinstance(s, ir.While):  # what each turn but the last does
-            left = s.body[-1].condition.name
+            end: Any = s.body[-1]
+            left = end.condition.name
             body += [x for n in s.body if isinstance(n, ir.If) and _sets(n.orelse, left) for x in n.then]
         for x in body:
             counted = isinstance(x, Accumulate) and self.types[x.name].dtype.kind in "iu"

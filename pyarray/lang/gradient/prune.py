@@ -38,8 +38,8 @@ def _mark(body: tuple[Any, ...], live: set[str]) -> bool:
                 live |= _names((s.condition,))
                 found = True
         elif isinstance(s, (ir.For, ir.While)) and _mark(s.body, live):
-            parts = [x for r in s.ranges for x in ir.children(r)] if isinstance(s, ir.For) else [s.condition]
-            exits = [x.condition for x in s.body if _is_exit(x)]
+            parts: list[Any] = [x for r in s.ranges for x in ir.children(r)] if isinstance(s, ir.For) else [s.condition]
+            exits = [x.condition for x in s.body if isinstance(x, ir.If) and _is_exit(x)]
             live |= _names([*parts, *exits])
             found = True
     return found
@@ -64,6 +64,8 @@ def _kept(body: tuple[Any, ...], live: set[str]) -> tuple[Any, ...]:
             inner = _kept(s.body, live)
             if not all(map(_is_exit, inner)):
                 names = {n.name for n in ir.walk(*inner) if isinstance(n, (ir.Assign, ir.SetElement))}
-                reductions = tuple(x for x in s.reductions if x[0] in names) if isinstance(s, ir.For) else ()
-                made.append(replace(s, body=inner, **({"reductions": reductions} if isinstance(s, ir.For) else {})))
+                s = replace(s, body=inner)
+                if isinstance(s, ir.For):
+                    s = replace(s, reductions=tuple(x for x in s.reductions if x[0] in names))
+                made.append(s)
     return tuple(made)

@@ -75,7 +75,7 @@ class Reverse:
             self.sums[operand.name] = None
         self.out.append(ir.Assign(loc, g.name, ir.Binary(loc, g.type, "add", g, cast(value, g.type.dtype))))
 
-    def add_element(self, array: ir.Local, index: tuple[Any, ...], value: Any) -> None:
+    def add_element(self, array: Any, index: tuple[Any, ...], value: Any) -> None:
         if array.name not in self.analysis.active:
             return
         if self.is_outer(array.name):
@@ -106,7 +106,7 @@ class Reverse:
         if isinstance(s, ir.Store):
             self.store(r, s)
         elif isinstance(s, ir.Evaluate):
-            self.atomic(r, s.value)
+            self.atomic(r, s.value)  # type: ignore[arg-type]
         elif s.name in self.analysis.active:
             if isinstance(s, Accumulate):
                 g = self.gradient(s.loc, s.name)
@@ -125,7 +125,8 @@ class Reverse:
         return ir.rewrite(e, lambda n: r.values.get(n.name, n) if isinstance(n, ir.Local) else n)
 
     def value(self, r: Done, s: ir.Assign, g: ir.Local) -> None:
-        e, loc = s.value, s.loc
+        e: Any = s.value
+        loc = s.loc
         active = [x for x in operands_of(e) if isinstance(x, ir.Local) and x.name in self.analysis.active]
         if e.type.dtype.kind == "c":
             if active:
@@ -183,7 +184,8 @@ class Reverse:
         self.add(s.value, made)
 
     def array(self, r: Done, s: ir.Assign) -> None:
-        e, loc = s.value, s.loc
+        e: Any = s.value
+        loc = s.loc
         if isinstance(e, ir.Local) and e.name == s.name:
             return
         g = self.take(loc, s.name)
@@ -211,7 +213,7 @@ class Reverse:
 
     # ---- arrays
 
-    def place(self, r: Done, array: ir.Local, index: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    def place(self, r: Done, array: Any, index: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
         """The gradient of an array, and the index; None where it has none."""
         if not is_float(array.type):
             return None, ()
@@ -289,15 +291,18 @@ class Reverse:
         s, kind, loc = r.statement, self.types[name], r.statement.loc
         env.values[name] = made = self.forward.local(loc, kind)
         if name in r.steps:
-            step = binary(loc, "mul", cast(index, kind.dtype, kind.weak), cast(r.steps[name], kind.dtype, kind.weak))
+            step: Any = binary(
+                loc, "mul", cast(index, kind.dtype, kind.weak), cast(r.steps[name], kind.dtype, kind.weak)
+            )
             before = self.forward.value_of(r.entry, ir.Local(loc, kind, name))
-            value = cast(binary(loc, "add", before, step), kind.dtype, kind.weak)
+            walked = binary(loc, "mul", number, step)
+            value: Any = cast(binary(loc, "add", before, walked), kind.dtype, kind.weak)
             return [ir.Assign(loc, made.name, value)]
         if name in r.saved:
             array = r.saved[name]
             if isinstance(kind, ir.ScalarType):
-                element = ir.Element(loc, ir.ScalarType(kind.dtype), array, (index,))
-                return [ir.Assign(loc, made.name, element)]
+                value = ir.Element(loc, ir.ScalarType(kind.dtype), array, (index,))
+                return [ir.Assign(loc, made.name, value)]
             element = ir.ScalarType(kind.dtype)
             return [
                 ir.SetElement(loc, made.name, kind.shape, at, ir.Element(loc, element, array, (index, *at)))
