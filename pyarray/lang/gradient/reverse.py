@@ -291,13 +291,10 @@ class Reverse:
         s, kind, loc = r.statement, self.types[name], r.statement.loc
         env.values[name] = made = self.forward.local(loc, kind)
         if name in r.steps:
-            step: Any = binary(
-                loc, "mul", cast(index, kind.dtype, kind.weak), cast(r.steps[name], kind.dtype, kind.weak)
-            )
+            number, step = (cast(x, kind.dtype, kind.weak) for x in (index, r.steps[name]))
             before = self.forward.value_of(r.entry, ir.Local(loc, kind, name))
-            walked = binary(loc, "mul", number, step)
-            value: Any = cast(binary(loc, "add", before, walked), kind.dtype, kind.weak)
-            return [ir.Assign(loc, made.name, value)]
+            total = binary(loc, "add", before, binary(loc, "mul", number, step))
+            return [ir.Assign(loc, made.name, cast(total, kind.dtype, kind.weak))]
         if name in r.saved:
             array = r.saved[name]
             if isinstance(kind, ir.ScalarType):
