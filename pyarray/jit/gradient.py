@@ -75,7 +75,7 @@ class Adjoint:
         for item in pytree.items[count:]:
             given = [next(leaves) for _ in leaves_of(item)]
             of = item.name.removeprefix(PREFIX)
-            if isinstance(item, Parameter) and given == [None]:
+            if isinstance(item, Parameter) and given[0] is None:
                 given = [x.grad if isinstance(x, ndarray) else None for x in own[of]]
                 item = _renamed(next(x for x in items if x.name == of))
             items.append(_unannotated(item, iter(given)))

@@ -4,6 +4,7 @@ import linecache
 import math
 import os
 import pickle
+import weakref
 from dataclasses import dataclass
 
 import numpy as np
@@ -490,41 +491,7 @@ def test_components_that_are_assigned_again(device):
     agree(components, device, {"x": drawn(4), "y": np.zeros(4)}, ["y"], ["x"])
 
 
-# ---- what is refused
-
-REFUSED = {
-    "v[i] = math.sin(v[i])": "needs this element of 'v' as it is read here, and line 3 overwrites it",
-    "y[i] = v[i] * y[i]": "needs this element of 'y' as it is read here, and line 3 overwrites it",
-    "y[k[i]] = v[i]": "two iterations may store into one element of 'y'",
-    "y[i // 2] = v[i]": "two iterations may store into one element of 'y'",
-    "y[i] = y[i + 1] + v[i]": "may read or update an element of 'y' that another one stores",
-    "pa.atomic_add(y, 0, v[i] + y[i])": "iterations read 'y' here, and others may add to it",
-    "y[pa.atomic_add(k, 0, 1)] = v[i]": "two iterations may store into one element of 'y'",
-    "y[i] = pa.atomic_add(k, 0, 1) * v[i]": "needs the value that an atomic found",
-    "y[i] = pa.atomic_add(v, 0, 1.0)": "no gradient flows through the value before an atomic",
-    "pa.atomic_max(y, 0, v[i])": "atomic_max() has no gradient",
-    "y[0] = max(y[0], v[i])": "has no gradient: it keeps no note of whose value it is",
-    "y[i] = abs(v[i] * 1j)": "abs() has no derivative of complex numbers",
-    "y[i] = math.gamma(v[i])": "tgamma() has no derivative here",
-    "s = v[i]\n        while s > 0.1: s = s * s / 2\n        y[i] = s": "needs 's' as it was in each iteration",
-    "s = v[i]\n        for j in range(n): s = math.sin(s)\n        y[i] = s": "needs 's' as it was in each iteration",
-    "s = v[i]\n        for j in range(4000): s = math.sin(s)\n        y[i] = s": "needs 's' as it was in each",
-    "row = v if n > 2 else y\n        y[i] = row[i]": "which array this is a view of depends on a condition",
-}
-
-
-@pytest.mark.parametrize("statement", REFUSED)
-def test_refused(statement):
-    text = f"def k(v, y, k, n: int):\n    for i in range(3):\n        {statement}\n"
-    made = from_text("refused", text.replace("def k(", "def refused("), {"math": math, "pa": pa})
-    grads = {"grad_v": pa.zeros(4), "grad_y": pa.zeros(4)}
-    with pytest.raises(pa.CompileError) as caught:
-        made.grad(pa.ones(4), pa.ones(4), pa.zeros(4, dtype=pa.int64), 3, **grads)
-    message = str(caught.value).split("\n")
-    assert REFUSED[statement] in message[0]
-    assert message[1].strip() in text
-    assert "^" in message[2]
-    assert message[3]
+# ---- what is refused: tests/lang/test_rejected_gradients.py, too
 
 
 @pa.kernel
@@ -622,6 +589,83 @@ def test_bounds_are_checked(device):
     a, b = pa.zeros(3, device=device), pa.zeros(3, device=device)
     with pa.debug(), pytest.raises(IndexError):
         k.grad(a, b, grad_x=pa.zeros(3, device=device), grad_y=pa.ones(3, device=device))
+
+
+# ---- arrays that carry gradients
+
+
+@pa.kernel
+def squares(x, y):
+    for i in range(x.size):
+        y[i] = x[i] * x[i]
+
+
+def test_views_carry_their_part_of_the_gradients(device):
+    a, y = pa.arange(12.0, device=device), pa.zeros(3, device=device)
+    assert a.grad is None
+    a.attach_grad()
+    y.attach_grad()
+    y.grad.fill(1)
+    v = a[9:3:-2]
+    squares(v, y)
+    squares.grad(v, y)
+    assert v.grad.tolist() == [18, 14, 10]
+    assert a.grad.tolist() == [0, 0, 0, 0, 0, 10, 0, 14, 0, 18, 0, 0]
+    assert y.grad.tolist() == [0, 0, 0]
+    assert a.reshape(3, 4).T[1:, 0].grad.tolist() == a.grad[1:4].tolist()
+    assert a[5:].grad.strides == (8,)
+    assert a.view(pa.int64).grad is None
+    given = pa.zeros(3, device=device)  # in the place of its own
+    squares.grad(v, y, grad_x=given, grad_y=pa.ones(3, device=device))
+    assert (given.tolist(), v.grad.tolist()) == ([18, 14, 10], [18, 14, 10])
+    a.attach_grad()
+    assert a.grad.tolist() == [0] * 12
+
+
+def test_gradients_of_what_has_none(device):
+    with pytest.raises(TypeError, match="elements are of int64, and floats alone have gradients"):
+        pa.zeros(3, dtype=pa.int64, device=device).attach_grad()
+    a, y = pa.ones(1, device=device), pa.zeros(3, device=device)
+    a.attach_grad()
+    y.attach_grad()
+    with pytest.raises(ValueError, match="elements repeat"):
+        squares.grad(pa.broadcast_to(a, (3,)), y)
+    with pytest.raises(ValueError, match="the array has gradients"):
+        a.resize(10)
+
+
+def test_structures_carry_gradients(device):
+    f = Filter(pa.asarray([1.0, 3.0], device=device), 2.0)
+    f.weights.attach_grad()
+    v, out = pa.arange(4.0, device=device), pa.zeros(3, device=device)
+    structured.grad(f, (out, v), grad_pair=(pa.ones(3, device=device), None))
+    assert f.weights.grad.tolist() == [3.0, 12.0]
+
+
+def test_gradients_live_as_long_as_their_array():
+    a = pa.zeros(1000)
+    a.attach_grad()
+    gradients = weakref.ref(a._buffer.gradient._buffer)
+    view = a[10:20]
+    del a
+    assert view.grad.tolist() == [0] * 10
+    assert gradients() is not None
+    del view
+    assert gradients() is None
+
+
+# ---- saved, and in torch
+
+
+def test_a_saved_adjoint_checks_its_arrays(tmp_path):
+    a, b, g = pa.asarray([1.0, 2.0]), pa.zeros(2), pa.zeros(2)
+    squares.grad(a, b, grad_x=g, grad_y=pa.ones(2))
+    squares.grad.save(tmp_path / "squares")
+    loaded = pa.load_kernel(tmp_path / "squares")
+    loaded(a, b, grad_x=g, grad_y=pa.ones(2))
+    assert g.tolist() == [4.0, 8.0]
+    with pytest.raises(ValueError, match="share memory"):
+        loaded(a, b, grad_x=g, grad_y=g)
 
 
 # ---- drawn programs
