@@ -4,21 +4,24 @@ Its parameters are those of the kernel, and by keyword a gradient for each, None
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 
 from ..annotations import ArrayAnnotation
 from ..array import ndarray
-from ..array_views import overlaps
+from ..array_views import memory_range, overlaps
+from ..dtypes import PYTHON_KIND
 from ..lang.gradient.adjoint import PREFIX
 from ..lang.parse import attributes_read
 from ..lang.pipeline import Program, lower
 from ..memory.host_access import outline
+from .argument_errors import Binder
 from .binding import BoundArguments
 from .pytree import Pytree, Struct, leaves_of
 from .signature import Constant, Parameter
@@ -36,7 +39,9 @@ class Adjoint:
     """What an adjoint does in another way than its kernel, `of`. `required` are gradients that come first, by position
     as well, and have no default; there are no others then."""
 
+    __name__: str
     of: Any
+    parameters: Any
     required: tuple[str, ...] = ()
 
     def _gradients(self) -> tuple[Parameter, ...]:
@@ -62,6 +67,40 @@ class Adjoint:
         """What the kernel's text reads of objects, and of the objects that hold their gradients."""
         read = attributes_read(self.of.source_text)
         return {**read, **{PREFIX + name: inner for name, inner in read.items()}}
+
+    @functools.cached_property
+    def _binder(self) -> Binder:
+        return Binder(self.__name__, self.parameters)
+
+    @functools.cached_property
+    def _pairs(self) -> list[tuple[str, str]]:
+        """The kernel's parameters with those of their gradients."""
+        return [(p.name, g.name) for g in self._gradients() for p in self.of.parameters if g.name == PREFIX + p.name]
+
+    def bound_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of a call, by name; for arrays that are passed without a gradient those that they carry."""
+        named = self._binder(args, kwargs)
+        for name, of in self._pairs:
+            a = named[name]
+            if named[of] is None and isinstance(a, ndarray) and a._buffer.gradient is not None:
+                named[of] = a.grad
+        return named
+
+    def is_quick(self, named: Mapping[str, Any]) -> bool:
+        """Whether nothing is wrong with the arrays for sure, and there are no structures: a test that costs little."""
+        ranges = []
+        for p in self.parameters:
+            value = named[p.name]
+            if isinstance(value, ndarray):
+                ranges.append(memory_range(value))
+            elif value is not None and type(value) not in PYTHON_KIND and not p.constant:
+                return False
+        for name, of in self._pairs:
+            a, g = named[name], named[of]
+            if isinstance(g, ndarray) and getattr(a, "_shape", None) != g._shape and isinstance(a, ndarray):
+                return False
+        ranges.sort()
+        return all(a[1] <= b[0] for a, b in pairwise(ranges))
 
     def _flatten(self, args: tuple[Any, ...]) -> tuple[Pytree, list[Any]]:
         """The leaves. Those of gradients are of whatever type: that of a number is an array of one element."""

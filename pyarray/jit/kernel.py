@@ -156,6 +156,7 @@ class Kernel(Importable, Compilable, Inspectable, Dispatcher):
         if self.counts["misses"] == misses:
             self._variants.table.hit()
         bound.check_scalars()
+        check_arrays(self.__name__, bound, variant.program)
         self._launch(variant, bound)
 
     def _launch(self, variant: Variant, bound: BoundArguments) -> None:
@@ -323,12 +324,11 @@ class Gradient(Adjoint, Kernel):
         self.__doc__ = f"The adjoint of the kernel {of.__name__!r}."
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> None:
-        values = tuple(Binder(self.__name__, self.parameters)(args, kwargs).values())
-        bound = self.bind(values)
-        variant = self._variant(bound, self._checked())
-        check_arrays(self.__name__, bound, variant.program)
-        bound.check_scalars()
-        self._launch(variant, bound)
+        named = self.bound_call(args, kwargs)
+        if self.is_quick(named):
+            super().__call__(**named)
+        else:
+            self._miss(tuple(named.values()))
 
     def __reduce__(self) -> Any:
         return getattr, (self.of, "grad")
