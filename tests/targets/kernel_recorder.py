@@ -62,14 +62,14 @@ class Recorder:
     def generate(self, generate):
         from pyarray.lang.dialect import DIALECTS
 
-        def recorded(analysed, target, debug):
-            program = generate(analysed, target, debug)
+        def recorded(analysed, target, debug, asserts=False):
+            program = generate(analysed, target, debug, asserts)
             digest = _digest(program.text)
             if digest not in self.generated:
                 self.generated.add(digest)
                 if not self.made(f"{digest}.generated", ""):  # another process writes the texts
                     return program
-                same = DIALECTS[target] is DIALECTS[GPU]
+                same = DIALECTS[target] is DIALECTS[GPU] and not asserts
                 for checked in (False, True):
                     known = program if same and checked == debug else generate(analysed, GPU, checked)
                     self.write(known.text)
