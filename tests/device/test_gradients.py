@@ -279,7 +279,6 @@ def flat_rows(x, y, m: int, n: int):
     for i in range(m):
         for j in range(n):
             y[i * n + j] = x[j * m + i] ** 2
-        y[i * n] += x[i]
 
 
 @pa.kernel

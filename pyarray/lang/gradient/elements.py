@@ -153,15 +153,19 @@ class Indices:
             if strides[0] is None or any(s != strides[0] for s in strides):
                 continue
             factor, rest = strides[0]
-            others = [{m: c for m, c in p.items() if v not in m} for p in axis]
-            same = all(o == others[0] for o in others)
-            if same and all(self.is_fixed(n) for m in others[0] for n in m):
+            others = [{m: c if factor > 0 else -c for m, c in p.items() if v not in m} for p in axis]
+            others, factor = self.without_common(others), abs(factor)
+            if all(self.is_below(o, factor, rest) for o in others) or self.in_window(others, factor, rest):
                 found.add(v)
-            elif all(self.is_below(o, factor, rest) for o in others) or self.in_window(others, factor, rest):
-                found.add(v)
-                if same:
+                if all(o == others[0] for o in others):
                     found |= self.digits(others[0])
         return found
+
+    def without_common(self, axis: list[Polynomial]) -> list[Polynomial]:
+        """The polynomials without the terms that all of them have, and that are the same in all iterations."""
+        common = {m for m, c in axis[0].items() if all(p.get(m) == c for p in axis)}
+        fixed = {m for m in common if all(self.is_fixed(n) for n in m)}
+        return [{m: c for m, c in p.items() if m not in fixed} for p in axis]
 
     def stride(self, p: Polynomial, v: str) -> tuple[int, Monomial] | None:
         """What a polynomial has the variable times."""
@@ -175,9 +179,10 @@ class Indices:
         return (factor, tuple(rest)) if all(self.is_fixed(n) for n in rest) else None
 
     def is_below(self, p: Polynomial, factor: int, rest: Monomial) -> bool:
-        """Whether 0 <= p < factor * rest, by the ranges of variables: p is a number of digits."""
+        """Whether 0 <= p < factor * rest, by the ranges of variables: p is a number of digits. A symbol may be 0, unless
+        a variable is below it."""
         if not p:
-            return True
+            return not rest
         for m, c in p.items():
             for w in m:
                 range_ = self.ranges.get(w)
