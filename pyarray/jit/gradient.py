@@ -97,7 +97,7 @@ class Adjoint:
                 return False
         for name, of in self._pairs:
             a, g = named[name], named[of]
-            if isinstance(g, ndarray) and getattr(a, "_shape", None) != g._shape and isinstance(a, ndarray):
+            if isinstance(g, ndarray) and isinstance(a, ndarray) and (a._shape != g._shape or may_repeat(g)):
                 return False
         ranges.sort()
         return all(a[1] <= b[0] for a, b in pairwise(ranges))
@@ -156,11 +156,25 @@ def check_arrays(kernel: str, bound: BoundArguments, program: Program) -> None:
         if a is not None and g._shape != a._shape:
             what = f"{name!r} has the shape {g._shape}, and the array it is the gradient of {a._shape}"
             raise ValueError(f"{kernel}(): {what}; pass one of the same shape")
+    for name, g in named.items():
+        if name.startswith(PREFIX) and may_repeat(g):
+            what = f"elements of {name!r} may share memory (shape {g._shape}, strides {g._strides})"
+            raise ValueError(f"{kernel}(): {what}, and each gets a gradient of its own; pass an array without overlaps")
     changed = {n for n in named if n.startswith(PREFIX)} | program.overwritten
     for x, y in combinations(named, 2):
         if (x in changed or y in changed) and share_elements(named[x], named[y]):
             what = f"{x!r} and {y!r} share memory, and one of them is written"
             raise ValueError(f"{kernel}(): {what}: their gradients would be wrong; pass a copy")
+
+
+def may_repeat(a: ndarray) -> bool:
+    """Whether two elements may share memory: an axis is narrower than what is inside it."""
+    extent = a._dtype.itemsize
+    for step, n in sorted((abs(s), n) for s, n in zip(a._strides, a._shape, strict=True)):
+        if n > 1 and step < extent:
+            return a._size > 0
+        extent += (n - 1) * step
+    return False
 
 
 def share_elements(a: ndarray, b: ndarray) -> bool:

@@ -227,6 +227,44 @@ def gravity(positions: V3, velocities: V3, dt: float):
         velocities[i] += force * dt
 
 
+@pa.kernel(wraparound=True)
+def odds_and_ends(x, w, y, n: int):
+    n = n // 2
+    for i in range(n):
+        rng = pa.rng(7, i)
+        s = 0.0
+        for _ in range(3):
+            s += rng.uniform(0.0, 1.0) * x[i - 1] * x[i]
+        if (t := x[i] * 2) > 1:
+            s += t * (u := t + w[0]) * u
+        newton = lambda v, a=x[i] * x[i] + 1: (v + a / v) / 2  # noqa: E731
+        r = 1.0
+        for _ in range(5):
+            r = newton(r)
+        y[i + n] = s * r
+
+
+@pa.kernel
+def computed_places(x, w, y, n: int):
+    for i in range(x.size):
+        p = pa.zeros(4)
+        for k in range(8):
+            p[k % 4] += x[i] * k
+        q = p.copy()
+        for _ in range(3):
+            q = q * p + x[i]
+        s = 0.0
+        for e in q:
+            s += e * e
+        y[i] = s * w[0] * 1e-6
+
+
+@pytest.mark.parametrize("k", [odds_and_ends, computed_places], ids=lambda k: k.__name__)
+def test_odds_and_ends(device, k):
+    args = {"x": drawn(8), "w": drawn(1, seed=1), "y": np.zeros(8), "n": 8}
+    agree(k, device, args, ["y"], ["x", "w"], rtol=1e-4)
+
+
 def test_small_arrays(device):
     args = {"positions": drawn(5, 3), "velocities": drawn(5, 3, seed=1), "dt": 0.5}
     agree(gravity, device, args, ["velocities"], ["positions", "velocities", "dt"], rtol=1e-4)
@@ -538,6 +576,10 @@ def test_wrong_arguments(device):
         gather.grad(a, pa.zeros(3, dtype=pa.int64, device=device), c, grad_at=g)
     with pytest.raises(TypeError, match="first derivatives alone"):
         _ = k.grad.grad
+    windows = pa.lib.stride_tricks.as_strided(new(6), (4, 3), (8, 8), writeable=True)
+    two = elementwise("x[i, 0] * w[i]")
+    with pytest.raises(ValueError, match="elements of 'grad_x' may share memory"):
+        two.grad(pa.zeros((4, 3), device=device), new(4), new(4), grad_x=windows, grad_y=new(4))
     parts = new(8)  # that share no element
     k.grad(a, b, c, grad_x=parts[::2][:3], grad_w=parts[1::2][:3], grad_y=g)
 

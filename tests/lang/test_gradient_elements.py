@@ -1,4 +1,4 @@
-"""Indices that are taken for an iteration's own belong to it alone, for all sizes; those that people write are taken."""
+"""Indices that are taken for an iteration's own belong to it alone, for all sizes; those that people write are."""
 
 import random
 from itertools import product

@@ -131,20 +131,18 @@ class Analysis:
         inside = {id(n) for n in ir.walk(loop)}
         definitions: dict[str, Any] = {}
         for n in self.nodes:
-            if not isinstance(n, ir.Assign) or self.assigned[n.name] != 1 or is_float(getattr(n.value, "type", None)):
-                if not (isinstance(n, ir.Assign) and self.assigned[n.name] == 1):
-                    continue
-                if not isinstance(n.value.type, ir.ArrayType):
-                    continue
-            names = operands(ir.Evaluate(n.loc, n.value))
-            if all(self._is_steady(x, id(n) in inside) for x in names):
-                definitions[n.name] = n.value
+            if not isinstance(n, ir.Assign) or self.assigned[n.name] != 1 or n.name in self.params:
+                continue
+            if isinstance(n.value.type, ir.ArrayType) or not is_float(n.value.type):
+                names = operands(ir.Evaluate(n.loc, n.value))
+                if all(self._is_steady(x, id(n) in inside) for x in names):
+                    definitions[n.name] = n.value
         changing = {n.name for n in ir.walk(*loop.body) if isinstance(n, (ir.Assign, ir.SetElement, Accumulate))}
         return Indices(loop, definitions, changing | {v for v, count in self.loops_over.items() if count > 1})
 
     def _is_steady(self, name: str, inside: bool) -> bool:
         loops = self.loops_over[name]
-        return self.assigned[name] <= 1 and (loops == 0 or (loops == 1 and inside))
+        return self.assigned[name] <= (name not in self.params) and (loops == 0 or (loops == 1 and inside))
 
     # ---- what is refused
 
@@ -164,14 +162,10 @@ class Analysis:
                 if a.kind == "load" or not is_float(a.array.type) or not self.is_differentiable(value, self.active):
                     continue
                 for name in self.bases_of(a.array) - self.gradients.keys():
-                    loads = [b for p in self.phases for b in p if b.kind == "load" and name in self.bases_of(b.array)]
-                    if loads and self._is_used(loads):
+                    loads = [b for p in self.phases for b in p if b.reads and name in self.bases_of(b.array)]
+                    if loads:
                         what = f"{name!r} is written here and read in line {loads[0].loc.line}, and has no gradient"
                         self.fail(a.loc, what, f"what flows through it would be lost: pass grad_{name}, zeros at first")
-
-    def _is_used(self, loads: list[Access]) -> bool:
-        """Whether something but an update of the element itself reads it."""
-        return True
 
     def _check_phase(self, k: int, s: Any) -> None:
         is_parallel = isinstance(s, ir.For) and s.loop is not None

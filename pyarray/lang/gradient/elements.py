@@ -28,6 +28,11 @@ class Access:
     fixed: frozenset[tuple[str, Any]] = frozenset()
     statement: Any = None
 
+    @property
+    def reads(self) -> bool:
+        """Whether it gives a value that is used."""
+        return self.kind == "load" or (self.kind == "atomic" and isinstance(self.statement, ir.Assign))
+
 
 class Indices:
     """Indices of one parallel loop. `definitions`: variables that are assigned once, with their values; `changing`:
@@ -67,9 +72,27 @@ class Indices:
             return _sum(self.polynomial(e.a), self.polynomial(e.b), 1 if e.op == "add" else -1)
         if isinstance(e, ir.Binary) and e.op == "mul" and e.type.dtype.itemsize == 8:
             return _product(self.polynomial(e.a), self.polynomial(e.b))
+        if isinstance(e, ir.Select) and isinstance(e.condition, ir.Compare) and e.condition.op == "lt":
+            value = self.polynomial(e.b)  # an index that counts from the end where it is negative
+            if (
+                self.is_natural(value)
+                and self.polynomial(e.condition.a) == value
+                and not self.polynomial(e.condition.b)
+            ):
+                return value
         key = repr(structural_key(self.resolved(e)))
         self.opaque[key] = self.names(e)
         return {(key,): 1}
+
+    def is_natural(self, p: Polynomial) -> bool:
+        """Whether it is never negative, by the ranges of loops."""
+        for m, c in p.items():
+            ranges = [self.ranges.get(n) for n in m]
+            ends = [(getattr(r, "start", None), getattr(r, "step", None)) for r in ranges]
+            known = all(x is None or (isinstance(x, ir.Const) and x.value >= 0) for pair in ends for x in pair)
+            if c < 0 or not known or None in ranges:
+                return False
+        return True
 
     def resolved(self, e: Any) -> Any:
         """The expression with the values of variables that are assigned once."""
@@ -179,8 +202,8 @@ class Indices:
         return (factor, tuple(rest)) if all(self.is_fixed(n) for n in rest) else None
 
     def is_below(self, p: Polynomial, factor: int, rest: Monomial) -> bool:
-        """Whether 0 <= p < factor * rest, by the ranges of variables: p is a number of digits. A symbol may be 0, unless
-        a variable is below it."""
+        """Whether 0 <= p < factor * rest, by the ranges of variables: p is a number of digits. A symbol may be 0,
+        unless a variable is below it."""
         if not p:
             return not rest
         for m, c in p.items():
