@@ -242,7 +242,7 @@ def odds_and_ends(x, w, y, n: int):
         r = 1.0
         for _ in range(5):
             r = newton(r)
-        y[i + n] = s * r
+        y[i] = s * r * n
 
 
 @pa.kernel
