@@ -344,15 +344,20 @@ def outside() -> str:
             "## Programs, and what is said to them",
             "The statements stand in the loop of a kernel `k(v, z, b, n)`: arrays of float32, complex64 "
             "(2-D) and uint8, and an integer. Each is one of the tests.",
-            table(("statement", "message", "advice"), _refused()),
+            table(("statement", "message", "advice"), _refused("test_rejected")),
+            "## Gradients that are refused",
+            "The statements stand in the loop of a kernel `k(v, y, c, n)`: arrays of float64, one of int64, and an "
+            "integer. The kernel itself is in the language; the first call of `k.grad` is the `pa.CompileError`, since "
+            "what it computes would be wrong.",
+            table(("statement", "message", "advice"), _refused("test_rejected_gradients")),
         )
     )
 
 
-def _refused() -> Iterable[tuple[str, str, str]]:
-    """(program, message, advice) of each program that tests/lang/test_rejected.py holds to be refused."""
-    path = FOLDER.parents[1] / "tests" / "lang" / "test_rejected.py"
-    spec = importlib.util.spec_from_file_location("rejected_programs", path)
+def _refused(name: str) -> Iterable[tuple[str, str, str]]:
+    """(program, message, advice) of each program that a file of tests/lang holds to be refused."""
+    path = FOLDER.parents[1] / "tests" / "lang" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     programs = importlib.util.module_from_spec(spec)
@@ -361,7 +366,7 @@ def _refused() -> Iterable[tuple[str, str, str]]:
         if expected is None:
             continue
         try:
-            programs.load(programs.SETUP.format(statement))(*programs.args())
+            programs.launch(statement)
         except errors.CompileError as error:
             message, *_, last = str(error).split("\n")
             advice = last if len(str(error).split("\n")) > 3 else ""

@@ -46,6 +46,7 @@ class Buffer:
     escaped: bool
     previous: Buffer | None
     before_write: Callable[[], None] | Any
+    gradient: Any
     @staticmethod
     def allocate(device: Any, nbytes: int, /) -> Buffer: ...
     @staticmethod

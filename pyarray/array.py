@@ -204,6 +204,35 @@ class ndarray(Array, Operators):
     mark_static = array_marks.mark_static
     assume = array_marks.assume
 
+    # gradients
+
+    def attach_grad(self) -> None:
+        """Give the array's memory gradients, zeros: `grad` then shows them, of this array and of all views of its
+        memory. Gradients that were there are replaced. Raises `TypeError` unless elements are floats.
+
+        >>> a = empty((4, 2))
+        >>> a.attach_grad()
+        >>> a[1:3].grad.shape
+        (2, 2)
+        """
+        if self._dtype.kind != "f":
+            raise TypeError(f"attach_grad(): elements are of {self._dtype}, and floats alone have gradients")
+        gradients = empty(self._buffer.nbytes // self._dtype.itemsize, self._dtype, self.device)
+        gradients.fill(0)
+        self._buffer.gradient = gradients
+
+    @property
+    def grad(self) -> ndarray | None:
+        """The gradients of the elements, a view of what `attach_grad` made; None without, and where the memory is seen
+        as of another dtype. `kernel.grad` takes it for an array that is passed without a gradient."""
+        gradients = self._buffer.gradient
+        if gradients is None or gradients._dtype is not self._dtype:
+            return None
+        found = gradients._view(self._ptr - self._buffer.ptr, self._shape, self._strides)
+        if shapes.repeats(self._shape, self._strides):
+            found.setflags(write=False)
+        return found
+
     # copies
 
     @quick("copy", 1)

@@ -46,6 +46,7 @@ typedef struct pac_buffer {
     PyObject *owner;        /* NULL: pyarray's own memory */
     PyObject *previous;     /* of an array that grew: its old buffer, else NULL */
     PyObject *before_write; /* called before each write, else NULL */
+    PyObject *gradient;     /* the array of gradients of all its elements, else NULL */
     pac_free_list *free_list;
     char zeroed;       /* it held zeros when it was allocated */
     char escaped;      /* its address was given out */

@@ -260,7 +260,7 @@ static pac_buffer *new_buffer(PyObject *device, uintptr_t ptr, int64_t nbytes, P
     buffer->ptr = ptr;
     buffer->nbytes = nbytes;
     buffer->owner = Py_XNewRef(owner);
-    buffer->previous = buffer->before_write = NULL;
+    buffer->previous = buffer->before_write = buffer->gradient = NULL;
     buffer->free_list = list;
     Py_XINCREF(list);
     buffer->zeroed = buffer->escaped = 0;
@@ -332,6 +332,7 @@ static int buffer_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(buffer->owner);
     Py_VISIT(buffer->previous);
     Py_VISIT(buffer->before_write);
+    Py_VISIT(buffer->gradient);
     return 0;
 }
 
@@ -340,6 +341,7 @@ static int buffer_clear(PyObject *self) {
     Py_CLEAR(buffer->owner);
     Py_CLEAR(buffer->previous);
     Py_CLEAR(buffer->before_write);
+    Py_CLEAR(buffer->gradient);
     return 0;
 }
 
@@ -362,6 +364,7 @@ static void buffer_dealloc(PyObject *self) {
     Py_XDECREF(buffer->owner);
     Py_XDECREF(buffer->previous);
     Py_XDECREF(buffer->before_write);
+    Py_XDECREF(buffer->gradient);
     PyObject_GC_Del(self);
     Py_DECREF(type);
 }
@@ -415,6 +418,8 @@ static PyGetSetDef buffer_fields[] = {
      (void *)offsetof(pac_buffer, previous)},
     {"before_write", get_object, set_object, "Called before each write, where the owner wants to know of writes.",
      (void *)offsetof(pac_buffer, before_write)},
+    {"gradient", get_object, set_object, "A 1-D array: the gradients of all elements, which views share.",
+     (void *)offsetof(pac_buffer, gradient)},
     {0},
 };
 static PyType_Slot buffer_slots[] = {

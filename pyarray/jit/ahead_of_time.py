@@ -189,7 +189,7 @@ def examples(kernel: Any, types: Sequence[Any], named: Mapping[str, Any]) -> lis
     with all arrays contiguous, and with all strided."""
     name, parameters = kernel.__name__, kernel.parameters
     try:
-        given = kernel.source_text.signature.bind_partial(*types, **named).arguments
+        given = kernel.call_signature().bind_partial(*types, **named).arguments
     except TypeError as error:
         expected = ", ".join(p.name for p in parameters)
         raise TypeError(f"{name}.compile(): {error}; it has the parameters ({expected})") from None

@@ -129,7 +129,7 @@ def _other_axes(kernel: Any, program: Program, device: Device, checked: bool) ->
 
 def arguments(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     """All arguments of a call, defaults too."""
-    bound = kernel.source_text.signature.bind(*args, **kwargs)
+    bound = kernel.call_signature().bind(*args, **kwargs)
     bound.apply_defaults()
     return tuple(bound.arguments[p.name] for p in kernel.parameters)
 

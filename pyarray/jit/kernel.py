@@ -5,9 +5,10 @@ Variants are keyed by types alone: a temporary view finds the same one as a last
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
@@ -20,24 +21,24 @@ from ..errors import CompileError
 from ..lang import builtins
 from ..lang.ir import static_key
 from ..lang.launch_shape import UNSHAPED, LaunchShape, Numbers, launch_shape
-from ..lang.markers import constexpr
 from ..lang.parse import Capture, FunctionSource, attributes_read, function_from_text, source_of
 from ..lang.pipeline import Program, lower
 from ..locks import new_lock
 from . import compile as compiler
-from . import explain, foreign_arrays, save
+from . import explain, foreign_arrays
 from .ahead_of_time import Compilable, check_types
 from .argument_errors import Binder
 from .binding import BoundArguments
-from .cache_counters import counts_of, retire_counts
+from .cache_counters import retire_counts
 from .functions import Func, Importable, P, func
+from .gradient import Adjoint, check_arrays
+from .inspectable import Inspectable
 from .kernel_registry import register
 from .launch import launcher_of
-from .launch_cost import Cost, cost_of_call
 from .launch_state import Launch, launch_state, observe, observed
 from .pytree import Pytree, flatten
 from .report import raise_failure, warn_of_changes
-from .signature import Parameter, Signature, parameters_of, signature_of
+from .signature import Parameter, parameters_of
 from .variants import Variant, Variants
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ WARNED_AT = 3  # of changes of one captured number
 _MAX_PYTREES = 64  # each keeps the classes of its structures alive
 
 
-class Kernel(Importable, Compilable, Dispatcher):
+class Kernel(Importable, Compilable, Inspectable, Dispatcher):
     """A compiled-on-demand kernel; made by `kernel`. Call it with arrays and numbers; it returns nothing."""
 
     __pyarray_kernel__ = True
@@ -82,6 +83,7 @@ class Kernel(Importable, Compilable, Dispatcher):
         self._parameters: tuple[Parameter, ...] | None = None
         self._prepared = False
         self._pytrees: dict[Any, Pytree] = {}  # by structure
+        self._gradient: Gradient | None = None
         register(self)
 
     def __getitem__(self, grid: Any) -> Any:
@@ -100,8 +102,19 @@ class Kernel(Importable, Compilable, Dispatcher):
         """The function's parameters; annotations are read at the first use, so that they may name what is
         defined later."""
         if self._parameters is None:
-            self._parameters = parameters_of(self.source_text)
+            self._parameters = self._own_parameters()
         return self._parameters
+
+    def _own_parameters(self) -> tuple[Parameter, ...]:
+        return parameters_of(self.source_text)
+
+    def call_signature(self) -> inspect.Signature:
+        """The signature that calls are bound by."""
+        return self.source_text.signature
+
+    def attributes(self) -> dict[str, Any]:
+        """What the kernel's text reads of objects."""
+        return attributes_read(self.source_text)
 
     def _prepare(self) -> None:
         """At the first call: what C binds arguments by, and looks variants up in."""
@@ -124,13 +137,15 @@ class Kernel(Importable, Compilable, Dispatcher):
 
     def bind(self, args: tuple[Any, ...]) -> BoundArguments:
         """The call's arguments, flattened to leaves. Raises `TypeError`."""
-        name, source = self.__name__, self.source_text
-        pytree, values = flatten(name, self.parameters, args, lambda: attributes_read(source))
+        name, (pytree, values) = self.__name__, self._flatten(args)
         with self._lock:
             known = self._pytrees.setdefault(pytree.structure, pytree)
             if len(self._pytrees) > _MAX_PYTREES:
                 del self._pytrees[next(iter(self._pytrees))]
         return BoundArguments(name, known, *foreign_arrays.import_arguments(name, known.leaves, values))
+
+    def _flatten(self, args: tuple[Any, ...]) -> tuple[Pytree, list[Any]]:
+        return flatten(self.__name__, self.parameters, args, self.attributes)
 
     def _miss(self, args: tuple[Any, ...]) -> None:
         """A call that the dispatcher has no variant for: new types, a changed captured value, arrays of other
@@ -141,6 +156,7 @@ class Kernel(Importable, Compilable, Dispatcher):
         if self.counts["misses"] == misses:
             self._variants.table.hit()
         bound.check_scalars()
+        check_arrays(self.__name__, bound, variant.program)
         self._launch(variant, bound)
 
     def _launch(self, variant: Variant, bound: BoundArguments) -> None:
@@ -211,14 +227,42 @@ class Kernel(Importable, Compilable, Dispatcher):
 
     def _lowered(self, bound: BoundArguments, checked: bool, kind: str | None = None) -> Program:
         """The program for these arguments, on their device or one of another `kind`."""
-        types, kind, options = bound.types(), kind or bound.device().kind, (self.wraparound, bound.declared())
+        types, kind = bound.types(), kind or bound.device().kind
         try:
-            return lower(self.source_text, types, kind, checked, *options, self.shape, self.asserts)
+            return self._lower(types, kind, checked, bound.declared())
         except CompileError as error:  # the message says where; the compiler's own frames don't help
             raise error.with_traceback(None) from None
         except RecursionError:
             what = f"kernel {self.__name__!r} has an expression that is nested too deeply"
             raise CompileError(f"{what}; split it with variables") from None
+
+    def _lower(self, types: list[tuple[str, Any]], kind: str, checked: bool, declared: Mapping[str, str]) -> Program:
+        options = self.wraparound, declared, self.shape, self.asserts
+        return lower(self.source_text, types, kind, checked, *options)
+
+    @property
+    def grad(self) -> Gradient:
+        """The kernel's adjoint: `k.grad(x, y, grad_x=gx, grad_y=gy)` makes gradients of what the arguments hold after
+        `k(x, y)` those of what they held before. Gradients of elements that `k` reads are added to; those of elements
+        that it stores are read, and set to 0.
+
+        A call raises `CompileError` for a kernel whose gradient would be wrong, `TypeError` for what is no gradient,
+        `ValueError` for a gradient of another shape and for arrays that share memory where they mustn't.
+
+        >>> @pa.kernel
+        ... def square(x, y):
+        ...     for i in range(x.size):
+        ...         y[i] = x[i] * x[i]
+        >>> x, y, gx = pa.asarray([1.0, 2.0]), pa.zeros(2), pa.zeros(2)
+        >>> square(x, y)
+        >>> square.grad(x, y, grad_x=gx, grad_y=pa.ones(2))
+        >>> gx.tolist()
+        [2.0, 4.0]
+        """
+        with self._lock:
+            if self._gradient is None:
+                self._gradient = Gradient(self)
+            return self._gradient
 
     # ---- captured values
 
@@ -268,89 +312,31 @@ class Kernel(Importable, Compilable, Dispatcher):
     def _report(self, failure: Any, launch: Any) -> None:
         raise_failure(self.__name__, launch.sites, failure)
 
-    # ---- introspection
 
-    def dump(self, *names: str) -> Kernel:
-        """Mark parameters: `pa.dump(level=1)` records what is passed as them, from now on. Returns the kernel
-        itself. Raises `ValueError` for a name that is no parameter's, `TypeError` for a number's."""
-        for name in names:
-            matching = [p for p in self.parameters if p.name == name]
-            if not matching:
-                names_of_kernel = ", ".join(repr(p.name) for p in self.parameters)
-                raise ValueError(f"kernel {self.__name__!r} has no parameter {name!r}; it has {names_of_kernel}")
-            if matching[0].scalar or matching[0].annotation is constexpr:
-                what = f"parameter {name!r} of kernel {self.__name__!r} is no array"
-                raise TypeError(f"{what}; numbers are recorded with every marked launch")
-        self.marked |= frozenset(names)
-        return self
+class Gradient(Adjoint, Kernel):
+    """A kernel's adjoint, made by `kernel.grad`: a kernel of the same parameters, and by keyword their gradients,
+    `grad_x` of `x`."""
+
+    def __init__(self, of: Kernel, required: tuple[str, ...] = ()):
+        self.of, self.required = of, required
+        super().__init__(of.source_text, of.debug, of.wraparound, of.flags, of.on_global_change)
+        self.__name__, self.__qualname__ = f"{of.__name__}.grad", f"{of.__qualname__}.grad"
+        self.__doc__ = f"The adjoint of the kernel {of.__name__!r}."
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> None:
+        named = self.bound_call(args, kwargs)
+        if self.is_quick(named):
+            super().__call__(**named)
+        else:
+            self._miss(tuple(named.values()))
+
+    def __reduce__(self) -> Any:
+        return getattr, (self.of, "grad")
 
     @property
-    def signature(self) -> Signature:
-        """Parameter → `Argument(direction, dtype, ndim)` of the variant compiled last. Raises `RuntimeError`
-        before the first."""
-        if not self._variants:
-            what = f"kernel {self.__name__!r} has no signature before its first launch"
-            raise RuntimeError(f"{what}: types come with the arguments")
-        last = list(self._variants)[-1]
-        return signature_of(last.program, last.leaf_types)
-
-    def cache_info(self) -> dict[str, int]:
-        """`compiles` (runs of the compiler), `disk_hits`, `hits` and `misses` of the variant table,
-        `variants`."""
-        return counts_of(self.counts, self._variants.table.hits) | {"variants": len(self._variants)}
-
-    def cache_key(self, /, *args: Any, **kwargs: Any) -> explain.CacheKey:
-        """What a variant for these arguments is compiled for: a mapping from axis to value, hashable, equal
-        for arguments that share an artifact. Neither compiles nor launches. Raises what a launch raises."""
-        return explain.cache_key(self, explain.arguments(self, args, kwargs))
-
-    def explain_miss(self, /, *args: Any, **kwargs: Any) -> str | None:
-        """None if a launch with these arguments would find its variant; else a text with the axes in which
-        they differ from the nearest one. Neither compiles nor launches."""
-        return explain.explain_miss(self, explain.arguments(self, args, kwargs))
-
-    def explain(self, /, *args: Any, **kwargs: Any) -> str:
-        """How loops that divide their variable and reshaped views are compiled for these arguments, and why;
-        debug mode divides. Neither compiles nor launches."""
-        return explain.explain(self, explain.arguments(self, args, kwargs))
-
-    def cost_analysis(self, /, *args: Any, **kwargs: Any) -> Cost:
-        """What a launch with these arguments does, counted in the typed tree at their sizes. Neither compiles
-        nor launches; arguments may be on any device, `null:0` too. Raises what a launch raises."""
-        return cost_of_call(self, self.bind(explain.arguments(self, args, kwargs)))
-
-    def manifest(self) -> dict[str, Any]:
-        """What `save` writes, without texts and binaries: names, types, directions and slots of parameters,
-        target, hashes. For JSON. Raises `RuntimeError` before the first launch, `TypeError` for a value
-        compiled in that can't be written down."""
-        return save.manifest(self)
-
-    def save(self, path: Any) -> None:
-        """Write the variants compiled so far to a file that `pa.load_kernel` turns into a callable in any
-        process, without this source. Raises what `manifest` does."""
-        save.save(self, path)
-
-    def source(self, device: Any = None, *, args: tuple[Any, ...] | None = None, debug: bool | None = None) -> str:
-        """Text that is compiled for a device.
-
-        Parameters
-        ----------
-        device : device or str, optional
-            A device of the kind asked for. Default: that of `args`, or any.
-        args : tuple, optional
-            Arguments of the types asked for; the front end runs for them, the compiler doesn't. Default: the
-            types compiled last.
-        debug : bool, optional
-            With bounds checks or without. Default: as a launch of this thread has them.
-
-        Raises
-        ------
-        RuntimeError
-            Without `args`, if no such variant has been compiled.
-        ValueError
-            If `device` is not where the arrays in `args` are.
-        """
-        return explain.source(self, device, args, debug)
+    def grad(self) -> Any:
+        """Raises `TypeError`: an adjoint has no adjoint."""
+        raise TypeError(f"{self.__name__} has no gradient: kernels have first derivatives alone")
 
 
 @overload

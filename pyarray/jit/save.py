@@ -90,6 +90,7 @@ def _variant_row(kernel: str, v: Any) -> dict[str, Any]:
         "extents": [asdict(extent) for extent in program.extents],
         "returns_failures": v.checked or program.checked,
         "lines": [asdict(line) for line in program.lines],
+        **({} if program.overwritten is None else {"overwritten": sorted(program.overwritten)}),
     }
 
 

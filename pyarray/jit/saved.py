@@ -28,6 +28,7 @@ from . import foreign_arrays
 from .argument_errors import Binder
 from .atomic_file import replace_file
 from .binding import BoundArguments
+from .gradient import check_arrays
 from .launch import launcher_of
 from .launch_state import Launch, launch_state, observe, observed
 from .pytree import Pytree
@@ -100,6 +101,7 @@ class SavedKernel:
         bound.check_scalars()
         variant = saved.variant(bound.device())
         bound.check_writeable(variant.program)
+        check_arrays(self.__name__, bound, variant.program)
         named, directions = bound.named, variant.program.directions
         foreign_arrays.upload(self.__name__, bound.copied, named, directions)
         if observed():
@@ -192,6 +194,7 @@ class _SavedVariant:
             "extents": tuple(map(extents_from_json, row.get("extents", ()))),
             "checked": row.get("returns_failures", self.checked),
             "lines": tuple(map(line_from_json, row.get("lines", ()))),
+            "overwritten": frozenset(row["overwritten"]) if "overwritten" in row else None,
         }
         return Program(self.kernel, text, parse_steps(row["entry"]), params, directions, sites, (), specs, **further)
 

@@ -134,10 +134,10 @@ def reshape(scope: Scope, node: ast.Call, method: Method, args: list[Any], keywo
         scope.fail(node, f"a size can't be negative, got {min(negative)}")
     if len(negative) > 1:
         scope.fail(node, "only one size can be -1", "it is what the others leave")
-    return ir.Reshape(scope.loc(node), _reshaped_type(array.type, len(sizes)), array, sizes)
+    return ir.Reshape(scope.loc(node), reshaped_type(array.type, len(sizes)), array, sizes)
 
 
-def _reshaped_type(array: ir.ArrayType, ndim: int) -> ir.ArrayType:
+def reshaped_type(array: ir.ArrayType, ndim: int) -> ir.ArrayType:
     """Contiguous if the array is. One strided axis has strides in any shape; several axes may have none."""
     if not array.strided or array.ndim < 2:
         return replace(array, ndim=ndim, sizes=())

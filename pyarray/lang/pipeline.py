@@ -13,10 +13,11 @@ from .assertions import has_assertions, without_assertions
 from .bounds_checks import Site, insert_checks
 from .bounds_elimination import reject_constant_indices
 from .dialect import DIALECTS
-from .directions import accesses_of, check_declared, directions, write_only
+from .directions import accesses_of, check_declared, directions, write_only, written
 from .emit import emit
 from .emit_gpu import emit_gpu
 from .evaluation_order import order_operands
+from .gradient.adjoint import adjoint
 from .infer import infer
 from .launch_shape import UNSHAPED, LaunchShape
 from .loop_dependences import refuse_dependent
@@ -32,6 +33,8 @@ from .specializations import Specializations
 from .verify import verify
 from .write_mask import mark_stores
 
+Gradients = Sequence[tuple[str, Any]]  # parameters of an adjoint behind those of its kernel, with their types
+
 
 @dataclass(frozen=True)
 class Program:
@@ -41,7 +44,7 @@ class Program:
     `write_only` parameters are written and never read. `extents` are those of loops that a launch tests.
     `count_operations` counts what a launch does, by numbers and shapes of parameters. `remarks` are pairs of a
     source line and what became of its divisions and reshapes. `checked`: its launches return failures. `lines` are what
-    it prints."""
+    it prints. Of an adjoint, `overwritten` are the parameters that its kernel writes."""
 
     name: str
     text: str
@@ -58,6 +61,7 @@ class Program:
     remarks: tuple[tuple[int, str], ...] = field(default=(), compare=False)
     checked: bool = False
     lines: tuple[Line, ...] = ()
+    overwritten: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,7 @@ class Analysed:
     write_only: frozenset[str]
     count_operations: CountOperations
     shape: LaunchShape = UNSHAPED
+    overwritten: frozenset[str] | None = None
 
 
 def lower(
@@ -86,11 +91,13 @@ def lower(
     declared: Mapping[str, str] | None = None,
     shape: LaunchShape = UNSHAPED,
     asserts: bool = False,
+    gradients: Gradients | None = None,
 ) -> Program:
     """Kernel + parameter types → text for `target`. `declared` are directions of array parameters, by path. `asserts`:
-    assertions are tested without debug mode, too.
+    assertions are tested without debug mode, too. `gradients`: the program is the kernel's adjoint, and these are its
+    further parameters.
     Raises `CompileError` for what is outside the language, or does what a direction excludes."""
-    return generate(analyse(source, params, wraparound, declared, shape), target, debug, asserts)
+    return generate(analyse(source, params, wraparound, declared, shape, gradients), target, debug, asserts)
 
 
 def analyse(
@@ -99,6 +106,7 @@ def analyse(
     wraparound: bool = False,
     declared: Mapping[str, str] | None = None,
     shape: LaunchShape = UNSHAPED,
+    gradients: Gradients | None = None,
 ) -> Analysed:
     """The passes that know no target, once for all of them. Raises as `lower`."""
     plain, specs = _split_types(params)
@@ -111,10 +119,18 @@ def analyse(
     if not is_internal(source.path):  # a scatter of the library may run once, by an index of True
         refuse_races(tree, sources)
         refuse_dependent(tree, sources)
+    overwritten: frozenset[str] | None = None
+    if gradients is not None:
+        of_gradients, more = _split_types(gradients)
+        overwritten, in_use, specs = written(tree), {}, specs | more
+        tree = verify(adjoint(tree, of_gradients, sources))
+        accesses = accesses_of(tree)
     by_parameter, count_operations = directions(tree, in_use, accesses), operation_counter(source, plain, wraparound)
     shape.check_loops(source, tree.kernel)
     only_written = write_only(tree, accesses)
-    return Analysed(source, tree, specs, in_use, captures, by_parameter, only_written, count_operations, shape)
+    return Analysed(
+        source, tree, specs, in_use, captures, by_parameter, only_written, count_operations, shape, overwritten
+    )
 
 
 def generate(analysed: Analysed, target: str, debug: bool, asserts: bool = False) -> Program:
@@ -143,7 +159,7 @@ def generate(analysed: Analysed, target: str, debug: bool, asserts: bool = False
     return Program(
         analysed.source.name, text, steps, tree.kernel.params, by_parameter, sites, analysed.captures, specs, False,
         analysed.write_only, tested, analysed.count_operations, tuple(sorted({*remarks, *divided, *ignored})),
-        debug, lines,
+        debug, lines, analysed.overwritten,
     )  # fmt: skip
 
 

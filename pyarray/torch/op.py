@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from pyarray.jit.kernel import Kernel
+from pyarray.jit.kernel import Gradient, Kernel
 from pyarray.tune.tuned import Tuned
 
 from . import op_autograd, op_calls, op_schema, op_vmap
@@ -43,9 +43,10 @@ def op(
         parameter whose shape and dtype it has (the dtype is the annotation's where there is one), and 0 where
         the kernel doesn't write; or a function of the operator's arguments that gives a new tensor.
     backward : kernel or function, optional
-        A kernel's parameters go by their names: it reads `grad_y` for a result `y`, and arguments and results
-        by their own names; it writes `grad_x` for an argument `x`. A function, `backward(ctx, *grads)`, and
-        `setup_context(ctx, inputs, output)` are as `torch.library.register_autograd` takes them.
+        `kernel.grad`, or another kernel, whose parameters go by their names: it reads `grad_y` for a result `y`, and
+        arguments and results by their own names; it writes `grad_x` for an argument `x`. A function,
+        `backward(ctx, *grads)`, and `setup_context(ctx, inputs, output)` are as `torch.library.register_autograd`
+        takes them.
     vmap : function, optional
         As `torch.library.register_vmap` takes it. Default: a call for each element of the batch.
     args : tuple or dict, optional
@@ -83,11 +84,11 @@ def _define_op(
         what = "it takes no tensor, so torch can't say on which device it runs"
         raise ValueError(f"op {name!r}: {what}; take the result's memory as an argument, without out=")
     by_kernel = isinstance(backward, (Kernel, Tuned))
-    _check_backward(name, backward, setup_context, by_kernel, inputs)
+    _check_backward(name, kernel, backward, setup_context, by_kernel, inputs)
     gradient = _kernel_backward(name, backward, arguments, results, args) if by_kernel else None
     overload, redefined = _defined(name, op_schema.schema(name, inputs, len(results)))
     if gradient is not None:
-        gradient.launch = op(backward, f"{name}_backward", args=gradient.examples)
+        gradient.launch = op(gradient.kernel, f"{name}_backward", args=gradient.examples)
         backward, setup_context = gradient, gradient.setup_context
     plain, _ = op_schema.plain_kernel(name, kernel)
     schema_check = op_calls.SchemaCheck(name, plain, arguments, results)
@@ -121,7 +122,9 @@ def _checked_out(
     return dict(out)
 
 
-def _check_backward(name: str, backward: Any, setup_context: Any, by_kernel: bool, inputs: Sequence[Argument]) -> None:
+def _check_backward(
+    name: str, kernel: Any, backward: Any, setup_context: Any, by_kernel: bool, inputs: Sequence[Argument]
+) -> None:
     if backward is None and setup_context is None:
         return
     if not by_kernel and not callable(backward):
@@ -129,6 +132,9 @@ def _check_backward(name: str, backward: Any, setup_context: Any, by_kernel: boo
     if by_kernel and setup_context is not None:
         raise TypeError(f"op {name!r}: setup_context is for a backward that is a function, not a kernel")
     written = [a.name for a in inputs if a.written]
+    if isinstance(backward, Gradient) and backward.of is not kernel:
+        what = f"its backward is the gradient of another kernel, {backward.of.__name__!r}"
+        raise ValueError(f"op {name!r}: {what}; pass that of its own, kernel.grad")
     if written:
         what = f"it writes its argument {written[0]!r}, and gradients don't flow through that"
         raise ValueError(f"op {name!r} has a backward: {what}; make it a result with out={{{written[0]!r}: ...}}")
@@ -140,10 +146,22 @@ def _kernel_backward(
     """A backward that is a kernel, without its operator: graphs keep it as one of its own."""
     backward_name = f"{name}_backward"
     examples = op_autograd.examples(arguments, args)
+    is_adjoint = isinstance(kernel, Gradient)
+    if is_adjoint:
+        kernel = Gradient(kernel.of, tuple(op_autograd.GRAD + n for n in _floating(arguments, examples)))
     names = {p.name for p in op_schema.plain_kernel(backward_name, kernel)[0].parameters}
     tensors = {n: x for n, x in examples.items() if n in names}
     parameters = op_schema.arguments_of(backward_name, kernel, tensors)
-    return op_autograd.Backward(name, parameters, arguments, list(results), tensors)
+    made = op_autograd.Backward(name, parameters, arguments, list(results), tensors, is_adjoint)
+    made.kernel = kernel
+    return made
+
+
+def _floating(arguments: Sequence[Argument], examples: Mapping[str, Any]) -> list[str]:
+    """The tensors that have gradients, in order; those without a dtype are of float32."""
+    dtypes = {a.name: a.dtype or getattr(examples.get(a.name), "dtype", None) for a in arguments if a.direction}
+    return [name for name, dtype in dtypes.items() if dtype is None or getattr(dtype, "is_floating_point", False)
+            or getattr(dtype, "kind", "") == "f"]  # fmt: skip
 
 
 def _defined(name: str, schema: str) -> tuple[Any, bool]:

@@ -71,9 +71,11 @@ def _no_backward(op: str, overload: Any, args: Sequence[Any], mutable: bool) -> 
 class Backward:
     """The gradients as a kernel computes them. Its parameters go by their names: `grad_y` is read, for a
     result `y`; arguments and results of the forward go by their own names; `grad_x` is written, for an
-    argument `x`. `launch` is that kernel as an operator."""
+    argument `x`. `launch` is that kernel as an operator. `takes`: it is an adjoint, which sets what it reads of
+    `grad_y` to 0, and so gets copies."""
 
     launch: Any
+    kernel: Any
 
     def __init__(
         self,
@@ -82,8 +84,9 @@ class Backward:
         forward: Sequence[Argument],
         results: Sequence[str],
         examples: Mapping[str, Any],
+        takes: bool = False,
     ):
-        self.op, self.examples = op, examples
+        self.op, self.examples, self.takes = op, examples, takes
         self.inputs, self.results = [a for a in forward if a.name not in results], list(results)
         names = [a.name for a in self.inputs]
         tensors = [a.name for a in self.inputs if a.direction is not None]
@@ -95,7 +98,8 @@ class Backward:
         for a in arguments:
             if a.name not in expected_names:
                 raise TypeError(f"op {op!r}: backward has a parameter {a.name!r}; {self._expected()}")
-            if a.written != (a.name in self.grads_out):
+            taken = takes and a.name in self.grads_in
+            if not taken and a.written != (a.name in self.grads_out):
                 how = "writes" if a.written else "doesn't write"
                 raise TypeError(f"op {op!r}: backward {how} {a.name!r}; {self._expected()}")
         self.order = [a.name for a in arguments]
@@ -131,7 +135,9 @@ class Backward:
     def __call__(self, ctx: Any, *grads: torch.Tensor) -> tuple[Any, ...]:
         values = dict(zip(ctx.tensors, ctx.saved_tensors, strict=True)) | ctx.numbers
         for name, grad in zip(self.grads_in, grads, strict=True):
-            values[name] = None if grad is None else grad.contiguous()
+            form = torch.contiguous_format
+            copied = None if grad is None else grad.clone(memory_format=form) if self.takes else grad.contiguous()
+            values[name] = copied
         for name, argument in ctx.like.items():
             make = torch.empty if self.grads_out[name].direction == "OUT" else torch.zeros
             values[name] = None if argument is None else make(argument[0], dtype=argument[1], device=argument[2])

@@ -462,6 +462,11 @@ STATEMENTS = {
 }  # fmt: skip
 
 
+def launch(statement):
+    """Launches the kernel with this statement in its loop."""
+    load(SETUP.format(statement))(*args())
+
+
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_rejected(statement):
     message = STATEMENTS[statement]

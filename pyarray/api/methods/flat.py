@@ -85,14 +85,19 @@ def resize(self: ndarray, *new_shape: ShapeLike, refcheck: bool = True) -> None:
     """Gives the array another shape in place: elements in C order are kept as far as they go, new ones are 0.
 
     Raises `ValueError` for a view, foreign memory, and what is not contiguous; for an array with views, or
-    whose memory another library shares; and for one whose address was given out by `__array_interface__` or
-    `__cuda_array_interface__`, which may still be in use: `refcheck=False` says that it isn't.
+    whose memory another library shares; for one with gradients; and for one whose address was given out by
+    `__array_interface__` or `__cuda_array_interface__`, which may still be in use: `refcheck=False` says that it
+    isn't.
     """
     shape = shapes.resolve_shape(new_shape[0] if len(new_shape) == 1 else new_shape)
     if type(self) is not ndarray or not (self.flags.owndata and self.flags.c_contiguous):
         raise ValueError("resize() is for arrays with memory of their own, in C order; use pyarray.resize(a, shape)")
     self._check_writeable()
     _check_unshared(self, refcheck)
+    if self._buffer.gradient is not None:
+        raise ValueError(
+            "resize(): the array has gradients, of its size; write a = pyarray.resize(a, shape), which copies"
+        )
     size, old = shapes.size(shape), self._buffer
     strides = shapes.contiguous_strides(shape, self.itemsize)
     key = type_key(self._dtype, len(shape), False, True, self.device)

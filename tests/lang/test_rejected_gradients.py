@@ -1,0 +1,60 @@
+"""One program per message: kernels whose gradient would be wrong, and what the user is told."""
+
+import math
+
+import pytest
+
+import pyarray as pa
+from pyarray.errors import CompileError
+from pyarray.jit.kernel import from_text
+
+SETUP = "def k(v, y, c, n):\n    for i in range(n):\n        {}\n"
+
+# Statements of a kernel's loop, `c` being an array of integers, → part of the message; None: it has a gradient.
+STATEMENTS = {
+    "y[i] = v[i] * v[i]": None,
+    "v[i] = math.sin(v[i])": "needs this element of 'v' as it is read here, and line 3 overwrites it",
+    "y[i] = v[i] * y[i]": "needs this element of 'y' as it is read here, and line 3 overwrites it",
+    "y[i] = 2 * y[i] + v[i]": None,
+    "y[c[i]] = v[i]": "two iterations may store into one element of 'y': its index isn't shown to tell 'i'",
+    "y[i // 2] = v[i]": "two iterations may store into one element of 'y'",
+    "y[n - 1 - i] = v[i]": None,
+    "y[i] = y[i + 1] + v[i]": "an iteration may read or update an element of 'y' that another one stores in line 3",
+    "pa.atomic_add(y, c[i], v[i])": None,
+    "pa.atomic_add(y, 0, v[i] + y[i])": "iterations read 'y' here, and others may add to it",
+    "y[pa.atomic_add(c, 0, 1)] = v[i]": "two iterations may store into one element of 'y'",
+    "y[i] = pa.atomic_add(c, 0, 1) * v[i]": "the gradient needs the value that an atomic found",
+    "y[i] = pa.atomic_add(v, 0, 1.0)": "no gradient flows through the value before an atomic",
+    "pa.atomic_max(y, 0, v[i])": "atomic_max() has no gradient",
+    "y[0] = max(y[0], v[i])": "has no gradient: it keeps no note of whose value it is",
+    "y[i] = abs(v[i] * 1j)": "abs() has no derivative of complex numbers",
+    "y[i] = math.gamma(v[i])": "tgamma() has no derivative here",
+    "s = v[i]\n        while s > 0.1: s = s * s / 2\n        y[i] = s": "needs 's' as it was in each iteration",
+    "s = v[i]\n        for j in range(n): s = math.sin(s)\n        y[i] = s": "needs 's' as it was in each iteration",
+    "s = v[i]\n        for j in range(4000): s = math.sin(s)\n        y[i] = s": "needs 's' as it was in each",
+    "s = v[i]\n        for j in range(100): s = math.sin(s)\n        y[i] = s": None,
+    "row = v if n > 2 else y\n        y[i] = row[i]": "which array this is a view of depends on a condition",
+}
+
+
+def launch(statement):
+    """Launches the adjoint of the program."""
+    k = from_text("k", SETUP.format(statement), {"math": math, "pa": pa})
+    grads = {"grad_v": pa.zeros(4), "grad_y": pa.zeros(4)}
+    k.grad(pa.ones(4), pa.ones(4), pa.zeros(4, dtype=pa.int64), 3, **grads)
+
+
+@pytest.mark.parametrize("statement", [s for s, expected in STATEMENTS.items() if expected])
+def test_refused(statement):
+    with pytest.raises(CompileError) as caught:
+        launch(statement)
+    message = str(caught.value).split("\n")
+    assert STATEMENTS[statement] in message[0]
+    assert message[1].strip() in SETUP.format(statement)
+    assert "^" in message[2]
+    assert message[3]
+
+
+@pytest.mark.parametrize("statement", [s for s, expected in STATEMENTS.items() if not expected])
+def test_taken(statement):
+    launch(statement)
