@@ -103,7 +103,7 @@ extern PyTypeObject *pac_treedef_type;
 int pac_treedef_read(const pac_treedef *treedef, PyObject *const *arguments, PyObject **leaves);
 
 /* The key of leaves, and their operands. Other libraries' arrays are read into `views`, one for each leaf, unless that
-   is NULL. 1; 0: they have none; -1 with an exception. The caller releases the key's objects, at most one for each leaf,
-   and the views that operands refer to, which are cleared before the call. */
+   is NULL. 1; 0: they have none; -1 with an exception. The caller releases the key's objects, one for each leaf at
+   most, and the views that operands refer to, which are cleared before the call. */
 int pac_treedef_key(const pac_treedef *treedef, int checked, PyObject *const *leaves, pac_operand *operands,
                     pac_foreign *views, pac_key *key);
