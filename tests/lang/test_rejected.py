@@ -334,7 +334,7 @@ STATEMENTS = {
     "x = Plain(z[0, 0])": "'x' of Plain is annotated float, got a complex64.*\n.*\n.*\ntake its .real",
     "x = Plain(v)": "'x' of Plain is a number, got a 1-D",
     "x = Made(1.0)": "'later' of Made is made by Python, which a kernel can't run.*\n.*\n.*\ngive it a value",
-    "v[i] = ((rest(v), i), 1)[0][1]": "the other parts of a tuple of 2 would not be evaluated here",
+    "v[i] = 1 if (rest(v), 'a')[1] == 'a' else 0": "the other parts of a tuple of 2 would not be evaluated here",
     "for j, l in ndrange((0, 1, 2), 3): pass": "is a size or .start, stop.*\n.*\n.*\na shape stands alone",
     "for j in ndrange((1, 3)): pass": "this loop needs 2 names.*\n.*\n.*\na tuple alone is a shape",
     "x = Point(i, 1); v[i] = x + 1": "expected a number, got a Point",
