@@ -83,7 +83,9 @@ def main():
     check(options.device)
     graph = random_graph(options.vertices, 2 * options.vertices)
     distances = distances_from(graph, options.vertices, 0, options.device)
-    print(f"{np.mean(distances >= 0):.0%} of {options.vertices} vertices are reached, in at most {distances.max()} steps")
+    print(
+        f"{np.mean(distances >= 0):.0%} of {options.vertices} vertices are reached, in at most {distances.max()} steps"
+    )
 
 
 if __name__ == "__main__":

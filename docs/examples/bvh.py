@@ -157,7 +157,9 @@ def knot(around, along):
 
 def rays(height, width):
     y, x = np.mgrid[:height, :width]
-    directions = np.stack([(x + 0.5) / width - 0.5, (0.5 - (y + 0.5) / height) * height / width, np.full(x.shape, -1.0)], 2)
+    directions = np.stack(
+        [(x + 0.5) / width - 0.5, (0.5 - (y + 0.5) / height) * height / width, np.full(x.shape, -1.0)], 2
+    )
     return np.broadcast_to([0.0, 0.0, 7.0], (height * width, 3)), directions.reshape(-1, 3)
 
 

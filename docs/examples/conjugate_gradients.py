@@ -91,7 +91,7 @@ def laplacian(side):
     i, j = np.divmod(np.arange(side * side), side)
     rows, columns, values = [i * side + j], [i * side + j], [np.full(side * side, 4.01)]
     for di, dj in ((0, 1), (1, 0), (0, -1), (-1, 0)):
-        inside = (0 <= i + di) & (i + di < side) & (0 <= j + dj) & (j + dj < side)
+        inside = (i + di >= 0) & (i + di < side) & (j + dj >= 0) & (j + dj < side)
         rows.append((i * side + j)[inside])
         columns.append(((i + di) * side + j + dj)[inside])
         values.append(np.full(inside.sum(), -1.0))

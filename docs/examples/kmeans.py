@@ -27,7 +27,7 @@ def iterate(labels, means: Points, sums, counts, points: Points):
         labels[i] = nearest
         pa.atomic_add(counts, nearest, 1)
         for axis in range(2):
-            pa.atomic_add(sums, (nearest, axis), int(round(points[i, axis] * UNIT)))
+            pa.atomic_add(sums, (nearest, axis), pa.int64(points[i, axis] * UNIT + 0.5))
     for k in range(means.shape[0]):
         if counts[k] > 0:
             means[k] = pa.array([sums[k, 0], sums[k, 1]]) / (UNIT * counts[k])

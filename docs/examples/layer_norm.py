@@ -82,7 +82,9 @@ def check(device=None):
     for rows, columns in ((33, 200), (4, 1), (1, 513)):
         x, dy = rng.normal(3, 2, (2, rows, columns))
         weight, bias = rng.normal(size=(2, columns))
-        for found, expected in zip(layer_norm(x, weight, bias, dy, device), reference(x, weight, bias, dy), strict=True):
+        for found, expected in zip(
+            layer_norm(x, weight, bias, dy, device), reference(x, weight, bias, dy), strict=True
+        ):
             np.testing.assert_allclose(found, expected, atol=3e-5 * max(1, abs(expected).max()))
 
 

@@ -73,7 +73,10 @@ def surface(field, device=None):
     tetrahedra, table = (pa.asarray(a, dtype=pa.int32, device=device) for a in (TETRAHEDRA, triangles_by_case()))
     size = 1000
     while True:
-        mesh, count = pa.empty((size, 3, 3), dtype=pa.float32, device=device), pa.zeros(1, dtype=pa.int64, device=device)
+        mesh, count = (
+            pa.empty((size, 3, 3), dtype=pa.float32, device=device),
+            pa.zeros(1, dtype=pa.int64, device=device),
+        )
         march(mesh, count, field, tetrahedra, table)
         if (size := int(count[0])) <= mesh.shape[0]:
             return pa.asnumpy(mesh[:size])

@@ -104,7 +104,7 @@ def reference(x, steps):
             np.add.at(grid, (base[:, 0] + a, base[:, 1] + b), np.column_stack([push, weight * MASS]))
         g = grid[..., :2] / np.where(grid[..., 2:] > 0, grid[..., 2:], 1)
         g[..., 1] -= DT * GRAVITY * (grid[..., 2] > 0)
-        for axis, u in ((0, g[..., 0]), (1, g[..., 1].T)):
+        for u in (g[..., 0], g[..., 1].T):
             u[low] = np.maximum(u[low], 0)
             u[high] = np.minimum(u[high], 0)
         v, c = np.zeros_like(v), np.zeros_like(c)

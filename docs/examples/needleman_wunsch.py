@@ -65,7 +65,9 @@ def reference(a, b):
     slope = GAP * np.arange(len(b) + 1)
     rows = [slope]
     for i, letter in enumerate(a):
-        best = np.append((i + 1) * GAP, np.maximum(rows[i][:-1] + np.where(b == letter, MATCH, MISMATCH), rows[i][1:] + GAP))
+        best = np.append(
+            (i + 1) * GAP, np.maximum(rows[i][:-1] + np.where(b == letter, MATCH, MISMATCH), rows[i][1:] + GAP)
+        )
         rows.append(np.maximum.accumulate(best - slope) + slope)
     return np.stack(rows)
 
@@ -83,8 +85,10 @@ def check(device=None):
         score = scores(a, b, device)
         np.testing.assert_array_equal(score, reference(a, b))
         top, low, _ = align(a, b, score)
-        value = sum(GAP if "-" in pair else MATCH if pair[0] == pair[1] else MISMATCH for pair in zip(top, low, strict=True))
-        assert value == score[-1, -1] and top.replace("-", "") == a and low.replace("-", "") == b
+        value = sum(
+            GAP if "-" in pair else MATCH if pair[0] == pair[1] else MISMATCH for pair in zip(top, low, strict=True)
+        )
+        assert (value, top.replace("-", ""), low.replace("-", "")) == (score[-1, -1], a, b)
 
 
 def draw(path, device=None):

@@ -98,9 +98,12 @@ def render(image: pa.ndarray[pa.float32, (None, None, 3)], depth: pa.ndarray[pa.
             p = origin + hit.distance * direction
             n = normal(p)
             match hit.material:
-                case 0: color = vector(0.7, 0.66, 0.6)
-                case 1: color = vector(0.85, 0.25, 0.15)
-                case _: color = vector(0.15, 0.4, 0.7)
+                case 0:
+                    color = vector(0.7, 0.66, 0.6)
+                case 1:
+                    color = vector(0.85, 0.25, 0.15)
+                case _:
+                    color = vector(0.15, 0.4, 0.7)
             color *= 0.25 + 0.85 * max(n @ light, 0.0) * shadow(p + 0.01 * n, light)
         image[i, j] = pa.sqrt(pa.minimum(color, 1.0))  # about what a screen expects
 
@@ -131,7 +134,7 @@ def reference(height, width):
 def check(device=None):
     image, depth = picture(48, 72, device)
     expected, origin, direction = reference(48, 72)
-    assert image.min() >= 0 and image.max() <= 1
+    assert np.all((image >= 0) & (image <= 1))
     x, y, z = np.moveaxis(origin + depth[..., None] * direction, -1, 0)
     on_ring = abs(np.hypot(np.hypot(x - 0.9, z) - 0.6, y - 0.3) - 0.25) < 0.01
     same = abs(depth - expected) < 0.01 * expected

@@ -75,21 +75,31 @@ def push(d, dv, density, other):
     """The force of a neighbour at distance d: pressure pushes away, viscosity drags along."""
     r = pa.sqrt(d @ d)
     force = pa.zeros(2, dtype=pa.float32)
-    if 0 < r and r < REACH:
+    if r > 0 and r < REACH:
         pressure = STIFFNESS * (max(density - REST, 0.0) + max(other - REST, 0.0)) / 2
         force = d * (pressure * 30 * (REACH - r) ** 2 / r) + dv * (VISCOSITY * 40 * (REACH - r))
     return force * (MASS / (other * math.pi * REACH**5))
 
 
+@pa.func
+def density_at(p, grid, positions):
+    return MASS * sum_of_neighbours(grid, p, lambda j: poly6(p - positions[j]), pa.float32(0))
+
+
+@pa.func
+def force_on(p, v, rho, grid, positions, velocities, density):
+    def term(j):
+        return push(p - positions[j], velocities[j] - v, rho, density[j])
+
+    return sum_of_neighbours(grid, p, term, pa.zeros(2, dtype=pa.float32))
+
+
 @pa.kernel
 def accelerate(force: V2, density, grid: Grid, positions: V2, velocities: V2):
     for i in range(positions.shape[0]):
-        p = positions[i]
-        density[i] = MASS * sum_of_neighbours(grid, p, lambda j: poly6(p - positions[j]), pa.float32(0))
+        density[i] = density_at(positions[i], grid, positions)
     for i in range(positions.shape[0]):
-        p, v, rho = positions[i], velocities[i], density[i]
-        of = lambda j: push(p - positions[j], velocities[j] - v, rho, density[j])
-        force[i] = sum_of_neighbours(grid, p, of, pa.zeros(2, dtype=pa.float32))
+        force[i] = force_on(positions[i], velocities[i], density[i], grid, positions, velocities, density)
 
 
 @pa.kernel
