@@ -64,7 +64,11 @@ def join(tree: Tree, first: int):
 def enters(low, high, origin, direction, nearest):
     """Whether a ray meets a box before `nearest`; a box of nothing is from inf to -inf."""
     a, b = (low - origin) / direction, (high - origin) / direction
-    return low[0] <= high[0] and max(pa.max(pa.minimum(a, b)), 0.0) <= min(pa.min(pa.maximum(a, b)), nearest)
+    enter, leave = pa.where(a < b, a, b), pa.where(a < b, b, a)
+    for k in range(3):
+        if enter[k] > leave[(k + 1) % 3] or enter[k] > leave[(k + 2) % 3] or enter[k] > nearest or leave[k] < 0:
+            return False
+    return low[0] <= high[0]
 
 
 @pa.func

@@ -23,9 +23,10 @@ class Recipe:
 
 @pa.func
 def laplacian(a, i, j):
+    """The sum over four neighbours of the difference to them; what leaves at one side comes in at the other."""
     height, width = a.shape
-    up, down = (i if i > 0 else height) - 1, i + 1 if i + 1 < height else 0
-    left, right = (j if j > 0 else width) - 1, j + 1 if j + 1 < width else 0
+    up, down = i - 1 if i > 0 else height - 1, i + 1 if i + 1 < height else 0
+    left, right = j - 1 if j > 0 else width - 1, j + 1 if j + 1 < width else 0
     return a[up, j] + a[down, j] + a[i, left] + a[i, right] - 4 * a[i, j]
 
 

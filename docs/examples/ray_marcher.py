@@ -43,7 +43,8 @@ def scene(p):
     ball = pa.sqrt((x + 0.8) ** 2 + (y - 0.7) ** 2 + z**2) - 0.7
     if ball < nearest.distance:
         nearest = Hit(ball, 1)
-    ring = pa.hypot(pa.hypot(x - 0.9, z) - 0.6, y - 0.3) - 0.25
+    around = pa.sqrt((x - 0.9) ** 2 + z**2) - 0.6
+    ring = pa.sqrt(around**2 + (y - 0.3) ** 2) - 0.25
     if ring < nearest.distance:
         nearest = Hit(ring, 2)
     return nearest

@@ -67,7 +67,8 @@ def sum_of_neighbours(grid, p, term, total):
 @pa.func
 def poly6(d):
     """The kernel of the density."""
-    return 4 / (math.pi * REACH**8) * max(REACH**2 - d @ d, 0.0) ** 3
+    near = max(REACH**2 - d @ d, 0.0)
+    return 4 / (math.pi * REACH**8) * (near * near * near)
 
 
 @pa.func
