@@ -233,11 +233,11 @@ def bvh(
     origins: wp.array(dtype=wp.vec3), directions: wp.array(dtype=wp.vec3),
 ):  # fmt: skip
     i = wp.tid()
-    hit, nearest = int(-1), F(wp.inf)
+    hit, nearest = (-1), F(wp.inf)
     o, d = origins[i], directions[i]
     stack = wp.zeros(shape=40, dtype=int)
     stack[0] = 1
-    depth = int(1)
+    depth = 1
     while depth > 0:
         depth -= 1
         node = stack[depth]
@@ -250,7 +250,11 @@ def bvh(
                 depth += 2
             else:
                 k = node - leaves
-                edge, other, t = triangles[k, 1] - triangles[k, 0], triangles[k, 2] - triangles[k, 0], o - triangles[k, 0]
+                edge, other, t = (
+                    triangles[k, 1] - triangles[k, 0],
+                    triangles[k, 2] - triangles[k, 0],
+                    o - triangles[k, 0],
+                )
                 p, q = wp.cross(d, other), wp.cross(t, edge)
                 determinant = wp.dot(edge, p)
                 if determinant != 0.0:
@@ -352,7 +356,7 @@ def kmeans_assign(
     counts: wp.array(dtype=wp.int64), points: wp.array(dtype=wp.vec2d), unit: D,
 ):  # fmt: skip
     i = wp.tid()
-    p, nearest, best = points[i], int(0), D(wp.inf)
+    p, nearest, best = points[i], 0, D(wp.inf)
     for k in range(means.shape[0]):
         d = p - means[k]
         square = wp.dot(d, d)
@@ -365,7 +369,9 @@ def kmeans_assign(
 
 
 @wp.kernel
-def kmeans_means(means: wp.array(dtype=wp.vec2d), sums: wp.array2d(dtype=wp.int64), counts: wp.array(dtype=wp.int64), unit: D):
+def kmeans_means(
+    means: wp.array(dtype=wp.vec2d), sums: wp.array2d(dtype=wp.int64), counts: wp.array(dtype=wp.int64), unit: D
+):
     k = wp.tid()
     if counts[k] > wp.int64(0):
         means[k] = wp.vec2d(D(sums[k, 0]), D(sums[k, 1])) / (unit * D(counts[k]))

@@ -286,7 +286,9 @@ def measure(name: str, device: str, budget: float, debug: bool = False) -> Row:
     calls: dict[str, Callable[[], Any]] = {library: call for library, (call, _) in found.items()}
     if device != "cpu":
         wait = waits(device)
-        calls = {k: functools.partial(_repeated, c, wait[k.partition(" ")[0]]) for k, c in calls.items() if "q" not in k}
+        calls = {
+            k: functools.partial(_repeated, c, wait[k.partition(" ")[0]]) for k, c in calls.items() if "q" not in k
+        }
     elif case[3] is not None:
         calls["numpy"] = case[3]
     times = race(calls, budget)
@@ -297,7 +299,9 @@ def measure(name: str, device: str, budget: float, debug: bool = False) -> Row:
     return Row(f"gallery, {device}", name, times, TARGET, against=libraries, facts=facts)
 
 
-def run(quick: bool = False, device: str = "cpu", names: Sequence[str] = (), debug: bool = False) -> Iterator[Row | Figure]:
+def run(
+    quick: bool = False, device: str = "cpu", names: Sequence[str] = (), debug: bool = False
+) -> Iterator[Row | Figure]:
     """All of it, printed at the end."""
     rows = []
     for name in names or CASES:

@@ -16,13 +16,14 @@ import pyarray as pa
 @pa.kernel
 def step(new, old):
     height, width = old.shape
-    for i, j in pa.ndrange(height, width):
-        above, below = (i + height - 1) % height, (i + 1) % height
-        left, right = (j + width - 1) % width, (j + 1) % width
-        around = old[above, left] + old[above, j] + old[above, right]
-        around += old[i, left] + old[i, right]
-        around += old[below, left] + old[below, j] + old[below, right]
-        new[i, j] = around == 3 or (around == 2 and old[i, j] == 1)
+    for i in range(height):
+        above, below = old[(i + height - 1) % height], old[(i + 1) % height]
+        row = old[i]
+        for j in pa.unordered(range(width)):
+            left, right = j - 1 if j > 0 else width - 1, j + 1 if j + 1 < width else 0
+            around = above[left] + above[j] + above[right] + row[left] + row[right]
+            around += below[left] + below[j] + below[right]
+            new[i, j] = around == 3 or (around == 2 and row[j] == 1)
 
 
 def play(cells, generations, device=None):

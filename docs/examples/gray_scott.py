@@ -21,21 +21,19 @@ class Recipe:
     spread_v: float = 0.08
 
 
-@pa.func
-def laplacian(a, i, j):
-    """The sum over four neighbours of the difference to them; what leaves at one side comes in at the other."""
-    height, width = a.shape
-    up, down = i - 1 if i > 0 else height - 1, i + 1 if i + 1 < height else 0
-    left, right = j - 1 if j > 0 else width - 1, j + 1 if j + 1 < width else 0
-    return a[up, j] + a[down, j] + a[i, left] + a[i, right] - 4 * a[i, j]
-
-
 @pa.kernel
 def react(new_u, new_v, u, v, recipe: Recipe):
-    for i, j in pa.ndrange(u.shape):
-        eaten = u[i, j] * v[i, j] ** 2
-        new_u[i, j] = u[i, j] + recipe.spread_u * laplacian(u, i, j) - eaten + recipe.feed * (1 - u[i, j])
-        new_v[i, j] = v[i, j] + recipe.spread_v * laplacian(v, i, j) + eaten - (recipe.feed + recipe.kill) * v[i, j]
+    """What leaves at one side comes in at the other. The elements of a row may be computed in any order."""
+    height, width = u.shape
+    for i in range(height):
+        up, down = i - 1 if i > 0 else height - 1, i + 1 if i + 1 < height else 0
+        for j in pa.unordered(range(width)):
+            left, right = j - 1 if j > 0 else width - 1, j + 1 if j + 1 < width else 0
+            eaten = u[i, j] * v[i, j] ** 2
+            spread_u = recipe.spread_u * (u[up, j] + u[down, j] + u[i, left] + u[i, right] - 4 * u[i, j])
+            spread_v = recipe.spread_v * (v[up, j] + v[down, j] + v[i, left] + v[i, right] - 4 * v[i, j])
+            new_u[i, j] = u[i, j] + spread_u - eaten + recipe.feed * (1 - u[i, j])
+            new_v[i, j] = v[i, j] + spread_v + eaten - (recipe.feed + recipe.kill) * v[i, j]
 
 
 def grow(u, v, steps, recipe, device=None):

@@ -17,10 +17,11 @@ import pyarray as pa
 def sweep(new, old, change):
     """A step of the inner points; `change` is how far the furthest one moved."""
     largest = 0.0
-    for i, j in pa.ndrange((1, old.shape[0] - 1), (1, old.shape[1] - 1)):
-        mean = (old[i - 1, j] + old[i + 1, j] + old[i, j - 1] + old[i, j + 1]) / 4
-        largest = max(largest, abs(mean - old[i, j]))
-        new[i, j] = mean
+    for i in range(1, old.shape[0] - 1):
+        for j in pa.unordered(range(1, old.shape[1] - 1)):
+            mean = (old[i - 1, j] + old[i + 1, j] + old[i, j - 1] + old[i, j + 1]) / 4
+            largest = max(largest, abs(mean - old[i, j]))
+            new[i, j] = mean
     change[0] = largest
 
 

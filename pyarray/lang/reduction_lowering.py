@@ -189,7 +189,9 @@ class _Lowering:
         ranges = (ir.Range(begin, end, None),)
         inner = ir.For(loc, (last.name,), ranges, body, None, operators, unordered=bool(operators))
         first = binary(loc, "floordiv", lo, size)
-        ceiling = binary(loc, "add", binary(loc, "floordiv", binary(loc, "sub", hi, constant(loc, 1)), size), constant(loc, 1))
+        ceiling = binary(
+            loc, "add", binary(loc, "floordiv", binary(loc, "sub", hi, constant(loc, 1)), size), constant(loc, 1)
+        )
         return ir.For(loc, (row.name,), (ir.Range(first, ceiling, None),), (*statements, inner), None)
 
     def flagged(self, s: ir.Stmt, names: set[str], flag: ir.Local) -> ir.Stmt:
