@@ -291,8 +291,8 @@ def cloth(
 
 @wp.kernel
 def lattice_boltzmann(
-    after: wp.array3d(dtype=D), old: wp.array3d(dtype=D), solid: wp.array2d(dtype=wp.bool), e: wp.array2d(dtype=wp.int64),
-    w: wp.array(dtype=D), opposite: wp.array(dtype=wp.int64), relaxation: D, speed: D,
+    after: wp.array3d(dtype=D), old: wp.array3d(dtype=D), solid: wp.array2d(dtype=wp.bool),
+    e: wp.array2d(dtype=wp.int64), w: wp.array(dtype=D), opposite: wp.array(dtype=wp.int64), relaxation: D, speed: D,
 ):  # fmt: skip
     y, x = wp.tid()
     height, width = old.shape[0], old.shape[1]
@@ -387,8 +387,8 @@ def product_clear(product: wp.array(dtype=D)):
 
 @wp.kernel
 def sparse_product(
-    out: wp.array(dtype=D), start: wp.array(dtype=wp.int64), columns: wp.array(dtype=wp.int32), values: wp.array(dtype=D),
-    x: wp.array(dtype=D), product: wp.array(dtype=D),
+    out: wp.array(dtype=D), start: wp.array(dtype=wp.int64), columns: wp.array(dtype=wp.int32),
+    values: wp.array(dtype=D), x: wp.array(dtype=D), product: wp.array(dtype=D),
 ):  # fmt: skip
     i = wp.tid()
     total = D(0.0)

@@ -1,4 +1,4 @@
-"""Programs of docs/gallery.md next to the same in other libraries: `python -m bench.ports [--device cuda:0] [case ...]`.
+"""Programs of the gallery next to the same in other libraries: `python -m bench.ports [--device cuda:0] [case ...]`.
 
 `--first` prints the first calls with an empty cache instead.
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import importlib
 import os
@@ -24,7 +25,7 @@ import pyarray as pa
 
 from .timing import Figure, Row, Times, geometric_mean, race, table
 
-ABOUT = """Programs of the gallery next to the same in Numba (with prange), Warp, Quadrants and NumPy: one launch, or a
+ABOUT = """Programs of the gallery next to the same in Numba (with prange), Warp and NumPy: one launch, or a
 step of several. All results are compared with each other before anything is timed."""
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "docs" / "examples"
@@ -217,9 +218,8 @@ def of_numba(name: str, case: Case, device: str) -> Candidate | None:
     return functools.partial(kernel, *there.values()), lambda: {k: there[k] for k in case[1]}
 
 
-def of_module(library: str, name: str, case: Case, device: str) -> Candidate | None:
-    """Warp's and Quadrants' modules make a candidate of the arguments."""
-    module: Any = importlib.import_module(f"bench.kernels_{library}")
+def of_warp(name: str, case: Case, device: str) -> Candidate | None:
+    module: Any = importlib.import_module("bench.kernels_warp")
     if name not in module.CASES:
         return None
     call, results = module.make(name, case[0], device)
@@ -232,7 +232,7 @@ def candidates(name: str, case: Case, device: str, debug: bool) -> dict[str, Can
     if debug:
         call, results = of_pyarray(case, device)
         found["pyarray debug"] = functools.partial(_checked, call), results
-    makers = {"numba": of_numba, **{lib: functools.partial(of_module, lib) for lib in ("warp", "quadrants")}}
+    makers = {"numba": of_numba, "warp": of_warp}
     for library, maker in makers.items():
         try:
             found[library] = maker(name, case, device)
@@ -271,10 +271,8 @@ def _repeated(call: Callable[[], Any], wait: Callable[[], Any]) -> None:
 def waits(device: str) -> dict[str, Callable[[], Any]]:
     """By library: what waits for a GPU."""
     found: dict[str, Callable[[], Any]] = {"pyarray": lambda: pa.synchronize(device)}
-    try:
+    with contextlib.suppress(ImportError):
         found["warp"] = importlib.import_module("warp").synchronize
-    except ImportError:
-        pass
     return found
 
 

@@ -19,7 +19,7 @@ from .parallel_reductions import record_comparison
 from .promotion import binary, call, cast, compare, constant
 
 CHUNKS = 1024  # at most
-MIN_CHUNK = 256  # iterations
+MIN_CHUNK = 256  # iterations; one, where they have loops of their own
 PARTIAL = ".partial"  # what parameters for partial results are called, before their number
 _IDENTITY = {"add": 0, "mul": 1, "xor": 0}  # others start from the value before the loop
 
@@ -69,7 +69,8 @@ class _Lowering:
         size, chunks, c = (self.variable(loc) for _ in range(3))
         most = constant(loc, CHUNKS - 1)
         even = binary(loc, "floordiv", binary(loc, "add", count, most), constant(loc, CHUNKS))
-        yield ir.Assign(loc, size.name, call(loc, "max", [even, constant(loc, MIN_CHUNK)]))
+        least = 1 if any(isinstance(n, ir.For) for n in ir.walk(*s.body)) else MIN_CHUNK
+        yield ir.Assign(loc, size.name, call(loc, "max", [even, constant(loc, least)]))
         less = binary(loc, "sub", size, constant(loc, 1))
         yield ir.Assign(loc, chunks.name, binary(loc, "floordiv", binary(loc, "add", count, less), size))
         before = {name: self.variable(loc, self.types[name]) for name in names}
