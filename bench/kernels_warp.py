@@ -35,7 +35,7 @@ def mandelbrot(times: wp.array2d(dtype=wp.int32), left: D, top: D, pixel: D, lim
     i, j = wp.tid()
     cx, cy = left + D(j) * pixel, top - D(i) * pixel
     x, y = D(cx), D(cy)
-    found = int(limit)
+    found = wp.int32(limit)
     for step in range(limit):
         if x * x + y * y > D(4.0):
             found = step
@@ -233,11 +233,11 @@ def bvh(
     origins: wp.array(dtype=wp.vec3), directions: wp.array(dtype=wp.vec3),
 ):  # fmt: skip
     i = wp.tid()
-    hit, nearest = (-1), F(wp.inf)
+    hit, nearest = wp.int32(-1), F(wp.inf)
     o, d = origins[i], directions[i]
     stack = wp.zeros(shape=40, dtype=int)
     stack[0] = 1
-    depth = 1
+    depth = wp.int32(1)
     while depth > 0:
         depth -= 1
         node = stack[depth]
@@ -356,7 +356,7 @@ def kmeans_assign(
     counts: wp.array(dtype=wp.int64), points: wp.array(dtype=wp.vec2d), unit: D,
 ):  # fmt: skip
     i = wp.tid()
-    p, nearest, best = points[i], 0, D(wp.inf)
+    p, nearest, best = points[i], wp.int32(0), D(wp.inf)
     for k in range(means.shape[0]):
         d = p - means[k]
         square = wp.dot(d, d)
