@@ -13,7 +13,14 @@ from .aggregates import Aggregate, UnreadableField, as_tuple, is_records, transf
 from .infer_generators import Draw
 from .infer_invoke import invoke
 from .infer_scope import Scope
-from .infer_temporaries import assign_temporary, evaluate_in_order, let_bind, select_part
+from .infer_temporaries import (
+    assign_temporary,
+    build_result,
+    evaluate_in_order,
+    expand_result,
+    result_item,
+    select_part,
+)
 from .infer_values import BoundFunction, BoundReplace, describe
 from .promotion import SWAPPED_COMPARISON, unary
 
@@ -44,7 +51,7 @@ def user_method(scope: Scope, value: Any, name: str) -> Any:
 
 def call_special_method(scope: Scope, where: ast.AST, owner: Any, name: str, *args: Any) -> Any:
     """`owner.name(*args)` if the user wrote that method, else None."""
-    method, owner = user_method(scope, owner, name), _expand_result(scope, owner)
+    method, owner = user_method(scope, owner, name), expand_result(scope, owner)
     if method is None:
         return None
     if not hasattr(method, "__pyarray_func__"):
@@ -55,7 +62,7 @@ def call_special_method(scope: Scope, where: ast.AST, owner: Any, name: str, *ar
 def binary_method(scope: Scope, where: ast.AST, name: str, reflected: str, left: Any, right: Any) -> Any:
     """An operator by a user's method of one of the operands, else None. As in Python the left one goes first,
     unless the right one's class derives from it and overrides the method."""
-    left, right = _expand_result(scope, left), _expand_result(scope, right)
+    left, right = expand_result(scope, left), expand_result(scope, right)
     candidates = [(left, name, right), (right, reflected, left)]
     if isinstance(left, Aggregate) and isinstance(right, Aggregate):
         derived = right.kind is not left.kind and issubclass(right.kind, left.kind)
@@ -76,31 +83,13 @@ def binary_method(scope: Scope, where: ast.AST, name: str, reflected: str, left:
 
 def comparison_method(scope: Scope, where: ast.AST, name: str, left: Any, right: Any) -> Any:
     """A comparison by a user's method of one of the operands, else None."""
-    left, swapped = _expand_result(scope, left), SWAPPED_COMPARISON.get(name, name)
+    left, swapped = expand_result(scope, left), SWAPPED_COMPARISON.get(name, name)
     if isinstance(left, Aggregate) and user_method(scope, left, f"__{name}__") is None:
         if name != "ne" or user_method(scope, left, "__eq__") is None:
             return None
         equal = scope.truth(where, call_special_method(scope, where, left, "__eq__", right))
         return scope.apply(where, unary, scope.loc(where), "invert", equal)
     return binary_method(scope, where, f"__{name}__", f"__{swapped}__", left, right)
-
-
-def _expand_result(scope: Scope, value: Any) -> Any:
-    """The results of a call as an aggregate; evaluating its first value evaluates the call."""
-    if not isinstance(value, ir.Invoke) or not isinstance(value.type, ir.TupleType):
-        return value
-    first, again = let_bind(scope, value)
-    parts = [_item(again if k else first, k) for k in range(len(value.type.items))]
-    return _build_result(scope, value, parts)
-
-
-def _build_result(scope: Scope, call: Any, parts: list[ir.Item]) -> Any:
-    remaining = iter(parts)
-    result = transform("", scope.instances.results[call.function], lambda _, fixed: fixed or next(remaining))
-    if call.function in scope.instances.returning_arguments:
-        paths = (n.name for a in call.args for n in ir.walk(a) if isinstance(n, ir.Local))
-        return with_origins(result, tuple(dict.fromkeys(paths)))
-    return result
 
 
 def unpack(scope: Scope, where: ast.AST, value: Any) -> tuple[Any, ...] | None:
@@ -125,7 +114,7 @@ def unpack_result(scope: Scope, value: Any, into: list[ir.Stmt]) -> Any:
     if not isinstance(getattr(value, "type", None), ir.TupleType):
         return value
     local = assign_temporary(scope, value, into)
-    return _build_result(scope, value, [_item(local, k) for k in range(len(value.type.items))])
+    return build_result(scope, value, [result_item(local, k) for k in range(len(value.type.items))])
 
 
 def field(scope: Scope, node: ast.AST, owner: Aggregate, name: str) -> Any:
@@ -163,20 +152,3 @@ def field(scope: Scope, node: ast.AST, owner: Aggregate, name: str) -> Any:
     value = getattr(owner.kind, name)
     scope.instances.capture(owner.kind, name, value)
     return scope.from_python(node, value)
-
-
-def result_item(scope: Scope, node: ast.AST, call: ir.Expr, item: int | str) -> Any:
-    """One of several values that a call returned, without an assignment of the call."""
-    structure = scope.instances.results[call.function]  # type: ignore[union-attr]
-    items = as_tuple(structure)
-    named = isinstance(structure, Aggregate) and item in structure.names
-    number = structure.names.index(item) if named else item
-    if items is None or not isinstance(number, int) or any(x is not None for x in items):
-        scope.fail(node, "what this call returns must be assigned first", "write t = f(x), then use t")
-    if not -len(items) <= number < len(items):
-        scope.fail(node, f"index {number} is out of range for a tuple of {len(items)}")
-    return _item(call, number % len(items))
-
-
-def _item(call: ir.Expr, number: int) -> ir.Item:
-    return ir.Item(call.loc, call.type.items[number], call, number)

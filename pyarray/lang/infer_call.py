@@ -79,7 +79,7 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     if isinstance(function, type) and is_structure(function):
         return construct(scope, node, function, args, keywords)
     source = source_for(function) or lambda_source(scope, function)
-    if source is not None and isinstance(function, python_types.FunctionType) and _is_ufunc(function, args):
+    if source is not None and _is_ufunc(function, source, args):
         return elementwise(scope, node, args, lambda *xs: invoke(scope, node, source, list(xs), keywords), source.name)
     if source is not None:
         return invoke(scope, node, source, args, keywords)
@@ -95,10 +95,11 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     return _call_builtin(scope, node, function, args)
 
 
-def _is_ufunc(function: Any, args: list[Any]) -> bool:
-    """Whether a call is of a ufunc of the library on arrays: its device function is of elements."""
-    of_library = (getattr(function, "__module__", None) or "").partition(".")[0] == "pyarray"
-    return of_library and hasattr(function, "__pyarray_func__") and is_elementwise(*args)
+def _is_ufunc(function: Any, source: Any, args: list[Any]) -> bool:
+    """Whether a call is of a ufunc of the library's or NumPy's on arrays: what it is compiled from is of elements.
+    A `@func` of the library (pyarray.quaternion) is compiled from itself."""
+    of_library = (getattr(function, "__module__", None) or "").partition(".")[0] in ("pyarray", "numpy")
+    return of_library and getattr(function, "__wrapped__", None) is not source.function and is_elementwise(*args)
 
 
 def _call_builtin(scope: Scope, node: ast.Call, function: Any, args: list[Any]) -> Any:

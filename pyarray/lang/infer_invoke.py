@@ -14,7 +14,7 @@ from . import ir
 from .aggregates import Aggregate, is_aggregate, is_records, leaves, transform
 from .infer_elements import convert
 from .infer_scope import Scope
-from .infer_temporaries import evaluate_in_order
+from .infer_temporaries import evaluate_in_order, expand_result
 from .infer_values import describe, is_array, is_local_array
 from .parse import FunctionSource
 
@@ -52,8 +52,9 @@ def _arguments_in_call_order(
     scope: Scope, signature: inspect.Signature, bound: dict[str, Any], keywords: dict[str, Any]
 ) -> dict[str, Any]:
     """The arguments, evaluated in the order of the call: positional ones first."""
-    called = {name: value for name, value in bound.items() if name not in keywords}
-    return evaluate_in_order(scope, {**called, **{name: bound[name] for name in keywords}}, signature.parameters)
+    names = [*(name for name in bound if name not in keywords), *keywords]
+    called = {name: expand_result(scope, bound[name]) for name in names}
+    return evaluate_in_order(scope, called, signature.parameters)
 
 
 def _default_of(scope: Scope, node: ast.AST, source: FunctionSource, name: str) -> Any:

@@ -25,7 +25,7 @@ from .infer_elements import (
     memory_of,
 )
 from .infer_scope import Scope
-from .infer_temporaries import let_bind
+from .infer_temporaries import has_side_effect, let_bind
 from .infer_values import Method, constant_shape, describe, is_array
 from .promotion import binary, cast, compare, constant, join
 
@@ -140,9 +140,11 @@ def _flattened(scope: Scope, node: ast.AST, value: Any) -> tuple[tuple[int, ...]
         shape = constant_shape(value)
         if shape is None:
             return (), [scope.number(node, value)]
-        if not isinstance(value, ir.Local):
-            scope.fail(node, f"{describe(value)} among other elements must be a variable", "assign it first")
-        return shape, [element(scope, node, value, index) for index in indices(scope.loc(node), shape)]
+        if 0 in shape and has_side_effect(value):
+            scope.fail(node, f"{describe(value)} has no elements, and a call that makes it", "assign it first")
+        first, again = let_bind(scope, value)
+        places = indices(scope.loc(node), shape)
+        return shape, [element(scope, node, again if k else first, index) for k, index in enumerate(places)]
     parts = [_flattened(scope, node, item) for item in items]
     shapes = {shape for shape, _ in parts}
     if len(shapes) > 1:

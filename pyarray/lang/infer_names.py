@@ -11,13 +11,13 @@ from typing import Any
 from ..dtypes import named_dtype
 from . import ir
 from .aggregates import Aggregate, is_aggregate, is_records
-from .infer_aggregates import field, load_aggregate, result_item
+from .infer_aggregates import field, load_aggregate
 from .infer_local_arrays import METHODS
 from .infer_local_arrays import attribute as local_attribute
 from .infer_local_functions import local_function
 from .infer_records import field_of_record, records_attribute
 from .infer_scope import Scope, rule
-from .infer_temporaries import has_side_effect, let_bind, with_let_bound
+from .infer_temporaries import expand_result, has_side_effect, let_bind, with_let_bound
 from .infer_values import Method, constant_shape, describe, is_array, is_local_array
 from .promotion import binary, call, constant
 
@@ -88,15 +88,13 @@ def _captured(scope: Scope, node: ast.AST, name: str) -> Any:
 
 @rule(ast.Attribute)
 def _attribute(scope: Scope, node: ast.Attribute) -> Any:
-    owner = scope.infer(node.value)
+    owner = expand_result(scope, scope.infer(node.value))
     if is_records(owner):
         return records_attribute(scope, node, owner)
     if isinstance(owner, Aggregate):
         if owner.place is not None and node.attr in owner.names:
             return field_of_record(scope, node, owner, node.attr)
         return field(scope, node, owner, node.attr)
-    if isinstance(getattr(owner, "type", None), ir.TupleType):
-        return result_item(scope, node, owner, node.attr)
     if is_local_array(owner):
         return local_attribute(scope, node, owner)
     if is_array(owner):

@@ -8,11 +8,11 @@ from typing import Any
 from . import ir
 from .aggregates import as_tuple, is_records
 from .infer_access import index_parts, load_element, slice_type
-from .infer_aggregates import call_special_method, result_item, take_part, user_method
+from .infer_aggregates import call_special_method, take_part, user_method
 from .infer_local_arrays import subscript
 from .infer_records import is_record, record_item, subscript_records
 from .infer_scope import Scope, rule
-from .infer_temporaries import with_let_bound
+from .infer_temporaries import expand_result, with_let_bound
 from .infer_values import advice_for_captured, describe, is_array, is_local_array
 
 
@@ -27,14 +27,12 @@ def _subscript(scope: Scope, node: ast.Subscript) -> Any:
         if any(isinstance(n, ast.Slice) for n in ast.walk(node.slice)):
             scope.fail(node, "a kernel has no slice objects", "pass the bounds to a method of their own")
         return call_special_method(scope, node, owner, "__getitem__", scope.infer(node.slice))
+    owner = expand_result(scope, owner)
     items = as_tuple(owner)
-    returned = isinstance(getattr(owner, "type", None), ir.TupleType)
-    if items is not None or returned:
+    if items is not None:
         index = scope.number(node.slice, scope.infer(node.slice))
         if not isinstance(index, ir.Const) or not isinstance(index.value, int):
             scope.fail(node.slice, "a tuple needs a constant index")
-        if items is None:
-            return result_item(scope, node.slice, owner, index.value)
         if not -len(items) <= index.value < len(items):
             scope.fail(node.slice, f"index {index.value} is out of range for a tuple of {len(items)}")
         return take_part(scope, node, owner, items[index.value])

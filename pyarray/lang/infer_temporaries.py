@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import ir
-from .aggregates import leaves, transform
+from .aggregates import leaves, transform, with_origins
 from .infer_scope import Scope
 
 
@@ -34,6 +34,30 @@ def let_bind(scope: Scope, value: ir.Expr) -> tuple[ir.Expr, ir.Expr]:
         return value, value
     local = ir.Local(value.loc, value.type, new_temporary(scope, value.type))
     return ir.Let(value.loc, value.type, local.name, value, local), local
+
+
+def expand_result(scope: Scope, value: Any) -> Any:
+    """The results of a call as an aggregate; evaluating its first value evaluates the call."""
+    if not isinstance(value, ir.Invoke) or not isinstance(value.type, ir.TupleType):
+        return value
+    first, again = let_bind(scope, value)
+    parts = [result_item(again if k else first, k) for k in range(len(value.type.items))]
+    return build_result(scope, value, parts)
+
+
+def build_result(scope: Scope, call: Any, parts: list[ir.Item]) -> Any:
+    """The aggregate that a call returned, of its values."""
+    remaining = iter(parts)
+    result = transform("", scope.instances.results[call.function], lambda _, fixed: fixed or next(remaining))
+    if call.function in scope.instances.returning_arguments:
+        paths = (n.name for a in call.args for n in ir.walk(a) if isinstance(n, ir.Local))
+        return with_origins(result, tuple(dict.fromkeys(paths)))
+    return result
+
+
+def result_item(call: ir.Expr, number: int) -> ir.Item:
+    """One of the values that a call returned; `call` may be the variable that holds them."""
+    return ir.Item(call.loc, call.type.items[number], call, number)
 
 
 def with_let_bound(scope: Scope, values: list[Any], build: Callable[..., Any]) -> Any:
@@ -77,20 +101,24 @@ def evaluate_in_order(scope: Scope, called: dict[str, Any], names: Iterable[str]
 
 
 def select_part(scope: Scope, loc: ir.Loc, aggregate: Any, chosen: Any) -> Any:
-    """`chosen`, a part of an aggregate, after the side effects of the other parts. None where no expression says
-    that."""
+    """`chosen`, a part of an aggregate, after the side effects of the other parts: its first leaf evaluates them.
+    None where no expression says that."""
     values = [x for _, x in leaves("", aggregate) if not isinstance(x, ir.Static)]
-    if not any(has_side_effect(x) and x is not chosen for x in values):
+    part = [x for _, x in leaves("", chosen) if not isinstance(x, ir.Static)]
+    taken = set(map(id, part))
+    if not any(has_side_effect(x) and id(x) not in taken for x in values):
         return chosen
-    if isinstance(chosen, ir.Static) or not any(x is chosen for x in values):
+    if not part or not taken <= set(map(id, values)):
         return None
-    result = ir.Local(loc, chosen.type, new_temporary(scope, chosen.type))
+    results = {id(x): ir.Local(loc, x.type, new_temporary(scope, x.type)) for x in part}
     lets = [
-        (result.name if x is chosen else new_temporary(scope, x.type), x)
+        (results[id(x)].name if id(x) in taken else new_temporary(scope, x.type), x)
         for x in values
-        if x is chosen or has_side_effect(x)
+        if id(x) in taken or has_side_effect(x)
     ]
-    return nest_lets(result, lets)
+    replaced: dict[int, ir.Expr] = {**results}
+    replaced[id(part[0])] = nest_lets(results[id(part[0])], lets)
+    return transform("", chosen, lambda _, x: replaced.get(id(x), x))
 
 
 def nest_lets(body: Any, lets: list[tuple[str, ir.Expr]]) -> Any:

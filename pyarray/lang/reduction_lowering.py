@@ -19,18 +19,19 @@ from .parallel_reductions import record_comparison
 from .promotion import binary, call, cast, compare, constant
 
 CHUNKS = 1024  # at most
-MIN_CHUNK = 256  # iterations
+MIN_CHUNK = 256  # iterations; one, where they have loops of their own
 PARTIAL = ".partial"  # what parameters for partial results are called, before their number
 _IDENTITY = {"add": 0, "mul": 1, "xor": 0}  # others start from the value before the loop
 
 
-def lower_reductions(tree: ir.Tree, checked: bool) -> ir.Tree:
+def lower_reductions(tree: ir.Tree, checked: bool, rows: bool = False) -> ir.Tree:
     """The tree whose parallel loops have no reductions; arrays of partial results, of CHUNKS + 1 elements, are further
-    parameters."""
+    parameters. `rows`: a chunk of a loop over several axes walks in rows of the last one, and divides once for each;
+    else the threads of a team find their indices by dividing."""
     kernel = tree.kernel
     if not any(isinstance(s, ir.For) and s.loop is not None and s.reductions for s in kernel.body):
         return tree
-    lowering = _Lowering(kernel, checked)
+    lowering = _Lowering(kernel, checked, rows)
     body: list[ir.Stmt] = []
     for s in kernel.body:
         reduces = isinstance(s, ir.For) and s.loop is not None and s.reductions
@@ -44,8 +45,8 @@ def lower_reductions(tree: ir.Tree, checked: bool) -> ir.Tree:
 
 
 class _Lowering:
-    def __init__(self, kernel: ir.Function, checked: bool):
-        self.types, self.checked = dict(kernel.variables), checked
+    def __init__(self, kernel: ir.Function, checked: bool, rows: bool):
+        self.types, self.checked, self.rows = dict(kernel.variables), checked, rows
         self.partials: list[tuple[str, DType]] = []
         self.added: list[tuple[str, Any]] = []
 
@@ -68,7 +69,8 @@ class _Lowering:
         size, chunks, c = (self.variable(loc) for _ in range(3))
         most = constant(loc, CHUNKS - 1)
         even = binary(loc, "floordiv", binary(loc, "add", count, most), constant(loc, CHUNKS))
-        yield ir.Assign(loc, size.name, call(loc, "max", [even, constant(loc, MIN_CHUNK)]))
+        least = 1 if any(isinstance(n, ir.For) for n in ir.walk(*s.body)) else MIN_CHUNK
+        yield ir.Assign(loc, size.name, call(loc, "max", [even, constant(loc, least)]))
         less = binary(loc, "sub", size, constant(loc, 1))
         yield ir.Assign(loc, chunks.name, binary(loc, "floordiv", binary(loc, "add", count, less), size))
         before = {name: self.variable(loc, self.types[name]) for name in names}
@@ -82,12 +84,16 @@ class _Lowering:
         low = binary(loc, "mul", c, size)
         lo, hi = self.variable(loc), self.variable(loc)
         start = [ir.Assign(loc, name, self.start(loc, name, op, before)) for name, op in s.reductions]
-        body = (*([ir.BeginIteration(loc, t)] if self.checked else []), *assignments, *s.body)
+        body = s.body
         if flag is not None:
             body = tuple(self.flagged(x, set(records), flag) for x in body)
             start.append(ir.Assign(loc, flag.name, ir.Const(loc, ir.BOOL, False)))
         operators = tuple(s.reductions) if not records else ()
-        inner = ir.For(loc, (t.name,), (ir.Range(lo, hi, None),), body, None, operators, unordered=not records)
+        if self.rows and len(s.ranges) > 1:
+            inner = self.walk_rows(s, t, lo, hi, body, operators)
+        else:
+            body = (*([ir.BeginIteration(loc, t)] if self.checked else []), *assignments, *body)
+            inner = ir.For(loc, (t.name,), (ir.Range(lo, hi, None),), body, None, operators, unordered=not records)
         ends: list[ir.Stmt] = [ir.Store(loc, partials[n], (c,), self.local(loc, n)) for n in names]
         if flag is not None and found is not None:
             ends.append(ir.Store(loc, found, (c,), flag))
@@ -143,7 +149,7 @@ class _Lowering:
             setup.append(ir.Assign(loc, count.name, length_and_last(loc, first, stop, step)[0]))
             walked = t if step == 1 else binary(loc, "mul", t, constant(loc, step))
             return setup, [ir.Assign(loc, s.variables[0], binary(loc, "add", first, walked))]
-        sizes = [self.variable(loc) for _ in s.ranges]
+        sizes = self.sizes = [self.variable(loc) for _ in s.ranges]
         setup = [
             ir.Assign(loc, size.name, call(loc, "max", [range_.stop, zero]))  # type: ignore[list-item]
             for size, range_ in zip(sizes, s.ranges, strict=True)
@@ -161,6 +167,33 @@ class _Lowering:
             assignments.append(ir.Assign(loc, name, binary(loc, "mod", rest, size)))
             assignments.append(ir.Assign(loc, rest.name, binary(loc, "floordiv", rest, size)))
         return setup, [*assignments, ir.Assign(loc, s.variables[0], rest)]
+
+    def walk_rows(
+        self, s: ir.For, t: ir.Local, lo: ir.Local, hi: ir.Local, body: tuple[ir.Stmt, ...], operators: Any
+    ) -> ir.For:
+        """The iterations from `lo` to before `hi` of a loop over several axes, as rows of the last one."""
+        loc, size = s.loc, self.sizes[-1]
+        row, begin, end, rest = (self.variable(loc) for _ in range(4))
+        before = binary(loc, "mul", row, size)
+        statements: list[ir.Stmt] = [
+            ir.Assign(loc, begin.name, call(loc, "max", [binary(loc, "sub", lo, before), constant(loc, 0)])),
+            ir.Assign(loc, end.name, call(loc, "min", [binary(loc, "sub", hi, before), size])),
+            ir.Assign(loc, rest.name, row),
+        ]
+        for name, extent in list(zip(s.variables, self.sizes, strict=True))[-2:0:-1]:
+            statements.append(ir.Assign(loc, name, binary(loc, "mod", rest, extent)))
+            statements.append(ir.Assign(loc, rest.name, binary(loc, "floordiv", rest, extent)))
+        statements.append(ir.Assign(loc, s.variables[0], rest))
+        last = self.local(loc, s.variables[-1])
+        if self.checked:
+            body = (ir.BeginIteration(loc, binary(loc, "add", before, last)), *body)
+        ranges = (ir.Range(begin, end, None),)
+        inner = ir.For(loc, (last.name,), ranges, body, None, operators, unordered=bool(operators))
+        first = binary(loc, "floordiv", lo, size)
+        ceiling = binary(
+            loc, "add", binary(loc, "floordiv", binary(loc, "sub", hi, constant(loc, 1)), size), constant(loc, 1)
+        )
+        return ir.For(loc, (row.name,), (ir.Range(first, ceiling, None),), (*statements, inner), None)
 
     def flagged(self, s: ir.Stmt, names: set[str], flag: ir.Local) -> ir.Stmt:
         """The statement, in which a record that is made sets the flag."""

@@ -89,6 +89,47 @@ def test_fields(device):
                 agree(run, device, np.zeros(4), t)
 
 
+@pa.func
+def body_of(p, calls, k):
+    calls[k] += 1
+    return Body(p, pa.array([p.x, 2, 3], dtype=pa.float64))
+
+
+@pa.func
+def both(x):
+    return x + 0.5, (x, 2 * x)
+
+
+@pa.func
+def first(body, by):
+    return body.pos[0] * by
+
+
+@pa.kernel
+def parts_of_results(out, calls):
+    for i in range(out.shape[0]):
+        out[i, 0] = made(i).x + made(i + 1).n
+        out[i, 1] = moved(made(moved(made(i)).x)).energy()
+        out[i, 2] = body_of(made(i), calls[i], 0).p.energy() + body_of(made(2), calls[i], 0).pos[2]
+        out[i, 3] = first(by=both(i)[0], body=body_of(moved(made(i), by=both(i)[1][1]), calls[i], 1))
+        out[i, 4] = Body(made(i), pa.zeros(3)).p.n + Ray(both(i)[1][0], 3).d
+        j = 0
+        while moved(made(j)).x < 4:
+            j += 1
+        q = replace(body_of(made(j), calls[i], 2).p)
+        if made(i).x > 1:
+            q = made(3)
+        q.x += 1
+        out[i, 5] = q.x + j
+
+
+def test_parts_of_what_calls_return(device):
+    """Each call is evaluated once, in the order of Python."""
+    for checked in (False, True):
+        with debug(checked):
+            agree(parts_of_results, device, np.zeros((4, 6)), np.zeros((4, 3), np.int64))
+
+
 REFUSED = {
     "q = p; q.x = 1": "'p' is the object 'q' in Python, of which fields are assigned",
     "q = same(p); q.x = 1": "'p' is the object 'q' in Python",
@@ -105,6 +146,8 @@ REFUSED = {
     "p = replace(p, y=2)": "Particle has no field 'y'",
     "p = replace(3, y=2)": "takes a dataclass or a named tuple",
     "change(p)": "the field 'x' can't be assigned in a kernel: 'q' is a parameter",
+    "q = same(same(p)); p.x = 2; out[i] = q.x": "'q' is the object 'p' in Python",
+    "c = pa.zeros(3); b = same(Body(p, c)).pos; c[0] = 1; out[i] = b[0]": "is a copy here, and shares memory",
     "same(p).x = 3": "the field 'x' of what a call returns can't be assigned",
     "out.x = 3": "the field 'x' of a 1-D contiguous array of float64 can't be assigned",
     "b = Body(p, pa.zeros(4))": "'pos' of Body is annotated",

@@ -65,6 +65,27 @@ def logic(out, a):
         out[i, 2] = (larger & ~(p < 0.7))[2] + pa.minimum(p, q)[0] + pa.maximum(p, 0.25)[2] + pa.argmax(p) + p.argmin()
 
 
+@pa.func
+def scaled(p, calls, i):
+    calls[i] += 1
+    return p * 2
+
+
+@pa.kernel
+def rows_and_limits(out, a, calls):
+    for i in range(out.shape[0]):
+        p = pa.array([a[i, 0], a[i, 1], a[i, 2]])
+        m = pa.array([p + 1, scaled(p, calls, i), [7, p[0], 1]])
+        p[1] = 3
+        m = pa.clip(m, 0.25, 2 + p) + np.clip(p, 0, 1) + np.heaviside(p - 0.5, 2)
+        for j in range(3):
+            out[i, j] = m[j].sum() + 10 * m[j, 1]
+
+
+def test_rows_of_expressions_and_ufuncs_of_arrays(device):
+    both(rows_and_limits, device, np.zeros((9, 3)), ROWS.astype(np.float64), np.zeros(9, np.int64), rtol=1e-14)
+
+
 def test_elements(device):
     for t in range(3):
         both(elements, device, np.zeros((9, 3), np.float32), ROWS, t)
