@@ -134,10 +134,9 @@ def asdtype(value: Any) -> DType:
             dtype = _KNOWN.get(np.dtype(value))
     except (TypeError, ValueError):
         dtype = None
-    if dtype is None and getattr(value, "names", None):
-        raise TypeError(
-            f"{value!r} is a dtype of records, and numbers are needed here: pass a field, x['{value.names[0]}']"
-        )
+    names = getattr(value, "names", None)
+    if dtype is None and names:
+        raise TypeError(f"{value!r} is a dtype of records, and numbers are needed here: pass a field, x['{names[0]}']")
     if dtype is None:
         raise TypeError(f"dtype {value!r} is not supported; there are {', '.join(BY_NAME)}")
     return dtype

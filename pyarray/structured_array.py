@@ -239,7 +239,7 @@ class StructuredArray:
         if layout.dtype == self.dtype:
             same = _on(layout, self._words)
             return same.copy() if copy else same
-        return _on(layout, words_of(asnumpy(self).astype(layout.dtype), layout, self.device))
+        return _on(layout, words_of(self._asnumpy().astype(layout.dtype), layout, self.device))
 
     # copies
 
@@ -254,7 +254,7 @@ class StructuredArray:
 
     def get(self) -> np.ndarray[Any, Any]:
         """A fresh NumPy array with the records, read from the device."""
-        return asnumpy(self).copy()
+        return self._asnumpy().copy()
 
     def fill(self, value: RecordLike) -> None:
         """Set all records to `value`."""
@@ -279,15 +279,15 @@ class StructuredArray:
         found = self[index[0] if len(index) == 1 and isinstance(index[0], tuple) else index] if index else self
         if found.size != 1:
             raise ValueError(f"item() takes one record, got shape {found.shape}; index it first")
-        return as_record(self.__pyarray_layout__, asnumpy(found).reshape(())[()])
+        return as_record(self.__pyarray_layout__, found._asnumpy().reshape(())[()])
 
     def tolist(self) -> Any:
         """The records as nested lists of tuples, read from the device."""
-        return asnumpy(self).tolist()
+        return self._asnumpy().tolist()
 
     def tobytes(self) -> bytes:
         """The records in C order, gaps within them too, as bytes of the host."""
-        return asnumpy(self).tobytes()
+        return self._asnumpy().tobytes()
 
     def _asnumpy(self) -> np.ndarray[Any, Any]:
         """What `asnumpy` returns: the records in the array's own memory on the CPU, a copy elsewhere."""
@@ -331,11 +331,11 @@ class StructuredArray:
         tail = f"dtype={kind}, device={str(self.device)!r})"
         if not self.size:
             return f"array([], shape={self.shape}, {tail}"
-        body = np.array2string(asnumpy(self), separator=", ", prefix="array(", suffix=",")
+        body = np.array2string(self._asnumpy(), separator=", ", prefix="array(", suffix=",")
         return f"array({body},\n      {tail}"
 
     def __str__(self) -> str:
-        return str(asnumpy(self))
+        return str(self._asnumpy())
 
 
 def _refuse(name: str) -> Any:

@@ -124,8 +124,9 @@ def of_class(kind: type) -> Layout:
         dtype = np.dtype(spec, align=True)
         found = _layout(dtype, kind, True, {n: _field(dtype, n, inner.get(n)) for n in names})
         with lock:
-            setattr(kind, _OF_CLASS, vars(kind).get(_OF_CLASS, found))
-        found = vars(kind)[_OF_CLASS]
+            found = vars(kind).get(_OF_CLASS, found)
+            setattr(kind, _OF_CLASS, found)
+    assert found is not None
     return found
 
 
@@ -146,9 +147,10 @@ def _spec(kind: type, name: str, annotation: Any) -> tuple[Any, ...]:
     row = annotation if isinstance(annotation, DType) else named_dtype(annotation)
     if number or row is not None:
         return (asdtype(annotation).numpy,)
-    is_array = isinstance(annotation, ArrayAnnotation) and annotation.dtype is not None
-    if is_array and annotation.sizes is not None and None not in annotation.sizes:
-        return annotation.dtype.numpy, annotation.sizes
+    if isinstance(annotation, ArrayAnnotation) and annotation.dtype is not None:
+        sizes = annotation.sizes
+        if sizes is not None and None not in sizes:
+            return annotation.dtype.numpy, sizes
     shown = "no type" if annotation is None else repr(annotation)
     raise TypeError(
         f"{name!r} of {kind.__name__} is declared {shown}; a field of a record is declared a dtype, bool, int, float, "
@@ -157,8 +159,8 @@ def _spec(kind: type, name: str, annotation: Any) -> tuple[Any, ...]:
 
 
 def _field(dtype: np.dtype[Any], name: str, inner: Layout | None) -> Field:
-    assert dtype.fields is not None
-    kind, offset = dtype.fields[name][:2]
+    fields: Any = dtype.fields
+    kind, offset = fields[name][:2]
     base, shape = kind.subdtype or (kind, ())
     if not name.isidentifier():
         raise TypeError(f"the field {name!r} is called by no identifier; rename it: numpy.dtype([('x', 'f4')])")

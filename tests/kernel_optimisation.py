@@ -1,15 +1,19 @@
 """A pytest plugin: one of `SHARE` kernels for the CPU is optimised as for users, the others aren't at all. Optimising
 is most of what compiling a kernel takes, and what most tests look at is decided before.
 
-Which ones are follows from their texts: tests that need the same kernel share it, and of each family of kernels,
-whose members differ in types and layouts, some are optimised. In a long run all are, as are those of processes that
-tests start."""
+Which ones are follows from their texts and the day: tests that need the same kernel share it, of each family of
+kernels, whose members differ in types and layouts, some are optimised, and in as many days as `SHARE` says each is. In
+a long run all are, as are those of processes that tests start. `PYARRAY_TEST_TURN` names another turn than the day's.
+"""
 
 import hashlib
+import os
+import time
 
 import pytest
 
 SHARE = 4
+TURN = int(os.environ.get("PYARRAY_TEST_TURN") or time.time() // 86400)
 VECTORS = ("<pa_gemm", "<pa_sort")  # headers with vectors of their own: reading them takes longer than optimising
 
 
@@ -18,7 +22,7 @@ def level(text, flags):
     if any(flag.startswith("-O") for flag in flags) or any(header in text for header in VECTORS):
         return ()
     digest = hashlib.sha256(text.encode()).hexdigest()
-    return () if int(digest[:8], 16) % SHARE == 0 else ("-O0",)
+    return () if (int(digest[:8], 16) + TURN) % SHARE == 0 else ("-O0",)
 
 
 def pytest_sessionstart(session):

@@ -222,7 +222,7 @@ def test_what_is_no_array_is_named(place, request, torch):
         (np.array(["a"]), TypeError, r"'v' is an array of <U1, which kernels don't have; convert it"),
         (np.array([None]), TypeError, "'v' is an array of object, which kernels don't have"),
         (np.zeros(2, np.longdouble), TypeError, "'v' is an array of .*, which kernels don't have"),
-        (np.zeros(2, "f4,i4"), TypeError, "'v' is an array of .*, which kernels don't have"),
+        (np.zeros(2, "f4,i4"), pa.CompileError, "expected a number, got a record"),
         (torch.ones(2).to_sparse(), ValueError, "'v' is a Tensor that can't be used: "),
         ({}, TypeError, "'v' can't be a dict; pass an array or a number"),
         ("text", pa.CompileError, "the Python object 'text' can't be indexed"),

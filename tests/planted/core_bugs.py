@@ -71,8 +71,8 @@ CORE_BUGS = (
     Bug(
         "core: Map",
         "plans that were made under other settings",
-        "    if (map->generation != pac_plan_generation) {\n        forget_plans(map);",
-        "    if (map->generation != pac_plan_generation) {",
+        "    pac_cache_refresh(&map->plans);\n",
+        "",
         "test_call_plans.py",
     ),
     Bug(
@@ -92,8 +92,8 @@ CORE_BUGS = (
     Bug(
         "core: CallPlan",
         "plans that were made under other settings",
-        "    if (t->generation != pac_plan_generation) {\n        forget(t);",
-        "    if (t->generation != pac_plan_generation) {",
+        "    if (t->plans.generation != pac_plan_generation) {\n        forget(t);",
+        "    if (t->plans.generation != pac_plan_generation) {",
         "test_call_plans.py",
     ),
     Bug(
@@ -120,7 +120,7 @@ CORE_BUGS = (
     Bug(
         "core: VariantTable",
         "floats and texts that are compiled in are one key",
-        "return words[0] != OBJECT || add_object(key, PyObject_CallOneArg(treedef->static_key, value));",
+        "return words[0] != OBJECT || add_object(key, PyObject_CallOneArg(treedef->static_key, value), &words[1]);",
         "return 1;",
         "test_dispatch.py test_constant_arguments.py test_parameters.py",
     ),

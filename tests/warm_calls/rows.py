@@ -57,6 +57,8 @@ row("ndarray.view", lambda d: ((d.array(d.shape(), ours=True), d.one_of(("int16"
 row("ndarray.subview", lambda d: ((d.array(d.shape(1, 1), ours=True), d.integer(0, 3), d.integer(0, 4)), {}))
 row("ndarray.setflags", one(write=(True, False)))
 row("ndarray.resize", lambda d: ((d.array(d.shape(), ours=True), d.shape()), d.options(refcheck=(False,))))
+row("ndarray.grad", one(), "f", ours=operator.attrgetter("grad"))
+row("ndarray.attach_grad", one(), "f", ours=lambda x: (x.attach_grad(), x.grad, x[...].grad), shares=False)
 row("ndarray.mark_static", lambda d: ((d.array(d.shape(1), ours=True), d.one_of((None, 0, -1))), {}))
 row("ndarray.assume", lambda d: ((d.array(d.shape(1), ours=True), 0), {"multiple_of": d.integer(1, 3)}))
 row("shape size ndim iterable isscalar iscomplexobj isrealobj isfortran asfortranarray", one())
