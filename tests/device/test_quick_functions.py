@@ -302,11 +302,13 @@ def count(first, last, by):
         return 0
 
 
+@example([5, None, 2], {})
 @example([0, -1, 5e-324], {})  # more steps than a float64 counts, in the wrong direction
 @given(st.lists(LIMITS, min_size=1, max_size=3), st.sampled_from(({}, {"dtype": "float32"}, {"device": "cpu"})))
 @examples(400)
 def test_ranges(limits, options):
-    first, last, by = (0, *limits, 1)[:3] if len(limits) == 1 else (*limits, 1)[:3]
+    stops_first = len(limits) == 1 or limits[1] is None  # the only limit is where it stops
+    first, last, by = (0, limits[0], *limits[2:], 1)[:3] if stops_first else (*limits, 1)[:3]
     if 1e5 < count(first, last, by) < float("inf"):
         return  # takes memory
     same(pa.arange, *limits, **options)
