@@ -164,6 +164,10 @@ def call_function(self: Any, function: Any, types: Any, args: tuple[Any, ...], k
     ours, out = numpy_functions[name], kwargs.pop("out", None)
     if name in _MADE_LIKE and kwargs.get("device") is None:
         kwargs["device"] = self.device
+    dtype = kwargs.get("dtype")
+    if isinstance(dtype, (list, dict)) or getattr(dtype, "names", None):
+        # dask asks with `numpy.empty_like` whether records have all of NumPy's functions
+        raise TypeError(f"numpy.{name}() makes no structured array here; call pyarray.{name}()")
     if kwargs:
         args, kwargs = translate_arguments(ours, function, args, kwargs)
     result = ours(*args, **kwargs)

@@ -76,12 +76,12 @@ def test_another_process_replays_without_the_source(tmp_path):
     data = pa.asarray(np.linspace(0, 1, 50, dtype=np.float32))
     with pa.dump(tmp_path / "dump"):
         space["smooth"](data[::-1], data, 0.1)  # two views of one block, which the kernel tells nothing of
-        pa.exp(data) @ pa.ones((50, 3), dtype=pa.float32)
+        pa.sqrt(data) @ pa.ones((50, 3), dtype=pa.float32)  # the same bits whatever is optimised
     source.unlink()
     out = run_python(REPLAY, str(tmp_path / "dump")).stdout
     kernels = [line.split()[0] for line in out.splitlines()]
     assert kernels[0] == "smooth"
-    assert {"exp", "matmul"} <= set(kernels)
+    assert {"sqrt", "matmul"} <= set(kernels)
 
 
 def test_overlaps_are_rebuilt(device, tmp_path):

@@ -150,7 +150,7 @@ def test_common_calls_can_be_made(part):
 
 # Of what the guides call: views, memory, copies, and what says or sets something.
 NO_KERNEL = {
-    *("BufferView", "broadcast_to", "empty", "full", "ones", "zeros", "from_dlpack", "asnumpy"),
+    *("BufferView", "broadcast_to", "empty", "empty_like", "full", "ones", "zeros", "from_dlpack", "asnumpy"),
     *("default_device", "get_default_device", "get_device", "set_default_device", "Stream", "synchronize"),
     *("cache_info", "debug", "dump", "dump_tag", "get_default_memory_pool", "load_dump", "show_config"),
     *("transfer_info", "default_rng", "Generator", "finfo", "isdtype", "issubdtype"),
@@ -158,7 +158,8 @@ NO_KERNEL = {
 }
 THE_USERS = {  # whose text is the user's own
     *("ElementwiseKernel", "RawKernel", "RawModule", "ReductionKernel", "fuse", "kernel", "load_kernel"),
-    *("vectorize", "atomic_add", "autotune", "Config", "rng"),
+    *("vectorize", "atomic_add", "atomic_max", "autotune", "Config", "rng", "ndrange", "unordered"),
+    *("int32", "float32", "array", "inv", "vector_norm"),  # in kernels
 }
 CALL = r"\bpa\.(?:(?:linalg|fft|random|special)\.)?(\w+)\("
 OPERATORS = {"add": "+"}  # whose kernel is the operator's

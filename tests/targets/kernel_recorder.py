@@ -69,7 +69,7 @@ class Recorder:
                 self.generated.add(digest)
                 if not self.made(f"{digest}.generated", ""):  # another process writes the texts
                     return program
-                same = DIALECTS[target] is DIALECTS[GPU] and not asserts
+                same = DIALECTS[target] is DIALECTS[GPU]
                 for checked in (False, True):
                     known = program if same and checked == debug else generate(analysed, GPU, checked, asserts)
                     self.write(known.text)
