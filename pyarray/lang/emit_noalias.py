@@ -69,10 +69,9 @@ def noalias_function(out: Printer, symbol: str, number: Any, arrays: Arrays, ver
         out.line(f"{symbol}_body{number}(&local, begin, end{versions});")
 
 
-def noalias_call(
-    symbol: str, number: Any, arrays: Arrays, arguments: str, conditions: tuple[str, ...]
-) -> list[str]:
+def noalias_call(symbol: str, number: Any, arrays: Arrays, arguments: str, conditions: tuple[str, ...]) -> list[str]:
     """The call of that function where the conditions hold, before the other versions."""
     pointers = "".join(f", env->{cname(n)}.data" for n, _ in arrays)
-    test = " && ".join(["(PA_NO_ALIAS || env->no_alias)", *conditions])
+    alone = "PA_NO_ALIAS || env->no_alias"
+    test = " && ".join([f"({alone})", *conditions]) if conditions else alone
     return [f"if ({test}) {symbol}_noalias{number}({arguments}{pointers});", "else"]
