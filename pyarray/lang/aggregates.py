@@ -5,7 +5,7 @@ its path: `p.inner.v`, `t[0]`. The same structure holds the leaves of a value (e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -49,6 +49,16 @@ class UnreadableField:
 def is_aggregate(value: Any) -> bool:
     """Whether it has parts."""
     return isinstance(value, (tuple, Aggregate))
+
+
+def is_generator(value: Any) -> bool:
+    """Whether it is a generator of random numbers, made by `pa.rng`."""
+    return isinstance(value, Aggregate) and hasattr(value.kind, "__pyarray_generator__")
+
+
+def counters_of(params: Iterable[tuple[str, Any]]) -> Iterator[str]:
+    """The parameters that are the counters of generators."""
+    return (f"{name}.counter" for name, kind in params if is_generator(kind))
 
 
 def is_records(value: Any) -> bool:

@@ -156,8 +156,10 @@ def parallel_loop(code: Emitter, loop: ir.For, hoisted_checks: Hoisting | None) 
     passed, factor = "env, begin, end", trip_count_factor(code, loop)
     if factor > 1:  # the compiler sees that no iterations are left over after its vectors
         passed = f"env, begin & -{factor}, end & -{factor}"
-    if arrays := noalias_arrays(code, loop):
-        noalias_function(out, symbol, loop.loop, arrays, ", true" if unit else "")
+    # a checked block has one only where it is known to be inside
+    arrays = noalias_arrays(code, loop) if lines or not code.debug else []
+    if arrays:
+        noalias_function(out, symbol, loop.loop, arrays, ", true" * (unit + bool(lines)))
     sums = privatized_arrays(code, loop) if target is None else []
     if sums:
         code.privatized = frozenset(n for n, _ in sums)
@@ -174,7 +176,8 @@ def parallel_loop(code: Emitter, loop: ir.For, hoisted_checks: Hoisting | None) 
             alone = len(used_arrays(code.kernel, loop)) == 1
             privatized_block(out, sums, symbol, alone, calls("sums", "&local, begin, end"))
         if arrays:
-            out.lines(noalias_call(symbol, loop.loop, arrays, passed, unit))
+            fast = ("env->unit",) * unit + ("inside",) * bool(lines)
+            out.lines(noalias_call(symbol, loop.loop, arrays, passed, fast))
         if target is None:
             out.lines(calls("body", passed))
         else:

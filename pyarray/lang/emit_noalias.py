@@ -18,7 +18,7 @@ Arrays = list[tuple[str, ir.ArrayType]]
 
 def noalias_arrays(code: Emitter, loop: ir.For) -> Arrays:
     """The parameters that the loop uses, if a no-alias version is worth its text, else none."""
-    if code.debug or not code.dialect.blocks:
+    if not code.dialect.blocks:
         return []
     inner = [n for n in ir.walk(*loop.body) if isinstance(n, (ir.For, ir.While))]
     if not any(isinstance(n, ir.Store) for n in ir.walk(*inner)):
@@ -69,8 +69,9 @@ def noalias_function(out: Printer, symbol: str, number: Any, arrays: Arrays, ver
         out.line(f"{symbol}_body{number}(&local, begin, end{versions});")
 
 
-def noalias_call(symbol: str, number: Any, arrays: Arrays, arguments: str, unit: bool) -> list[str]:
-    """The call of that function, before the other versions."""
+def noalias_call(symbol: str, number: Any, arrays: Arrays, arguments: str, conditions: tuple[str, ...]) -> list[str]:
+    """The call of that function where the conditions hold, before the other versions."""
     pointers = "".join(f", env->{cname(n)}.data" for n, _ in arrays)
-    test = "(PA_NO_ALIAS || env->no_alias) && env->unit" if unit else "PA_NO_ALIAS || env->no_alias"
+    alone = "PA_NO_ALIAS || env->no_alias"
+    test = " && ".join([f"({alone})", *conditions]) if conditions else alone
     return [f"if ({test}) {symbol}_noalias{number}({arguments}{pointers});", "else"]

@@ -114,7 +114,8 @@ def unpack_result(scope: Scope, value: Any, into: list[ir.Stmt]) -> Any:
     if not isinstance(getattr(value, "type", None), ir.TupleType):
         return value
     local = assign_temporary(scope, value, into)
-    return build_result(scope, value, [result_item(local, k) for k in range(len(value.type.items))])
+    parts = [result_item(local, k) for k in range(len(value.type.items))]
+    return build_result(scope, value.function, value.args, parts)
 
 
 def field(scope: Scope, node: ast.AST, owner: Aggregate, name: str) -> Any:

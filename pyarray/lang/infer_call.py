@@ -14,7 +14,7 @@ import numpy as np
 from ..annotations import is_structure
 from ..dtypes import DType, asdtype, named_dtype
 from . import ir
-from .aggregates import as_tuple, is_records, leaves
+from .aggregates import as_tuple, is_generator, is_records, leaves
 from .builtins import ATOMICS, FUNCTIONS, advice_for, draws, name_of, source_for
 from .infer_access import atomic, reshape, subview
 from .infer_aggregates import call_special_method, user_method
@@ -53,7 +53,8 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     args = [scope.infer(a) for a in node.args]
     keywords = {str(k.arg): scope.infer(k.value) for k in node.keywords}
     for argument in (*args, *keywords.values()):
-        refuse_generator(scope, node, argument, "passed to a function")
+        if not is_generator(argument) or not _is_inferred(scope, callee):
+            refuse_generator(scope, node, argument, "passed to this function")
     refuse_changed(scope, node, [callee, *args, *keywords.values()])
     if not isinstance(callee, ir.Static):
         return call_local(scope, node, callee, args, keywords)
@@ -93,6 +94,13 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     if node.keywords:
         scope.fail(node.keywords[0].value, "keyword arguments are for @pa.func functions", "pass it by position")
     return _call_builtin(scope, node, function, args)
+
+
+def _is_inferred(scope: Scope, callee: Any) -> bool:
+    """Whether a call is of a function of the user's, which may take generators."""
+    if is_function(callee) or isinstance(callee.value, BoundFunction) or hasattr(callee.value, "__pyarray_func__"):
+        return True
+    return lambda_source(scope, callee.value) is not None
 
 
 def _is_ufunc(function: Any, source: Any, args: list[Any]) -> bool:

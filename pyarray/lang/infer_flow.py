@@ -11,12 +11,13 @@ from .aggregates import is_aggregate, leaves
 from .infer_aggregates import unpack_result
 from .infer_assign import set_structure
 from .infer_conditions import Condition, infer_condition
+from .infer_counters import discarded, return_counters
 from .infer_elements import convert
 from .infer_fields import returns_argument
-from .infer_generators import refuse_generator
+from .infer_generators import refuse_generator, refuse_parameters
 from .infer_local_functions import define, definition_of, holds_function, local_function
 from .infer_scope import Scope, rule
-from .infer_temporaries import new_temporary
+from .infer_temporaries import has_side_effect, new_temporary
 from .infer_values import describe, is_array, is_local_array
 from .loop_exits import ReturnLowering, has_return, set_flag
 
@@ -26,13 +27,15 @@ def _function_def(scope: Scope, node: ast.FunctionDef) -> Any:
     if node is not scope.source.node:
         define(scope, node, node.name)
         return []
+    if scope.is_kernel:
+        refuse_parameters(scope, node)
     body = infer_block(scope, node.body)
     if scope.is_kernel and has_return(*body):
         body = ReturnLowering(new_temporary(scope, ir.BOOL)).kernel(scope.loc(node), body)
     if ("return" in scope.types or "return" in scope.structures) and not _always_returns(body):
         advice = "end with a return that gives the value for the other cases"
         scope.fail(node, f"{scope.source.name}() returns a value on some paths only", advice)
-    return body
+    return return_counters(scope, node, body, ends_in_jump(body) or _always_returns(body))
 
 
 @rule(ast.Lambda)
@@ -41,7 +44,8 @@ def _lambda(scope: Scope, node: ast.Lambda) -> Any:
         return local_function(scope, node, definition_of(scope, node))
     if scope.is_kernel:
         scope.fail(node, "a lambda returns a value, and a kernel returns nothing", "write def k(v): ...")
-    return tuple(_return_value(scope, node.body, scope.infer(node.body)))
+    body = tuple(_return_value(scope, node.body, scope.infer(node.body)))
+    return return_counters(scope, node, body, ends=True)
 
 
 def infer_block(scope: Scope, statements: list[ast.stmt]) -> tuple[ir.Stmt, ...]:
@@ -81,10 +85,13 @@ def _pass(scope: Scope, node: ast.Pass) -> list[ir.Stmt]:
 def _expr(scope: Scope, node: ast.Expr) -> list[ir.Stmt]:
     if isinstance(node.value, ast.Constant):  # a docstring
         return []
-    value = scope.infer(node.value)
-    if not isinstance(value, (ir.Atomic, ir.Invoke, ir.Let, ir.Print)):
+    value = discarded(scope.infer(node.value))
+    effects = [value] if isinstance(value, (ir.Atomic, ir.Invoke, ir.Let, ir.Print)) else []
+    if is_aggregate(value) and isinstance(node.value, ast.Call):  # a call that returns several values
+        effects = [x for _, x in leaves("", value) if has_side_effect(x)]
+    if not effects:
         scope.fail(node, "this statement has no effect")
-    return [ir.Evaluate(scope.loc(node), value)]
+    return [ir.Evaluate(scope.loc(node), x) for x in effects]
 
 
 @rule(ast.Return)

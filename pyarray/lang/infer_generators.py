@@ -5,19 +5,21 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from ..dtypes import uint64
 from . import ir
-from .aggregates import Aggregate, is_aggregate
+from .aggregates import Aggregate, is_aggregate, is_generator
+from .infer_counters import counted_variable, variable_of
 from .infer_invoke import invoke
 from .infer_scope import Scope
 from .infer_temporaries import let_bind, with_let_bound
 from .promotion import binary, cast, constant
 
 _NAMES = ("seed", "sequence", "counter")
-_ADVICE = "its draws count up its own variable: draw first, and pass on the numbers, or make another one"
+_ADVICE = "its draws count up its own variable: pass it to a function by its name, or make another one"
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,37 +53,34 @@ def _unsigned(scope: Scope, node: ast.AST, name: str, value: Any) -> ir.Expr:
     return cast(value, uint64)
 
 
-def is_generator(value: Any) -> bool:
-    return isinstance(value, Aggregate) and hasattr(value.kind, "__pyarray_generator__")
-
-
 def refuse_generator(scope: Scope, where: ast.AST, value: Any, what: str) -> None:
     """Refuses to copy a generator, or to hand it on: Python would hand on the generator itself."""
     items = value.items if isinstance(value, Aggregate) else value if is_aggregate(value) else ()
     if is_generator(value):
-        if what == "kept" and _variable(scope, value) is None:
+        if what == "kept" and variable_of(scope, value) is None:
             return  # it has just been made
         scope.fail(where, f"a random number generator can't be {what}", _ADVICE)
     for item in items:
         refuse_generator(scope, where, item, "a part of another value" if what == "kept" else what)
 
 
-def _variable(scope: Scope, owner: Aggregate) -> ir.Local | None:
-    """The variable that counts a generator's draws; None of one that has no name."""
-    counter = owner.items[2]
-    if not isinstance(counter, ir.Local) or counter.name.rpartition(".")[0] not in scope.structures:
-        return None
-    return counter
+def refuse_parameters(scope: Scope, node: ast.AST) -> None:
+    """Refuses generators of Python's among a kernel's arguments, whose counters no launch would set."""
+    for name, value in scope.params.items():
+        if any(map(is_generator, _parts(value))):
+            scope.fail(node, f"{name!r} is a generator of Python's", "pass its seed, and write rng = pa.rng(seed, i)")
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """The value and its parts of all depths."""
+    yield value
+    for item in value.items if isinstance(value, Aggregate) else value if isinstance(value, tuple) else ():
+        yield from _parts(item)
 
 
 def draw(scope: Scope, node: ast.Call, method: Draw, args: list[Any], keywords: dict[str, Any]) -> ir.Expr:
     """A draw; with the counter behind it assigned, where the generator is a variable."""
-    variable = _variable(scope, method.owner)
-    if variable is not None and scope.before_parallel is not None:
-        root = variable.name.rpartition(".")[0]
-        if root in scope.before_parallel:
-            what = f"{root!r} is made before the parallel loop, whose iterations run at the same time"
-            scope.fail(node, what, "make one in each iteration: rng = pa.rng(seed, i)")
+    variable = counted_variable(scope, node, method.owner)
 
     def made(*values: Any) -> ir.Expr:  # the counter is read behind the arguments, which may draw, too
         named = dict(zip(keywords, values[len(args) :], strict=True))

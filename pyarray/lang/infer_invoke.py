@@ -12,6 +12,7 @@ from ..dtypes import DType, asdtype, named_dtype
 from ..structured_dtypes import StructuredAnnotation
 from . import ir
 from .aggregates import Aggregate, is_aggregate, is_records, leaves, transform
+from .infer_counters import counting_call, take_counters
 from .infer_elements import convert
 from .infer_scope import Scope
 from .infer_temporaries import evaluate_in_order, expand_result
@@ -21,7 +22,7 @@ from .parse import FunctionSource
 _KINDS = "bifc"  # each kind holds the values of those before it
 
 
-def invoke(scope: Scope, node: ast.AST, source: FunctionSource, args: list[Any], keywords: dict[str, Any]) -> ir.Expr:
+def invoke(scope: Scope, node: ast.AST, source: FunctionSource, args: list[Any], keywords: dict[str, Any]) -> Any:
     if any(active is source for active in scope.instances.active):
         scope.fail(node, f"{source.name!r} calls itself", "write a loop: GPUs have no stack for recursion")
     try:
@@ -30,6 +31,7 @@ def invoke(scope: Scope, node: ast.AST, source: FunctionSource, args: list[Any],
         scope.fail(node, f"{source.name}(): {error}")
     params: list[tuple[str, Any]] = []
     values: list[ir.Expr] = []
+    bound, counters = take_counters(scope, node, bound)
     bound = _arguments_in_call_order(scope, source.signature, bound, keywords)
     for name in source.signature.parameters:
         value = bound[name] if name in bound else _default_of(scope, node, source, name)
@@ -44,7 +46,9 @@ def invoke(scope: Scope, node: ast.AST, source: FunctionSource, args: list[Any],
         params.append((name, types))
     callee = scope.instances.function(source, tuple(params))
     # a parameter that the function assigns may be wider than the argument
-    passed = (convert(scope, node, value, kind) for value, (_, kind) in zip(values, callee.params, strict=True))
+    passed = [convert(scope, node, value, kind) for value, (_, kind) in zip(values, callee.params, strict=True)]
+    if callee.symbol in scope.instances.counters:
+        return counting_call(scope, node, callee, passed, counters)
     return ir.Invoke(scope.loc(node), callee.result, callee.symbol, tuple(passed))
 
 

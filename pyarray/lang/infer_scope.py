@@ -14,7 +14,7 @@ import numpy as np
 
 from ..dtypes import PYTHON_KIND, bool_, int64, uint64
 from . import ir
-from .aggregates import Aggregate, is_aggregate, leaves
+from .aggregates import Aggregate, counters_of, is_aggregate, leaves
 from .aggregates import key as type_key
 from .infer_values import advice_for_captured, describe, is_array, is_local_array, join_types
 from .parse import Capture, FunctionSource
@@ -50,6 +50,7 @@ class Instances:
         self.captures: dict[tuple[int, Any], Capture] = {}
         self.sources: dict[str, FunctionSource] = {}
         self.results: dict[str, Any] = {}  # symbol → structure of the aggregate that it returns
+        self.counters: dict[str, frozenset[str]] = {}  # symbol → parameters that count draws, and are returned
         self.returning_arguments: set[str] = set()  # symbols of functions that may return an object of the caller
         # a function's node, or a lambda of Python's → what it is compiled from (`infer_local_functions`)
         self.local_functions: dict[Any, Any] = {}
@@ -83,6 +84,11 @@ class Instances:
             if scope.returns_argument:
                 self.returning_arguments.add(symbol)
             result = ir.TupleType(tuple(types[n] for n, x in returned if x is None))
+        counters = () if is_kernel else tuple(counters_of(params))
+        if counters:
+            values = result.items if isinstance(result, ir.TupleType) else () if result is None else (result,)
+            result = ir.TupleType((*values, *(types[n] for n in counters)))
+            self.counters[symbol] = frozenset(counters)
         not_local = {*flattened, "return", *(n for n, _ in returned)}
         variables = tuple((n, t) for n, t in types.items() if n not in not_local)
         function = ir.Function(source.name, symbol, source.loc(source.node), parameters, variables, body, result)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from . import ir
@@ -42,15 +42,15 @@ def expand_result(scope: Scope, value: Any) -> Any:
         return value
     first, again = let_bind(scope, value)
     parts = [result_item(again if k else first, k) for k in range(len(value.type.items))]
-    return build_result(scope, value, parts)
+    return build_result(scope, value.function, value.args, parts)
 
 
-def build_result(scope: Scope, call: Any, parts: list[ir.Item]) -> Any:
-    """The aggregate that a call returned, of its values."""
+def build_result(scope: Scope, function: str, args: Iterable[ir.Expr], parts: Iterable[ir.Expr]) -> Any:
+    """The aggregate that a call of a function with these arguments returned, of its values."""
     remaining = iter(parts)
-    result = transform("", scope.instances.results[call.function], lambda _, fixed: fixed or next(remaining))
-    if call.function in scope.instances.returning_arguments:
-        paths = (n.name for a in call.args for n in ir.walk(a) if isinstance(n, ir.Local))
+    result = transform("", scope.instances.results[function], lambda _, fixed: fixed or next(remaining))
+    if function in scope.instances.returning_arguments:
+        paths = (n.name for a in args for n in ir.walk(a) if isinstance(n, ir.Local))
         return with_origins(result, tuple(dict.fromkeys(paths)))
     return result
 
@@ -65,15 +65,15 @@ def with_let_bound(scope: Scope, values: list[Any], build: Callable[..., Any]) -
     without a side effect stay where they are, unless they read what another one sets."""
     lets: list[tuple[str, ir.Expr]] = []
     operands = list(values)
-    changed = _names_of(ir.Let, values)
+    changed = names_of(ir.Let, values)
     for k, value in enumerate(values):
-        if has_side_effect(value) or (changed and changed & _names_of(ir.Local, [value])):
+        if has_side_effect(value) or (changed and changed & names_of(ir.Local, [value])):
             operands[k] = ir.Local(value.loc, value.type, new_temporary(scope, value.type))
             lets.append((operands[k].name, value))
     return nest_lets(build(*operands), lets)
 
 
-def _names_of(kind: type[ir.Let] | type[ir.Local], values: Iterable[Any]) -> set[str]:
+def names_of(kind: type[ir.Let] | type[ir.Local], values: Iterable[Any]) -> set[str]:
     """Variables that values set (`Let`) or read (`Local`)."""
     nodes = (n for x in values if isinstance(x, ir.Node) for n in ir.walk(x))
     return {n.name for n in nodes if isinstance(n, kind)}
@@ -83,7 +83,7 @@ def evaluate_in_order(scope: Scope, called: dict[str, Any], names: Iterable[str]
     """Arguments by name, in the order of the call, for a callee that uses them in the order of `names`: the one
     that it uses first evaluates all."""
     rank = {name: k for k, name in enumerate(names)}
-    changed = _names_of(ir.Let, [x for name, v in called.items() for _, x in leaves(name, v)])
+    changed = names_of(ir.Let, [x for name, v in called.items() for _, x in leaves(name, v)])
 
     def is_fixed(x: Any) -> bool:
         return isinstance(x, (ir.Static, ir.Const)) or (isinstance(x, ir.Local) and x.name not in changed)
@@ -121,7 +121,7 @@ def select_part(scope: Scope, loc: ir.Loc, aggregate: Any, chosen: Any) -> Any:
     return transform("", chosen, lambda _, x: replaced.get(id(x), x))
 
 
-def nest_lets(body: Any, lets: list[tuple[str, ir.Expr]]) -> Any:
+def nest_lets(body: Any, lets: Sequence[tuple[str, ir.Expr]]) -> Any:
     """`body` in nested `Let`s."""
     for name, value in reversed(lets):
         body = ir.Let(body.loc, body.type, name, value, body)

@@ -354,3 +354,64 @@ def test_what_lies_one_past_a_loops_end_is_not_proven(device):
     with debug(), pytest.raises(BoundsError, match="got index 8") as raised:
         shifted_by_one(out, v)
     assert (raised.value.tid, raised.value.extent) == (7, 8)
+
+
+# ---- a block that is inside may take the version for arrays that share no memory
+
+
+@kernel
+def wrapped(out, x, reach: int):
+    height, width = out.shape
+    for i in range(height):
+        up = i - 1 if i > 0 else height - 1
+        for j in range(width):
+            left, right = (j + width - reach) % width, j + reach if j + reach < width else j + reach - width
+            out[i, j] = 2 * x[up, j] + x[i, left] - x[i, right]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_indices_chosen_by_conditions(device, seed):
+    draw = random.Random(seed)
+    height, width = draw.randrange(1, 9), draw.randrange(1, 40)
+    x, reach = np.random.default_rng(seed).random((height, width)), draw.randrange(-2, width + 3)
+    expected = np.zeros_like(x)
+    try:
+        run_wrapped(expected, x, reach)
+    except OutOfRange:
+        with debug(), pytest.raises(BoundsError):
+            launch(wrapped, device, np.zeros_like(x), x, reach)
+        return
+    with debug():
+        got, _ = launch(wrapped, device, np.zeros_like(x), x, reach)
+    assert got.tolist() == expected.tolist()
+
+
+def run_wrapped(out, x, reach):
+    """The kernel in Python, whose indices are those of the language: none counts from the end."""
+
+    def at(i, j):
+        if not 0 <= j < width:
+            raise OutOfRange(i, j)
+        return x[i, j]
+
+    height, width = out.shape
+    for i in range(height):
+        up = i - 1 if i > 0 else height - 1
+        for j in range(width):
+            left, right = (j + width - reach) % width, j + reach if j + reach < width else j + reach - width
+            out[i, j] = 2 * at(up, j) + at(i, left) - at(i, right)
+
+
+@kernel
+def running(out, x):
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = x[i, j] + 1
+
+
+@pytest.mark.parametrize("width", [1, 3, 64, 200])
+def test_checked_loops_see_what_they_store_through_another_argument(device, width):
+    memory = on(device, np.zeros((1, width + 1)))
+    with debug():
+        running(memory[:, 1:], memory[:, :-1])
+    assert asnumpy(memory).tolist() == [list(range(width + 1))]

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -124,3 +125,218 @@ def outer(v):
 def test_a_generator_from_before_the_loop():
     with pytest.raises(pa.CompileError, match="'rng' is made before the parallel loop"):
         outer(pa.zeros(3))
+
+
+# ---- generators that are passed to functions
+
+
+class Point(NamedTuple):
+    x: float
+    y: float
+
+    @pa.func
+    def moved(self, rng):
+        return Point(self.x + rng.uniform(), self.y + rng.normal())
+
+    @pa.func
+    def __call__(self, rng):
+        return self.x * rng.uniform()
+
+
+@pa.func
+def die(rng, sides):
+    return rng.integers(1, sides + 1)
+
+
+@pa.func
+def skip(rng, count):
+    if count == 3:
+        return
+    for _ in range(count):
+        rng.bits()
+
+
+@pa.func
+def early(r, scale=1.0):
+    if r.uniform() < 0.3:
+        return r.normal() * scale, die(r, 6)
+    skip(r, 2)
+    return r.uniform(), die(sides=20, rng=r)
+
+
+@pa.func
+def rejected(rng):
+    while True:
+        x, y = rng.uniform(-1, 1), rng.uniform(-1, 1)
+        if x * x + y * y < 1:
+            return x
+
+
+@pa.func
+def crossed(a, x, b):
+    return a.uniform() * x + b.uniform() - a.uniform()
+
+
+@pa.func
+def mixed(x, rng, y):
+    return x - 2 * y + rng.uniform()
+
+
+@pa.func
+def rest_of(rng, v):
+    v[0] += rng.uniform()
+    return v[1:]
+
+
+@pa.func
+def chosen(f, rng, x):
+    return f(rng, x)
+
+
+@pa.func
+def untouched(rng, x):
+    return x
+
+
+@pa.kernel
+def passed(out, seed: int):
+    for i in range(out.shape[0]):
+        rng, other = pa.rng(seed, i), pa.rng(seed, i, 1000)
+        out[i, 0] = die(rng, 6) + die(rng, 6) * 100 + untouched(rng, 0.5)
+        skip(rng, i % 5)
+        a, b = early(rng)
+        out[i, 1] = a + b + early(rng, scale=3.0)[1] + rng.uniform()
+        out[i, 2] = crossed(rng, 2.0, other) + other.uniform()
+        out[i, 3] = rejected(rng) if i % 2 else rejected(other)
+        out[i, 4] = mixed(rng.uniform(), rng, rng.uniform()) + mixed(y=rng.uniform(), rng=rng, x=rng.uniform())
+        early(rng)
+        pick = lambda g: g.uniform() + die(g, 3)  # noqa: E731
+        out[i, 5] = pick(rng) - pick(pa.rng(seed, i, rng.integers(5))) + chosen(mixed_up, rng, die(rng, 3))
+
+        def discard(r, never):
+            if never:
+                return
+            r.normal()
+
+        discard(rng, i % 2)
+        while die(rng, 6) < 5 and die(rng, 6) < 6:
+            out[i, 6] += 1
+        point = Point(1.0, 2.0).moved(rng).moved(rng)
+        point.moved(rng)
+        out[i, 6] += point.x + 3 * point.y + point(rng) * 10
+        rest_of(rng, rest_of(rng, out[i]))[0] += die(rng, 4)
+        out[i, 7] = mixed(out[i, 0], rng, die(rng, 5)) + rng.uniform()
+
+
+@pa.func
+def mixed_up(rng, x):
+    return rng.uniform() * x + die(rng, 2)
+
+
+@pytest.mark.parametrize("seed", [0, 1, -3])
+def test_functions_draw_as_those_of_python(device, seed):
+    expected = np.zeros((40, 8))
+    passed.__wrapped__(expected, seed)
+    for checked in (False, True):
+        with pa.debug(checked):
+            (got,) = launch(passed, device, np.zeros((40, 8)), seed)
+        assert got.tobytes() == expected.tobytes()
+
+
+@pa.func
+def noisy(rng, x):
+    return x * x * rng.uniform() + die(rng, 6) * x
+
+
+@pa.kernel
+def by_function(v, out):
+    for i in range(v.size):
+        rng = pa.rng(3, i)
+        out[i] = noisy(rng, v[i]) * rng.uniform() + noisy(rng, v[i])
+
+
+@pa.kernel
+def in_place(v, out):
+    for i in range(v.size):
+        rng = pa.rng(3, i)
+        first = (v[i] * v[i] * rng.uniform() + rng.integers(1, 7) * v[i]) * rng.uniform()
+        out[i] = first + (v[i] * v[i] * rng.uniform() + rng.integers(1, 7) * v[i])
+
+
+def test_gradients_of_functions_that_draw(device):
+    v, results = np.linspace(1, 2, 7), []
+    for k in (by_function, in_place):
+        x, out, grad = (pa.asarray(a, device=device) for a in (v, np.zeros(7), np.zeros(7)))
+        k(x, out)
+        k.grad(x, out, grad_v=grad, grad_out=pa.ones(7, device=device))
+        results.append((pa.asnumpy(out), pa.asnumpy(grad)))
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-13)
+
+
+@pa.func
+def returned(rng):
+    return rng
+
+
+@pa.func
+def kept(rng):
+    again = rng
+    return again.uniform()
+
+
+@pa.func
+def first_of(pair):
+    return pair[0].uniform()
+
+
+@pa.func
+def on_some_paths(rng):
+    if rng.uniform() < 0.5:
+        return 1.0
+    return
+
+
+REFUSED = [
+    (lambda r: crossed(r, 1.0, r), "'r' is passed twice in one call"),
+    (lambda r: first_of((r, 1)), "can't be passed to this function"),
+    (lambda r: min(r, r), "can't be passed to this function"),
+    (lambda r: pa.sqrt(r), "can't be passed to this function"),
+    (lambda r: returned(r).uniform(), "can't be returned"),
+    (lambda r: kept(r), "can't be kept"),
+    (lambda r: 1.0 + skip(r, 1), "expected a number, got nothing"),
+    (lambda r: on_some_paths(r), "returns a value on some paths only"),
+    (lambda r: (lambda: r.uniform())(), "can't be used by a function inside a kernel"),
+]
+
+
+@pa.kernel
+def of(f, v):
+    for i in range(v.size):
+        rng = pa.rng(1, i)
+        v[i] = f(rng)
+
+
+@pytest.mark.parametrize(("f", "message"), REFUSED)
+def test_what_would_copy_a_generator_is_refused(f, message):
+    with pytest.raises(pa.CompileError, match=message):
+        of(f, pa.zeros(3))
+
+
+@pa.kernel
+def outer_passed(v):
+    rng = pa.rng(1)
+    for i in range(v.size):
+        v[i] = die(rng, 6)
+
+
+@pa.kernel
+def of_python(v, rng):
+    for i in range(v.size):
+        v[i] = rng.uniform()
+
+
+def test_generators_of_other_iterations_are_refused():
+    with pytest.raises(pa.CompileError, match="'rng' is made before the parallel loop"):
+        outer_passed(pa.zeros(3))
+    with pytest.raises(pa.CompileError, match="'rng' is a generator of Python's"):
+        of_python(pa.zeros(3), pa.rng(1))

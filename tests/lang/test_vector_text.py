@@ -55,3 +55,9 @@ def test_a_promise_of_separate_memory():
     matrix = ArrayType(float32, 2, False)
     text = lower(shifted.source_text, [("out", matrix), ("x", matrix)], "cpu").text
     assert "if (PA_NO_ALIAS || env->no_alias) kernel_shifted_noalias0" in text
+
+
+def test_checked_blocks_that_are_inside_have_it_too():
+    matrix = ArrayType(float32, 2, False)
+    text = lower(shifted.source_text, [("out", matrix), ("x", matrix)], "cpu", debug=True).text
+    assert "if ((PA_NO_ALIAS || env->no_alias) && inside) kernel_shifted_noalias0" in text
