@@ -287,7 +287,7 @@ def operand_cast_at_each_step(out, v):
     out[0] = s
 
 
-@pytest.mark.parametrize("kernel, out, dtype", [
+@pytest.mark.parametrize(("kernel", "out", "dtype"), [
     (cast_at_each_step, "int64", "int64"),
     (truncated_at_each_step, "int64", "int64"),
     (stored_at_each_step, "int64", "float64"),
