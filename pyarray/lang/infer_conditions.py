@@ -10,6 +10,7 @@ from . import ir
 from .infer_assign import assign_name
 from .infer_operators import logical, select
 from .infer_scope import Scope, rule
+from .infer_temporaries import let_bind
 from .infer_values import describe, is_array
 
 
@@ -19,43 +20,63 @@ class Condition(NamedTuple):
     value: ir.Expr
     when_true: set[str]
     when_false: set[str]
+    chosen: Any = None  # where it is asked for, the operand that `and` and `or` are
 
 
-def infer_condition(scope: Scope, node: ast.expr) -> Condition:
+def infer_condition(scope: Scope, node: ast.expr, choose: bool = False) -> Condition:
     """Behind it those names are assigned that are in either case."""
     if isinstance(node, ast.BoolOp):
-        return _operands(scope, node)
-    value = scope.truth(node, scope.infer(node))
-    return Condition(value, set(scope.assigned), set(scope.assigned))
+        return _operands(scope, node, choose)
+    chosen = scope.infer(node)
+    value = scope.truth(node, chosen)
+    return Condition(value, set(scope.assigned), set(scope.assigned), chosen)
 
 
-def _operands(scope: Scope, node: ast.BoolOp) -> Condition:
+def _operands(scope: Scope, node: ast.BoolOp, choose: bool) -> Condition:
     """Each operand is evaluated where those before it let it."""
     is_and = isinstance(node.op, ast.And)
     result: ir.Expr | None = None
+    candidates: list[Any] = []
     whole, left = set(scope.assigned), []  # where all operands are evaluated; where one of them decides
     for item in node.values:
         if isinstance(result, ir.Const) and bool(result.value) != is_and:
             break  # short-circuit at compile time: the operands after it may have type errors
         scope.assigned = set(whole)
-        value, when_true, when_false = infer_condition(scope, item)
+        value, when_true, when_false, chosen = infer_condition(scope, item, choose)
+        if isinstance(result, ir.Const):
+            candidates.clear()  # what is constant and lets this one be evaluated is never chosen
+        candidates.append(chosen)
         whole, decided = (when_true, when_false) if is_and else (when_false, when_true)
         left.append(decided)
         result = value if result is None else logical(scope, node, result, value, "and" if is_and else "or")
     assert result is not None
     some = set.intersection(*left)
     scope.assigned = whole & some
-    return Condition(result, *((whole, some) if is_and else (some, whole)))
+    names = (whole, some) if is_and else (some, whole)
+    kinds = [getattr(x, "type", None) for x in candidates]
+    if not choose or all(isinstance(kind, ir.ScalarType) and kind.dtype.kind == "b" for kind in kinds):
+        return Condition(result, *names, result)
+    return Condition(result, *names, _choose(scope, node, candidates, is_and))
+
+
+def _choose(scope: Scope, node: ast.BoolOp, candidates: list[Any], is_and: bool) -> Any:
+    """The first operand that is false (`and`) or true (`or`), else the last one. Each is evaluated once."""
+    *others, result = candidates
+    for candidate in reversed(others):
+        first, again = let_bind(scope, scope.number(node, candidate))
+        then, orelse = (result, again) if is_and else (again, result)
+        result = select(scope, node, scope.truth(node, first), then, orelse)
+    return result
 
 
 @rule(ast.BoolOp)
 def _bool_op(scope: Scope, node: ast.BoolOp) -> Any:
-    return infer_condition(scope, node).value
+    return infer_condition(scope, node, choose=True).chosen
 
 
 @rule(ast.IfExp)
 def _if_exp(scope: Scope, node: ast.IfExp) -> Any:
-    condition, when_true, when_false = infer_condition(scope, node.test)
+    condition, when_true, when_false, _ = infer_condition(scope, node.test)
     if isinstance(condition, ir.Const):
         scope.assigned = when_true if condition.value else when_false
         return scope.infer(node.body if condition.value else node.orelse)

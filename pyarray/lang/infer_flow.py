@@ -152,7 +152,7 @@ def branches(
     scope: Scope, node: ast.AST, condition: Condition,
     infer_then: Callable[[], tuple[ir.Stmt, ...]], infer_else: Callable[[], tuple[ir.Stmt, ...]],
 ) -> list[ir.Stmt]:  # fmt: skip
-    value, when_true, when_false = condition
+    value, when_true, when_false, _ = condition
     if isinstance(value, ir.Const):  # a branch that isn't taken may have type errors: specializations by constexpr
         scope.assigned = when_true if value.value else when_false
         return list(infer_then() if value.value else infer_else())

@@ -110,7 +110,7 @@ def _joined_str(scope: Scope, node: ast.JoinedStr) -> Any:
 @rule(ast.Assert)
 def _assert(scope: Scope, node: ast.Assert) -> list[ir.Stmt]:
     before = set(scope.assigned)
-    condition, _, _ = infer_condition(scope, node.test)
+    condition = infer_condition(scope, node.test).value
     message, loc = _Message(scope), scope.loc(node)
     if node.msg is not None:
         message.expression(node.msg)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from . import ir
@@ -130,8 +131,27 @@ def _without_temporaries(statements: tuple[ir.Stmt, ...]) -> list[tuple[str, Any
     return result
 
 
-def update_operator(value: Any, name: str) -> str | None:
-    """The operator of `name op x`, which reads the variable once; None of another value."""
+def _casts(e: Any) -> list[Any]:
+    """The dtypes that a value has, from that of its operation to the last one that it is cast to."""
+    return [*(_casts(e.a) if isinstance(e, ir.Cast) else ()), e.type.dtype]
+
+
+def _keeps_parts(op: str, dtypes: list[Any]) -> bool:
+    """Whether a variable of the last type may be reduced in parts if an update casts it to these, one by one: sums
+    of rounded parts are another number than what is rounded at each step. Of an integer, high bits may be lost,
+    since the others don't depend on them."""
+    kind = dtypes[-1]
+    if kind.kind in "iu" and any(d.kind in "iu" and d.itemsize < kind.itemsize for d in dtypes):
+        return False
+    if op in ("min", "max"):
+        return True  # rounding keeps the order
+    return all(b.kind not in "biu" or a.kind in ("b" if b.kind == "b" else "biu") for a, b in pairwise(dtypes))
+
+
+def update_operator(value: Any, name: str, stored: Any = None) -> str | None:
+    """The operator of `name op x`, which reads the variable once; None of another value. `stored` is the dtype of
+    the element that it is stored into."""
+    results = [*_casts(value), *([] if stored is None else [stored])]
     value = uncast(value)
     operands, op = tuple[Any, ...](), ""
     if isinstance(value, (ir.Binary, ir.Logic)):
@@ -146,6 +166,8 @@ def update_operator(value: Any, name: str) -> str | None:
         return None
     if isinstance(value, ir.Logic) and not sides[0]:
         return None  # the variable decides whether the other operand is evaluated
+    if not _keeps_parts(op, [*_casts(operands[sides.index(True)]), *results]):
+        return None
     return "add" if op == "sub" else op
 
 
@@ -214,7 +236,7 @@ def _element_operator(s: ir.Store, changing: set[str]) -> str | None:
     def change(node: Any) -> Any:
         return ir.Local(node.loc, node.type, name) if _is_element(node, s) else node
 
-    return update_operator(ir.rewrite(s.value, change), name)
+    return update_operator(ir.rewrite(s.value, change), name, s.array.type.dtype)
 
 
 def around(loop: ir.For, elements: list[Element], runs: ir.Expr) -> tuple[list[ir.Stmt], list[ir.Stmt]]:

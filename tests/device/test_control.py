@@ -317,3 +317,22 @@ def test_an_endless_loop_is_reported(device):
     assert (error.kernel, error.turns, error.tid) == ("hangs", 1000, 3)
     assert [f.function for f in error.frames] == ["hangs", "spin"]
     assert error.launch[0] == __file__
+
+
+@pa.kernel
+def operand_that_decides(out, v, w):
+    for i in range(out.size):
+        x = v[i]
+        a = x and w[i]
+        b = x or w[i] or 9
+        c = (x > 2 and x) or -1
+        d = not (x and w[i])
+        e = 0 or x
+        f = (y := v[i] // 2) and y + 10
+        out[i] = a + 10 * b + 1000 * c + 100000 * d + 10**6 * e + 10**7 * f
+
+
+def test_and_and_or_are_the_operand_that_decides(device):
+    v = np.array([0, 1, 2, 3, 0, 5])
+    as_python(operand_that_decides, device, np.zeros(6, np.int64), v, np.array([0, 0, 7, 8, 4, 0]))
+    as_python(operand_that_decides, device, np.zeros(6), v, np.array([0, 0, 7.5, 8, 0.5, 0]))

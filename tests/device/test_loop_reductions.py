@@ -247,3 +247,71 @@ def test_a_local_array_is_no_reduction(statement):
     exec(compile(text, path, "exec"), space := {"pa": pa})
     with pytest.raises(pa.CompileError, match="'s' is assigned before the parallel loop"):
         pa.kernel(space["k"])(pa.zeros(3), pa.zeros(3))
+
+
+@pa.kernel
+def cast_at_each_step(out, v):
+    s = pa.int64(0)
+    for i in range(v.size):
+        s = pa.uint8(s + v[i])
+    out[0] = s
+
+
+@pa.kernel
+def truncated_at_each_step(out, v):
+    s = 5000
+    for i in range(v.size):
+        s = int(s - v[i] / 2)
+    out[0] = s
+
+
+@pa.kernel
+def stored_at_each_step(out, v):
+    for i in range(v.size):
+        out[0] += v[i]
+
+
+@pa.kernel
+def number_or_truth(out, v):
+    s = 4
+    for i in range(v.size):
+        s = s or v[i] > 3
+    out[0] = s
+
+
+@pa.kernel
+def operand_cast_at_each_step(out, v):
+    s = 0.5
+    for i in range(v.size):
+        s = int(s) + v[i]
+    out[0] = s
+
+
+@pytest.mark.parametrize(("kernel", "out", "dtype"), [
+    (cast_at_each_step, "int64", "int64"),
+    (truncated_at_each_step, "int64", "int64"),
+    (stored_at_each_step, "int64", "float64"),
+    (stored_at_each_step, "bool", "int64"),
+    (number_or_truth, "int64", "int64"),
+    (operand_cast_at_each_step, "float64", "int64"),
+])  # fmt: skip
+def test_what_is_rounded_at_each_step_has_no_parts(kernel, out, dtype):
+    """Parts that are rounded one by one would make another number than Python's."""
+    with pytest.raises(pa.CompileError, match="at the same time"):
+        kernel(pa.zeros(1, dtype=out), pa.ones(3000, dtype=dtype))
+
+
+@pa.kernel
+def narrow(out, least, v):
+    for i in range(v.size):
+        out[0] += v[i]
+        least[0] = max(least[0], v[i])
+
+
+def test_high_bits_may_be_lost_at_each_step():
+    v = np.arange(3000)
+    out, least = pa.zeros(1, dtype=pa.uint8), pa.zeros(1, dtype=pa.int64)
+    narrow(out, least, v)
+    assert out.tolist() == [v.sum() % 256]
+    narrow(pa.zeros(1), least, v + 0.75)
+    assert least.tolist() == [2999]
