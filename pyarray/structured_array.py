@@ -22,6 +22,7 @@ from pyarray import array_format, shapes
 from pyarray.array import empty as _empty
 from pyarray.array import ndarray
 from pyarray.array_convert import array_on_memory, asnumpy
+from pyarray.array_views import overlaps
 from pyarray.driver.base import get_device
 from pyarray.memory.host_access import address
 from pyarray.structured_dtypes import Layout, lock, of_dtype, structured
@@ -140,7 +141,7 @@ class StructuredArray:
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str):
             return self._field(key)
-        if type(key) is list and key and all(isinstance(name, str) for name in key):
+        if _is_names(key):
             return _on(of_dtype(self.dtype[key]), self._words)
         return self._with(self._words[record_key(key, self.ndim)])
 
@@ -148,8 +149,20 @@ class StructuredArray:
         if isinstance(key, str):
             self._field(key)[...] = value
             return
+        if _is_names(key):
+            self[key][...] = value
+            return
         source = _as_records(value, self.__pyarray_layout__, self.device)
-        self._words[record_key(key, self.ndim)] = source._words
+        if self.__pyarray_layout__.has_gaps or self._words._shape[-1] != source._words._shape[-1]:
+            self._assign_fields(key, source.copy() if overlaps(self._words, source._words) else source)
+        else:
+            self._words[record_key(key, self.ndim)] = source._words
+
+    def _assign_fields(self, key: Any, source: Any) -> None:
+        """Assigns each field: bytes between them may be other fields', as in `a[["x", "z"]]`."""
+        for name, field in self.__pyarray_layout__.fields.items():
+            at = key if field.inner else record_key(key, self.ndim, len(field.shape))
+            self._field(name)[at] = source._field(name)
 
     def __iter__(self) -> Iterator[Any]:
         return (self[k] for k in range(len(self)))
@@ -336,6 +349,10 @@ class StructuredArray:
 
     def __str__(self) -> str:
         return str(self._asnumpy())
+
+
+def _is_names(key: Any) -> bool:
+    return type(key) is list and bool(key) and all(isinstance(name, str) for name in key)
 
 
 def _refuse(name: str) -> Any:

@@ -12,14 +12,14 @@ from pyarray.array_convert import as_base_class, asarray, asnumpy
 from pyarray.structured_dtypes import Layout
 
 
-def record_key(key: Any, ndim: int) -> Any:
-    """The key of the words of the records at `key`."""
+def record_key(key: Any, ndim: int, inner: int = 1) -> Any:
+    """The key of the words of the records at `key`, or of a field that has `inner` axes of its own."""
     items = key if type(key) is tuple else (key,)
     count = sum(getattr(k, "ndim", 1) or 1 if _is_mask(k) else 1 for k in items if k is not None and k is not Ellipsis)
     if count > ndim:
         raise IndexError(f"too many indices for an array of {ndim} dimensions: {count}")
-    whole = (slice(None),) if any(k is Ellipsis for k in items) else (Ellipsis, slice(None))
-    return (*items, *whole)
+    whole = (slice(None),) * inner
+    return (*items, *whole) if any(k is Ellipsis for k in items) else (*items, Ellipsis, *whole)
 
 
 def _is_mask(key: Any) -> bool:

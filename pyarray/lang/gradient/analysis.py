@@ -20,6 +20,12 @@ def is_float(kind: Any) -> bool:
     return getattr(getattr(kind, "dtype", None), "kind", "") == "f"
 
 
+def keeps_integers(e: ir.Cast) -> bool:
+    """Whether a cast leaves different integers different."""
+    old, new = e.a.type.dtype, e.type.dtype
+    return old.kind in "iu" and new.kind in "iu" and new.itemsize >= old.itemsize
+
+
 def operands(node: Any) -> list[str]:
     """Names of the variables that a statement or value reads."""
     return [n.name for n in ir.walk(*ir.children(node)) if isinstance(n, ir.Local)]
@@ -121,7 +127,7 @@ class Analysis:
         if not isinstance(condition, ir.Compare) or condition.op != "eq":
             return frozenset()
         for a, b in ((condition.a, condition.b), (condition.b, condition.a)):
-            while isinstance(a, ir.Cast):
+            while isinstance(a, ir.Cast) and keeps_integers(a):
                 a = a.a
             if isinstance(a, ir.Local) and self.loops_over[a.name] == 1 and isinstance(b, ir.Const):
                 return frozenset(((a.name, b.value),))
