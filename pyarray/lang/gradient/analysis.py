@@ -12,6 +12,7 @@ from .derivatives import STEPS
 from .elements import Access, Indices
 from .flatten import Accumulate, Reduce
 
+NO_RULE = "compute it in a kernel of its own, and give that one's gradient by hand"
 _VIEWS = (ir.Slice, ir.SubView, ir.Reshape)
 
 
@@ -46,6 +47,7 @@ class Analysis:
         self.loops_over = Counter(v for n in self.nodes if isinstance(n, ir.For) for v in n.variables)
         self.bases = self._bases()
         self.active = self._active()
+        self._check_bits()
         self.phases = [list(self._accesses((s,), frozenset())) for s in body]
         self.unshared: set[tuple[int, str]] = set()  # phases and parameters whose elements belong to one iteration
         self._check_stores_and_loads()
@@ -151,6 +153,12 @@ class Analysis:
         return self.assigned[name] <= (name not in self.params) and (loops == 0 or (loops == 1 and inside))
 
     # ---- what is refused
+
+    def _check_bits(self) -> None:
+        """Refuses bits of a differentiable number as an integer: they are no step, and may become a float again."""
+        for n in self.nodes:
+            if isinstance(n, ir.Convert) and n.how == "bitcast" and self.is_differentiable(n.a, self.active):
+                self.fail(n.loc, "no gradient flows through the bits of a number", NO_RULE)
 
     def stores_of(self, name: str) -> list[tuple[int, Access]]:
         """Phases in which a parameter is written, and where."""

@@ -97,6 +97,11 @@ class Flattener:
         found = self.names.get(name)
         return name if found is None else found.name
 
+    def targets(self, name: str) -> tuple[str, ...]:
+        """The variables that stand for one of the function's, which may be several values."""
+        found = self.names.get(name)
+        return found if isinstance(found, tuple) else (self.target(name),)
+
     def local(self, e: ir.Local) -> Any:
         found = self.names.get(e.name)
         if isinstance(found, tuple):
@@ -126,7 +131,8 @@ class Flattener:
         result = []
         for k, e in enumerate(operands):
             v = self.plain(e)
-            later = {self.target(n) for n in ir.assigned(*operands[k + 1 :]) if n in self.types or n in self.names}
+            assigned = ir.assigned(*operands[k + 1 :])
+            later = {t for n in assigned if n in self.types or n in self.names for t in self.targets(n)}
             if later and any(isinstance(n, ir.Local) and n.name in later for n in ir.walk(v)):
                 name = self.variable(v.type)
                 self.out.append(ir.Assign(e.loc, name, v))
