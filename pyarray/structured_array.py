@@ -26,7 +26,7 @@ from pyarray.array_views import overlaps
 from pyarray.driver.base import get_device
 from pyarray.memory.host_access import address
 from pyarray.structured_dtypes import Layout, lock, of_dtype, structured
-from pyarray.structured_values import as_record, host_records, record_key, words_of
+from pyarray.structured_values import as_record, host_records, is_aligned, is_names, record_key, words_of
 from pyarray.typing import DeviceLike
 
 _ARITHMETIC = (
@@ -141,15 +141,12 @@ class StructuredArray:
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str):
             return self._field(key)
-        if _is_names(key):
+        if is_names(key):
             return _on(of_dtype(self.dtype[key]), self._words)
         return self._with(self._words[record_key(key, self.ndim)])
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if isinstance(key, str):
-            self._field(key)[...] = value
-            return
-        if _is_names(key):
+        if isinstance(key, str) or is_names(key):
             self[key][...] = value
             return
         source = _as_records(value, self.__pyarray_layout__, self.device)
@@ -351,10 +348,6 @@ class StructuredArray:
         return str(self._asnumpy())
 
 
-def _is_names(key: Any) -> bool:
-    return type(key) is list and bool(key) and all(isinstance(name, str) for name in key)
-
-
 def _refuse(name: str) -> Any:
     def method(self: StructuredArray, *other: Any) -> Any:
         raise TypeError(_NO_ARITHMETIC)
@@ -444,7 +437,7 @@ def as_structured(obj: Any, layout: Layout | None, copy: bool | None, device: An
     target = get_device(device)
     layout = layout or of_dtype(obj.dtype)
     values = host_records(obj, layout)
-    shareable = values is obj and target.code == 0 and _is_aligned(values, layout)
+    shareable = values is obj and target.code == 0 and is_aligned(values, layout)
     if shareable and not copy:
         shape, strides = values.shape + (layout.words,), values.strides + (layout.alignment,)
         at = address(values)
@@ -453,7 +446,3 @@ def as_structured(obj: Any, layout: Layout | None, copy: bool | None, device: An
         what = "aligned records of that dtype in a NumPy array can, on the CPU"
         raise ValueError(f"the {type(obj).__name__} can't be shared ({what}); pass copy=None or copy=True")
     return _on(layout, words_of(values, layout, target))
-
-
-def _is_aligned(values: np.ndarray[Any, Any], layout: Layout) -> bool:
-    return not any(at % layout.alignment for at in (address(values), *values.strides))
