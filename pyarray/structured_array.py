@@ -22,10 +22,11 @@ from pyarray import array_format, shapes
 from pyarray.array import empty as _empty
 from pyarray.array import ndarray
 from pyarray.array_convert import array_on_memory, asnumpy
+from pyarray.array_views import overlaps
 from pyarray.driver.base import get_device
 from pyarray.memory.host_access import address
 from pyarray.structured_dtypes import Layout, lock, of_dtype, structured
-from pyarray.structured_values import as_record, host_records, record_key, words_of
+from pyarray.structured_values import as_record, host_records, is_aligned, is_names, record_key, words_of
 from pyarray.typing import DeviceLike
 
 _ARITHMETIC = (
@@ -140,16 +141,25 @@ class StructuredArray:
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str):
             return self._field(key)
-        if type(key) is list and key and all(isinstance(name, str) for name in key):
+        if is_names(key):
             return _on(of_dtype(self.dtype[key]), self._words)
         return self._with(self._words[record_key(key, self.ndim)])
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if isinstance(key, str):
-            self._field(key)[...] = value
+        if isinstance(key, str) or is_names(key):
+            self[key][...] = value
             return
         source = _as_records(value, self.__pyarray_layout__, self.device)
-        self._words[record_key(key, self.ndim)] = source._words
+        if self.__pyarray_layout__.has_gaps or self._words._shape[-1] != source._words._shape[-1]:
+            self._assign_fields(key, source.copy() if overlaps(self._words, source._words) else source)
+        else:
+            self._words[record_key(key, self.ndim)] = source._words
+
+    def _assign_fields(self, key: Any, source: Any) -> None:
+        """Assigns each field: bytes between them may be other fields', as in `a[["x", "z"]]`."""
+        for name, field in self.__pyarray_layout__.fields.items():
+            at = key if field.inner else record_key(key, self.ndim, len(field.shape))
+            self._field(name)[at] = source._field(name)
 
     def __iter__(self) -> Iterator[Any]:
         return (self[k] for k in range(len(self)))
@@ -427,7 +437,7 @@ def as_structured(obj: Any, layout: Layout | None, copy: bool | None, device: An
     target = get_device(device)
     layout = layout or of_dtype(obj.dtype)
     values = host_records(obj, layout)
-    shareable = values is obj and target.code == 0 and _is_aligned(values, layout)
+    shareable = values is obj and target.code == 0 and is_aligned(values, layout)
     if shareable and not copy:
         shape, strides = values.shape + (layout.words,), values.strides + (layout.alignment,)
         at = address(values)
@@ -436,7 +446,3 @@ def as_structured(obj: Any, layout: Layout | None, copy: bool | None, device: An
         what = "aligned records of that dtype in a NumPy array can, on the CPU"
         raise ValueError(f"the {type(obj).__name__} can't be shared ({what}); pass copy=None or copy=True")
     return _on(layout, words_of(values, layout, target))
-
-
-def _is_aligned(values: np.ndarray[Any, Any], layout: Layout) -> bool:
-    return not any(at % layout.alignment for at in (address(values), *values.strides))

@@ -9,6 +9,8 @@ dataclasses whose field types are declared (docs/design/structured_arrays.md).
 from __future__ import annotations
 
 import dataclasses
+import functools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -55,6 +57,12 @@ class Layout:
     def words(self) -> int:
         """Words of a record."""
         return self.dtype.itemsize // self.alignment
+
+    @functools.cached_property
+    def has_gaps(self) -> bool:
+        """Whether a record has bytes that belong to no field."""
+        sizes = (f.row.itemsize * math.prod(f.shape) for f in self.leaves() if f.row is not None)
+        return sum(sizes) < self.dtype.itemsize
 
     def leaves(self) -> Iterator[Field]:
         """The fields of numbers, of inner records too."""

@@ -9,17 +9,23 @@ import numpy as np
 from pyarray.annotations import field_names, is_structure
 from pyarray.array import empty, ndarray
 from pyarray.array_convert import as_base_class, asarray, asnumpy
+from pyarray.memory.host_access import address
 from pyarray.structured_dtypes import Layout
 
 
-def record_key(key: Any, ndim: int) -> Any:
-    """The key of the words of the records at `key`."""
+def record_key(key: Any, ndim: int, inner: int = 1) -> Any:
+    """The key of the words of the records at `key`, or of a field that has `inner` axes of its own."""
     items = key if type(key) is tuple else (key,)
     count = sum(getattr(k, "ndim", 1) or 1 if _is_mask(k) else 1 for k in items if k is not None and k is not Ellipsis)
     if count > ndim:
         raise IndexError(f"too many indices for an array of {ndim} dimensions: {count}")
-    whole = (slice(None),) if any(k is Ellipsis for k in items) else (Ellipsis, slice(None))
-    return (*items, *whole)
+    whole = (slice(None),) * inner
+    return (*items, *whole) if any(k is Ellipsis for k in items) else (*items, Ellipsis, *whole)
+
+
+def is_names(key: Any) -> bool:
+    """Whether a key is a list of names of fields."""
+    return type(key) is list and bool(key) and all(isinstance(name, str) for name in key)
 
 
 def _is_mask(key: Any) -> bool:
@@ -68,3 +74,8 @@ def words_of(values: np.ndarray[Any, Any], layout: Layout, device: Any) -> ndarr
         return empty((*packed.shape, layout.words), layout.word, device)
     words = packed.reshape(-1).view(layout.word.numpy).reshape(*packed.shape, layout.words)
     return asarray(words, device=device)
+
+
+def is_aligned(values: np.ndarray[Any, Any], layout: Layout) -> bool:
+    """Whether each record of NumPy lies where its fields can be read."""
+    return not any(at % layout.alignment for at in (address(values), *values.strides))

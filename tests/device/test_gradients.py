@@ -64,7 +64,7 @@ BINARY = (
     "{0} ** -1.5", "min({0}, {1})", "max({0}, {1})", "pa.arctan2({0}, {1})", "pa.hypot({0}, {1})",
     "pa.copysign({0}, -{1})", "math.fmod({0}, {1})", "pa.logaddexp({0}, {1})", "pa.where({0} > {1}, {0} * {1}, {1})",
     "({0} if {0} > {1} else {1}) * {0}", "x[int({1} * 3)] * {1}", "({1} * 4 - int({1} * 4)) * {0}",
-    "divmod({0}, {1})[1]", "math.acosh({0} + {1} + 1)", "pa.nextafter({0}, {1})",
+    "divmod({0}, {1})[1]", "{0} + {1} * divmod({0}, {1})[1]", "math.acosh({0} + {1} + 1)", "pa.nextafter({0}, {1})",
 )  # fmt: skip
 
 

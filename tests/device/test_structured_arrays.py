@@ -135,6 +135,26 @@ def test_records_are_assigned(device):
     same(a, np.array([x[3]] * 4))
 
 
+def test_what_is_assigned_to_some_fields_leaves_the_others(device):
+    for kinds in (("f4", "f4", "f4"), ("f4", "f8", "f4"), ("i1", "i4", [("re", "f4"), ("im", "f4")])):
+        dtype = np.dtype(list(zip("xyz", kinds, strict=True)), align=True)
+        x = np.zeros(4, dtype)
+        x["y"] = [1, 2, 3, 4]
+        a = there(device, x)
+        part = a[["x", "z"]]
+        part[0] = value = (8, 9) if kinds[2] == "f4" else (8, (9, 10))
+        part[[2, 1]] = part[[0, 3]]
+        part[1:] = part[:-1]
+        a[["z"]] = part[["z"]][::-1]
+        for name, item in zip("xz", value, strict=True):  # NumPy's own assignment may copy what is between the fields
+            x[name][0] = item
+            x[name][[2, 1]] = x[name][[0, 3]]
+            x[name][1:] = x[name][:-1].copy()
+        x["z"] = x["z"][::-1].copy()
+        same(a, x)
+        assert a["y"].tolist() == [1, 2, 3, 4]
+
+
 def test_equality_pickles_and_transfers(device):
     a = there(device, particles(4), Particle)
     changed = a.copy()

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from pyarray.dtypes import float64, int64
+from pyarray.dtypes import float64, int64, uint8
 from pyarray.errors import CompileError
 from pyarray.jit.kernel import from_text
 from pyarray.lang import ir, markers
@@ -106,3 +106,22 @@ def test_drawn_indices(seed):
 def test_indices_that_are_taken(loop, inner, stores, ndim):
     assert not meets(loop, inner, stores)
     assert is_taken(loop, inner, stores, ndim)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for k in range(5): y[3 * i + k] = x[0]\n        for k in range(3): y[3 * i + k] = x[0]",
+        "for k in range(3): y[3 * i + k] = x[0]\n        for k in range(5): y[3 * i + k] = x[0]",
+        "if uint8(i) == 0: y[0] = x[i]",
+        "if bool(i): y[0] = x[i]",
+        "if (i > 3) == 1: y[0] = x[i]",
+    ],
+)
+def test_what_only_looks_like_an_element_of_its_own(body):
+    """Loops of several ranges over one variable, and casts that make different numbers equal."""
+    k = from_text("k", f"def k(x, y, m):\n    for i in range(m):\n        {body}\n", {"uint8": uint8})
+    arrays = [(name, ir.ArrayType(float64, 1, False)) for name in "xy"]
+    gradients = [(f"grad_{name}", kind) for name, kind in arrays]
+    with pytest.raises(CompileError, match="two iterations may store into one element of 'y'"):
+        analyse(k.source_text, [*arrays, ("m", ir.ScalarType(int64, True))], gradients=gradients)

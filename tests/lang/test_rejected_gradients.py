@@ -28,11 +28,15 @@ STATEMENTS = {
     "pa.atomic_max(y, 0, v[i])": "atomic_max() has no gradient",
     "y[0] = max(y[0], v[i])": "has no gradient: it keeps no note of whose value it is",
     "y[i] = abs(v[i] * 1j)": "abs() has no derivative of complex numbers",
+    "y[i] = (v[i].view(pa.int64) + 1).view(pa.float64)": "no gradient flows through the bits of a number",
     "y[i] = math.gamma(v[i])": "tgamma() has no derivative here",
     "s = v[i]\n        while s > 0.1: s = s * s / 2\n        y[i] = s": "needs 's' as it was in each iteration",
     "s = v[i]\n        for j in range(n): s = math.sin(s)\n        y[i] = s": "needs 's' as it was in each iteration",
     "s = v[i]\n        for j in range(4000): s = math.sin(s)\n        y[i] = s": "needs 's' as it was in each",
     "s = v[i]\n        for j in range(100): s = math.sin(s)\n        y[i] = s": None,
+    "for k in range(5): y[3 * i + k] = v[0]\n        for k in range(3): y[3 * i + k] = v[1]": "two iterations may",
+    "if pa.uint8(i) == 0: y[0] = v[i]": "two iterations may store into one element of 'y'",
+    "if i == 0: y[0] = v[i]": None,
     "row = v if n > 2 else y\n        y[i] = row[i]": "which array this is a view of depends on a condition",
 }
 
@@ -58,3 +62,10 @@ def test_refused(statement):
 @pytest.mark.parametrize("statement", [s for s, expected in STATEMENTS.items() if not expected])
 def test_taken(statement):
     launch(statement)
+
+
+def test_the_mantissa_is_refused_too():
+    """`frexp` takes it from the number's bits, in a function of the library, whose line the message shows."""
+    k = from_text("k", SETUP.format("y[i] = math.frexp(v[i])[0]"), {"math": math})
+    with pytest.raises(CompileError, match="no gradient flows through the bits of a number"):
+        k.grad(pa.ones(4), pa.ones(4), pa.zeros(4, dtype=pa.int64), 3, grad_v=pa.zeros(4), grad_y=pa.zeros(4))

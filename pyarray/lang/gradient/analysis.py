@@ -12,12 +12,19 @@ from .derivatives import STEPS
 from .elements import Access, Indices
 from .flatten import Accumulate, Reduce
 
+NO_RULE = "compute it in a kernel of its own, and give that one's gradient by hand"
 _VIEWS = (ir.Slice, ir.SubView, ir.Reshape)
 
 
 def is_float(kind: Any) -> bool:
     """Of numbers and arrays that have gradients."""
     return getattr(getattr(kind, "dtype", None), "kind", "") == "f"
+
+
+def keeps_integers(e: ir.Cast) -> bool:
+    """Whether a cast leaves different integers different."""
+    old, new = e.a.type.dtype, e.type.dtype
+    return old.kind in "iu" and new.kind in "iu" and new.itemsize >= old.itemsize
 
 
 def operands(node: Any) -> list[str]:
@@ -40,6 +47,7 @@ class Analysis:
         self.loops_over = Counter(v for n in self.nodes if isinstance(n, ir.For) for v in n.variables)
         self.bases = self._bases()
         self.active = self._active()
+        self._check_bits()
         self.phases = [list(self._accesses((s,), frozenset())) for s in body]
         self.unshared: set[tuple[int, str]] = set()  # phases and parameters whose elements belong to one iteration
         self._check_stores_and_loads()
@@ -121,7 +129,7 @@ class Analysis:
         if not isinstance(condition, ir.Compare) or condition.op != "eq":
             return frozenset()
         for a, b in ((condition.a, condition.b), (condition.b, condition.a)):
-            while isinstance(a, ir.Cast):
+            while isinstance(a, ir.Cast) and keeps_integers(a):
                 a = a.a
             if isinstance(a, ir.Local) and self.loops_over[a.name] == 1 and isinstance(b, ir.Const):
                 return frozenset(((a.name, b.value),))
@@ -145,6 +153,12 @@ class Analysis:
         return self.assigned[name] <= (name not in self.params) and (loops == 0 or (loops == 1 and inside))
 
     # ---- what is refused
+
+    def _check_bits(self) -> None:
+        """Refuses bits of a differentiable number as an integer: they are no step, and may become a float again."""
+        for n in self.nodes:
+            if isinstance(n, ir.Convert) and n.how == "bitcast" and self.is_differentiable(n.a, self.active):
+                self.fail(n.loc, "no gradient flows through the bits of a number", NO_RULE)
 
     def stores_of(self, name: str) -> list[tuple[int, Access]]:
         """Phases in which a parameter is written, and where."""

@@ -41,14 +41,23 @@ class Indices:
     def __init__(self, loop: ir.For, definitions: Mapping[str, Any], changing: Iterable[str]):
         self.loop, self.definitions, self.changing = loop, definitions, set(changing) | set(loop.variables)
         self.opaque: dict[str, set[str]] = {}  # what stands for another expression → the names in it
-        self.ranges = dict(zip(loop.variables, loop.ranges, strict=True))
+        self.ranges: dict[str, ir.Range | None] = dict(zip(loop.variables, loop.ranges, strict=True))
         for n in ir.walk(*loop.body):
             if isinstance(n, ir.For):
-                self.ranges |= dict(zip(n.variables, n.ranges, strict=True))
+                for v, range_ in zip(n.variables, n.ranges, strict=True):
+                    self.add_range(v, range_)
                 self.changing |= set(n.variables)
         self.varying = {v for v in loop.variables if not self.is_single(self.ranges[v])}
 
-    def is_single(self, range_: ir.Range) -> bool:
+    def add_range(self, name: str, range_: ir.Range) -> None:
+        """Notes an inner loop's range; None where loops of several ranges share the variable."""
+        known = self.ranges.setdefault(name, range_)
+        if name in self.loop.variables or known is None or structural_key(known) != structural_key(range_):
+            self.ranges[name] = None
+
+    def is_single(self, range_: ir.Range | None) -> bool:
+        if range_ is None:
+            return False
         start = {} if range_.start is None else self.polynomial(range_.start)
         if range_.step is not None or start is None or range_.stop is None:
             return False
@@ -172,6 +181,8 @@ class Indices:
     def told_by(self, axis: list[Any]) -> set[str]:
         found: set[str] = set()
         for v in self.varying:
+            if self.ranges[v] is None:
+                continue
             strides = [self.stride(p, v) for p in axis]
             if strides[0] is None or any(s != strides[0] for s in strides):
                 continue

@@ -98,7 +98,7 @@ class Flattener:
         return name if found is None else found.name
 
     def targets(self, name: str) -> tuple[str, ...]:
-        """The variables that stand for one of the function's."""
+        """The variables that stand for one of the function's, which may be several values."""
         found = self.names.get(name)
         return found if isinstance(found, tuple) else (self.target(name),)
 
@@ -131,8 +131,8 @@ class Flattener:
         result = []
         for k, e in enumerate(operands):
             v = self.plain(e)
-            named = (n for n in ir.assigned(*operands[k + 1 :]) if n in self.types or n in self.names)
-            later = {variable for n in named for variable in self.targets(n)}
+            assigned = ir.assigned(*operands[k + 1 :])
+            later = {t for n in assigned if n in self.types or n in self.names for t in self.targets(n)}
             if later and any(isinstance(n, ir.Local) and n.name in later for n in ir.walk(v)):
                 name = self.variable(v.type)
                 self.out.append(ir.Assign(e.loc, name, v))

@@ -12,12 +12,10 @@ from typing import Any
 from ...dtypes import float32
 from .. import ir
 from ..promotion import binary, cast, constant, unary
-from .analysis import is_float
+from .analysis import NO_RULE, is_float
 from .derivatives import FUNCTIONS, OPERATORS, STEPS, Terms
 from .flatten import Accumulate, Reduce, ends_with_break
 from .forward import Done, DoneIf, DoneLoop, Env, Forward, indices, is_fresh, zero
-
-_NO_RULE = "compute it in a kernel of its own, and give that one's gradient by hand"
 
 
 def gradient_kind(kind: Any) -> Any:
@@ -112,7 +110,8 @@ class Reverse:
                 g = self.gradient(s.loc, s.name)
                 self.add(s.value, unary(s.loc, "neg", g) if s.negative else g)
             elif isinstance(s, Reduce):
-                what = f"the reduction of {s.name!r} has no gradient: it keeps no note of whose value it is"
+                which = "this reduction" if s.name.startswith(".") else f"the reduction of {s.name!r}"
+                what = f"{which} has no gradient: it keeps no note of whose value it is"
                 self.analysis.fail(s.loc, what, "sums have one; or reduce in a loop inside one iteration")
             elif isinstance(s, ir.SetElement):
                 self.set_element(r, s)
@@ -144,8 +143,7 @@ class Reverse:
         elif isinstance(e, (ir.Binary, ir.Builtin)):
             self.operation(r, e, g)
         elif active or (isinstance(e, ir.Atomic) and self.analysis.has_gradient(e.array)):
-            what = "the bits of a number" if isinstance(e, ir.Convert) else "the value before an atomic"
-            self.analysis.fail(loc, f"no gradient flows through {what}", _NO_RULE)
+            self.analysis.fail(loc, "no gradient flows through the value before an atomic", NO_RULE)
 
     def cast(self, e: ir.Cast, g: ir.Local) -> None:
         if e.a.type.dtype.kind == "f":
@@ -162,7 +160,7 @@ class Reverse:
         rule = (OPERATORS if isinstance(e, ir.Binary) else FUNCTIONS).get(name)
         if rule is None or args[0].type.dtype.kind == "c":
             of = "of complex numbers" if args[0].type.dtype.kind == "c" else "here"
-            self.analysis.fail(e.loc, f"{name}() has no derivative {of}", _NO_RULE)
+            self.analysis.fail(e.loc, f"{name}() has no derivative {of}", NO_RULE)
         terms = Terms(e.loc, g.type.dtype)
         numbers = [terms.of(self.values(r, x)) for x in args]
         factors = rule(terms, *numbers, terms.of(r.result))
@@ -204,7 +202,7 @@ class Reverse:
         elif isinstance(e, ir.Local):
             self.add_all(e, g)
         elif any(isinstance(x, ir.Local) and x.name in self.analysis.active for x in operands_of(e)):
-            self.analysis.fail(loc, "no gradient flows through the bits of a number", _NO_RULE)
+            self.analysis.fail(loc, f"no gradient flows through a {type(e).__name__} of an array", NO_RULE)
 
     def add_all(self, array: ir.Local, g: ir.Local) -> None:
         element = ir.ScalarType(g.type.dtype)
