@@ -261,7 +261,7 @@ STATEMENTS = {
     "rng = pa.rng()": "rng..: missing a required argument: 'seed'",
     "rng = pa.rng(1, i); x = rng": "a random number generator can't be kept",
     "rng = pa.rng(1, i); x = (rng, 1)": "a random number generator can't be a part of another value",
-    "rng = pa.rng(1, i); v[i] = typed(rng)": "a random number generator can't be passed to a function",
+    "rng = pa.rng(1, i); v[i] = typed(rng)": "'x' of typed.. is a number, got a Rng",
     "rng = pa.rng(1, i); g = lambda: rng.uniform(); v[i] = g()": "can't be used by a function inside a kernel",
     "v[i] = sum(v)": "'sum' is not part of the kernel language",
     "v[i] = abs(v[i], 2)": "abs.. takes 1 argument, got 2",
