@@ -91,7 +91,7 @@ def args():
         asarray(np.zeros((2, 3), np.complex64)),
         asarray(np.zeros(4, np.uint8)),
         3,
-        pa.zeros(5, dtype=Body),
+        pa.zeros(8, dtype=Body),  # as many as v has: rows that are taken store into them
     )
 
 
