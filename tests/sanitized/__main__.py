@@ -36,8 +36,8 @@ ADDRESSES = Sanitizer(
 FIXED = ("setarch", "--addr-no-randomize") if shutil.which("setarch") else ()
 RACES = Sanitizer("-fsanitize=thread -g1 -O1", "libtsan.so", {"TSAN_OPTIONS": "halt_on_error=1"}, FIXED)
 # Some kernels of each kind, and what is most of the runtime and the core: creation, views, selections, plans, replays,
-# launches, other libraries' arrays. Two products, which take seconds to compile: one with panels, one of complex
-# numbers.
+# launches, other libraries' arrays; programs at the edge of the language, some of which run. Two products, which take
+# seconds to compile: one with panels, one of complex numbers.
 TESTS = (
     "tests/unit/test_threads.py",
     "tests/unit/test_array.py",
@@ -54,6 +54,7 @@ TESTS = (
     "tests/interop/test_foreign_arrays.py",
     "tests/interop/test_foreign_kernels.py",
     "tests/interop/test_buffer_protocol.py",
+    "tests/lang/test_rejected.py",
 )
 # Many calls in a row, whose kinds test_call_plans has; of replays, one of each kind of kernel; of plans for any size,
 # reductions of one type; and all functions of NumPy's operands, which are read as others are.
