@@ -325,7 +325,8 @@ static PyType_Slot plan_slots[] = {
     {Py_tp_new, plan_new},
     {Py_tp_dealloc, plan_dealloc},
     {Py_tp_traverse, plan_traverse},
-    {Py_tp_doc, "What a warm call does: CallPlan(operands, buffers, steps, result, written, conditions, numbers=None)."},
+    {Py_tp_doc,
+     "What a warm call does: CallPlan(operands, buffers, steps, result, written, conditions, numbers=None)."},
     {0},
 };
 static PyType_Spec plan_spec = {"pyarray._core.CallPlan", sizeof(pac_plan), 0,

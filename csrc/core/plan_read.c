@@ -1,4 +1,5 @@
-/* CallPlan(operands, buffers, steps, result, written, conditions, numbers): what Python describes, read into arrays of C. */
+/* CallPlan(operands, buffers, steps, result, written, conditions, numbers): what Python describes, read into arrays of
+   C. */
 #include "call_plan.h"
 #include <limits.h>
 #include <string.h>

@@ -236,8 +236,8 @@ class Plan:
         `out`, where that has its layout and is no operand's memory. `capture` is told which numbers the launches are
         given. Raises `NotFusable`."""
         steps: list[Step] = []
-        for node in self._reductions:
-            results = self._launch(environment, [node.source], node, steps, None, capture)
+        for reduction in self._reductions:
+            results = self._launch(environment, [reduction.source], reduction, steps, None, capture)
             environment.arrays += results
         made: dict[int, ndarray] = {}
         for k, node in enumerate(self._outputs):

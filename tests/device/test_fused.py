@@ -97,9 +97,9 @@ def test_plans_with_numbers_give_what_the_function_gives(device, function, seed,
     for turn in range(150):
         x = pa.asarray(rng.random((int(rng.integers(1, 3)), 3)) * 4, device=device)
         x = x[::-1] if rng.random() < 0.3 else x
-        t, n = kinds[0] if turn < 12 else kinds[rng.integers(len(kinds))]
-        how = int(rng.choice([seed, 2]))
-        args, options = ((t, n), {}) if how == 0 else ((t,), {"n": n}) if how == 1 else ((), {"n": n, "t": t})
+        numbers = kinds[0] if turn < 12 else kinds[rng.integers(len(kinds))]
+        options = dict(zip(("t", "n"), numbers, strict=True))
+        args = [options.pop(name) for name in ("t", "n")[: rng.choice([seed, 2])]]
         if rng.random() < 0.2:
             options["out"] = pa.empty(x.shape, device=device)
         plain = {k: v for k, v in options.items() if k != "out"}
