@@ -12,9 +12,7 @@ _SHORT = "copied first, since axes are cut in ways that don't fit: divisions of 
 _DIVIDED = "found by divisions of the index, since axes are cut in ways that don't fit"
 
 
-def report(
-    name: str, plan: Plan, steps: Sequence[Step], environment: Environment, arguments: Sequence[str]
-) -> str:
+def report(name: str, plan: Plan, steps: Sequence[Step], environment: Environment, arguments: Sequence[str]) -> str:
     """The kernels of a call whose arrays are called `arguments`."""
     count = len(steps)
     lines = [f"{name}: {count} kernel{'s' * (count != 1)}"]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from strategies import TIMES
 
 import pyarray as pa
 
@@ -50,6 +51,7 @@ def scaled(x, t, n=1):
 
 
 def normalized(x, t, n=1):
+    t = 2 * t
     e = pa.exp(x * t - pa.max(x * t, axis=-1, keepdims=True))
     return e / pa.sum(e * n, axis=-1, keepdims=True)
 
@@ -67,7 +69,8 @@ def of_integers(x, t, n=1):
 
 
 PLANNED = (scaled, normalized, of_a_size, with_weights, of_integers)
-NUMBERS = (2, 3.0, -0.0, float("nan"), 1j, 0, -7, 300, 2**40, True)
+NUMBERS = (2, 3.0, -0.0, float("nan"), 0, -7, 300, 2**40)
+RARE = (1j, True, np.float64(0.5))
 
 
 def outcome(function, *args, **options):
@@ -90,16 +93,16 @@ def assert_same(found, expected):
 
 
 @pytest.mark.parametrize("function", PLANNED, ids=lambda f: f.__name__)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(2 * TIMES))
 def test_plans_with_numbers_give_what_the_function_gives(device, function, seed, monkeypatch):
     rng = np.random.default_rng(seed)
-    fused, kinds = pa.fuse(function), [(t, n) for t in NUMBERS for n in (2, NUMBERS[rng.integers(3)], np.float64(0.5))]
-    for turn in range(150):
+    fused, kinds = pa.fuse(function), [(t, n) for t in (*NUMBERS, RARE[seed % 3]) for n in (2, 0.5 * seed)]
+    for turn in range(100):
         x = pa.asarray(rng.random((int(rng.integers(1, 3)), 3)) * 4, device=device)
         x = x[::-1] if rng.random() < 0.3 else x
         numbers = kinds[0] if turn < 12 else kinds[rng.integers(len(kinds))]
         options = dict(zip(("t", "n"), numbers, strict=True))
-        args = [options.pop(name) for name in ("t", "n")[: rng.choice([seed, 2])]]
+        args = [options.pop(name) for name in ("t", "n")[: rng.choice([seed % 2, 2])]]
         if rng.random() < 0.2:
             options["out"] = pa.empty(x.shape, device=device)
         plain = {k: v for k, v in options.items() if k != "out"}
