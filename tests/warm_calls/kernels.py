@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import pyarray as pa
 
-
 WEIGHTS = pa.asarray([3])  # that a fused function captures
 
 
