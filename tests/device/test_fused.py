@@ -173,3 +173,13 @@ def test_a_shape_that_a_number_decides_has_no_plan(device):
     for n in (2, 3, 4, 6) * 3:
         assert fused(x, n).tolist() == pa.sum(x.reshape(n, -1), axis=0).tolist()
     assert not fused.cache_info()["hits"]
+
+
+def test_static_numbers_are_compiled_in_by_position_and_keyword(device):
+    fused = pa.fuse(lambda x, n, t: pa.sum(x**n, axis=0) * t, static="n")
+    x = pa.asarray([1, 2, 3], device=device)
+    for turn in range(48):
+        n, t = 1 + turn % 2, turn
+        found = fused(x, n, t) if turn % 3 == 0 else fused(x, n=n, t=t) if turn % 3 == 1 else fused(x, t=t, n=n)
+        assert found.tolist() == (6 if n == 1 else 14) * t
+    assert fused.cache_info()["hits"]
