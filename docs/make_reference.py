@@ -306,11 +306,15 @@ def exceptions() -> str:
     """pyarray's own exceptions."""
     parts = ["# Exceptions", "Everything else raises the built-in exception that NumPy raises."]
     for name, kind in vars(errors).items():
-        if not (inspect.isclass(kind) and issubclass(kind, Exception)):
+        if name.startswith("_") or not (inspect.isclass(kind) and issubclass(kind, Exception)):
             continue
-        base = ", ".join(f"`{b.__name__}`" for b in kind.__bases__)
+        bases = [b for b in kind.__bases__ if not b.__name__.startswith("_")]
+        base = ", ".join(f"`{b.__name__}`" for b in bases)
         parts += [f"## `pa.{name}`", f"Base: {base}.", inspect.getdoc(kind) or ""]
-        types_ = dict(getattr(kind, "__annotations__", {}))
+        types_: dict[str, Any] = {}
+        for part in kind.__mro__:  # attributes of its own, then those that it shares with others
+            if part is kind or part.__name__.startswith("_"):
+                types_ |= inspect.get_annotations(part)
         if not types_ and "__init__" in vars(kind):
             parameters = inspect.signature(kind).parameters.values()
             types_ = {p.name: p.annotation for p in parameters if p.name != "message"}

@@ -34,7 +34,23 @@ class CompileError(Exception):
         return _rebuilt, (type(self), self.args, self.__dict__)
 
 
-class BoundsError(IndexError):
+class _Reported(Exception):
+    """What a kernel reported: exceptions with attributes, which pickles keep."""
+
+    kernel: str
+    tid: int
+    frames: tuple[Frame, ...]
+    launch: tuple[str, int] | None
+
+    def __init__(self, message: str, **attributes: object):
+        super().__init__(message)
+        self.__dict__.update(attributes)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
+
+class BoundsError(_Reported, IndexError):
     """An access outside an array, found on the device in debug mode.
 
     Attributes: `kernel`, `argument` (name of the array parameter), `axis`, `index`, `extent` (legal are 0 to
@@ -43,47 +59,25 @@ class BoundsError(IndexError):
     and line of the call).
     """
 
-    kernel: str
     argument: str | None
     axis: int | None
     index: int
     extent: int
     offset: int
     size: int
-    tid: int
-    frames: tuple[Frame, ...]
-    launch: tuple[str, int] | None
-
-    def __init__(self, message: str, **attributes: object):
-        super().__init__(message)
-        self.__dict__.update(attributes)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (type(self), self.args, self.__dict__)
 
 
-class EndlessLoopError(RuntimeError):
+class EndlessLoopError(_Reported, RuntimeError):
     """A `while` loop of a kernel that took more than PYARRAY_DEBUG_TURNS turns, found in debug mode.
 
     Attributes: `kernel`, `turns`, `tid` (0-based linear iteration of the parallel loop), `frames` (`Frame`s,
     outermost first; the last one is the loop's) and `launch` (path and line of the call).
     """
 
-    kernel: str
     turns: int
-    tid: int
-    frames: tuple[Frame, ...]
-    launch: tuple[str, int] | None
-
-    def __init__(self, message: str, **attributes: object):
-        super().__init__(message)
-        self.__dict__.update(attributes)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (type(self), self.args, self.__dict__)
 
 
-class KernelAssertionError(AssertionError):
+class KernelAssertionError(_Reported, AssertionError):
     """An `assert` of a kernel that failed on the device.
 
     Attributes: `kernel`, `text` (what the assertion says), `values` (its numbers by their expressions), `tid`
@@ -91,19 +85,8 @@ class KernelAssertionError(AssertionError):
     assertion's) and `launch` (path and line of the call).
     """
 
-    kernel: str
     text: str
     values: dict[str, Any]
-    tid: int
-    frames: tuple[Frame, ...]
-    launch: tuple[str, int] | None
-
-    def __init__(self, message: str, **attributes: object):
-        super().__init__(message)
-        self.__dict__.update(attributes)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (type(self), self.args, self.__dict__)
 
 
 class DeviceError(RuntimeError):
