@@ -19,6 +19,7 @@ from .emit_expressions import ctype as ctype
 from .emit_expressions import sites_of as sites_of
 from .printer import Printer
 from .promotion import binary, call
+from .speculation import constant_ranges
 from .write_mask import mask_itemsize
 
 # Accumulators of an unordered reduction: four AVX2 registers of float32, and short sums for accuracy. Where
@@ -127,6 +128,12 @@ class Emitter(ExprEmitter):
                 self.write(s.orelse)
 
     def write_For(self, s: ir.For) -> None:
+        outer = self.ranges
+        self.ranges = {name: r for name, r in outer.items() if name not in s.variables} | constant_ranges(s)
+        self.write_loop(s)
+        self.ranges = outer
+
+    def write_loop(self, s: ir.For) -> None:
         if s.reductions and self.dialect.lanes and sole_inner_loop(s.body) is None:
             self.write_unordered(s)
         elif len(s.ranges) > 1:
