@@ -18,7 +18,7 @@ from .emit_expressions import cname as cname
 from .emit_expressions import ctype as ctype
 from .emit_expressions import sites_of as sites_of
 from .printer import Printer
-from .promotion import binary, call
+from .promotion import binary, call, identity_of
 from .speculation import constant_ranges
 from .write_mask import mask_itemsize
 
@@ -35,7 +35,8 @@ def lane_count(s: ir.For) -> int:
 
 def reduction_start(accumulator: str, op: str, dtype: DType) -> str:
     """What a part of a reduction starts from, as C text: of min, max, and, or the value itself."""
-    return literal({"mul": 1}.get(op, 0), dtype) if op in ("add", "mul", "xor") else cname(accumulator)
+    identity = identity_of(op, dtype)
+    return cname(accumulator) if identity is None else literal(identity, dtype)
 
 
 class Emitter(ExprEmitter):
