@@ -324,7 +324,10 @@ def tuned_double(v):
         (lambda x: pa.ones(3) @ x, r" matmul\(\) can't be traced: products .*; pyarray.gemm adds a bias"),
         (lambda x: pa.dot(x, x), r" dot\(\) can't be traced: products of matrices"),
         (lambda x: pa.sort(x), r"sort\(\) can't be traced"),
-        (lambda x: double(x), r": the kernel double can't be traced: it stores into arrays, .*; call it before or after"),
+        (
+            lambda x: double(x),
+            r": the kernel double can't be traced: it stores into arrays, .*; call it before or after",
+        ),
         (lambda x: tuned_double(x), r": the kernel tuned_double can't be traced: it stores into arrays"),
         (lambda x: x[pa.asarray([0, 1])], "an index by ndarray can't be traced"),
         (lambda x: x * 2 if x.shape[0] > 2 else x, r"fuse\(static=...\)"),

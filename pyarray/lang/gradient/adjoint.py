@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NoReturn
 
+from ...errors import with_article
 from .. import ir
 from ..aggregates import leaves
 from ..parse import FunctionSource
@@ -68,7 +69,7 @@ def _gradients(kernel: str, params: Mapping[str, Any], gradients: Iterable[tuple
             ndim = getattr(own, "ndim", 0)
             if not isinstance(kind, ir.ArrayType) or kind.ndim != ndim or kind.dtype is not own.dtype:
                 what = f"a {ndim}-D array of {dtype}, as {of!r} is" if ndim else f"an array of {dtype} of shape ()"
-                got = f"a {kind}" if not isinstance(kind, ir.Static) else f"{kind.value!r}"
+                got = f"{with_article(kind)}" if not isinstance(kind, ir.Static) else f"{kind.value!r}"
                 raise TypeError(f"{kernel}.grad(): {path!r} must be {what}, got {got}")
             yield path, kind
 
