@@ -91,7 +91,8 @@ def test_a_row_outside(device, made, row, dtype, n, order, at):
     error = caught.value
     assert (error.tid, error.index, error.axis, error.size) == (first, at, 0, n * int(np.prod(row)))
     left = asnumpy(outer)
-    assert np.all(left[:AROUND] == -1) and np.all(left[AROUND + n :] == -1)
+    assert np.all(left[:AROUND] == -1)
+    assert np.all(left[AROUND + n :] == -1)
 
 
 @kernel
@@ -117,12 +118,12 @@ def guarded(v, index, out):
         k = index[i]
         local = pa.array([1, 2, 3])
         hits = 0
-        if 0 <= k and k < v.size and v[k] > 0:
+        if k >= 0 and k < v.size and v[k] > 0:
             hits += 1
         if 0 <= k < 3 and local[k] > 1:
             hits += 10
         for j in range(3):
-            if j > 0 and local[j] > local[(j + 1) % 3] or local[j] == k:
+            if (j > 0 and local[j] > local[(j + 1) % 3]) or local[j] == k:
                 hits += 100
         out[i] = hits
 
@@ -133,7 +134,7 @@ def test_what_is_guarded_is_not_touched(device):
     for k in index:
         hits = int(0 <= k < 5 and v[k] > 0) + 10 * int(0 <= k < 3 and k + 1 > 1)
         local = [1, 2, 3]
-        hits += 100 * sum(j > 0 and local[j] > local[(j + 1) % 3] or local[j] == k for j in range(3))
+        hits += 100 * sum((j > 0 and local[j] > local[(j + 1) % 3]) or local[j] == k for j in range(3))
         expected.append(hits)
     for checked in (False, True):
         out = on(device, np.zeros(len(index), np.int64))
