@@ -788,3 +788,25 @@ def test_a_saved_adjoint_takes_the_gradients_that_arrays_carry(device, tmp_path)
     y.grad.fill(1)
     pa.load_kernel(tmp_path / "squares")(x, y)
     assert x.grad.tolist() == [0, 2, 4]
+
+
+RECORD = np.dtype([("x", np.float32), ("n", np.int32), ("v", np.float32, 2)])
+
+
+@pa.kernel
+def of_records(out, a):
+    for i in range(a.size):
+        out[i] = a[i].x * a[i].x + a[i].n * a[i].v[1]
+
+
+@pytest.mark.parametrize("fields", [["x", "n", "v"], ["x", "v"]])
+def test_records_of_gradients_may_have_integers(device, fields):
+    made = np.zeros(4, RECORD)
+    made["x"], made["n"], made["v"] = 3, [1, 2, 3, 4], 5
+    a, g = pa.asarray(made, device=device), pa.asarray(np.zeros(4, RECORD), device=device)
+    g["n"][...] = 7
+    one = pa.ones(4, dtype=pa.float32, device=device)
+    of_records.grad(pa.zeros(4, dtype=pa.float32, device=device), a, grad_out=one, grad_a=g[fields])
+    got = pa.asnumpy(g)
+    assert (got["x"].tolist(), got["n"].tolist()) == ([6.0] * 4, [7] * 4)
+    assert got["v"].tolist() == [[0.0, n] for n in (1.0, 2.0, 3.0, 4.0)]

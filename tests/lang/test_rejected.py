@@ -216,7 +216,7 @@ STATEMENTS = {
     "v[i] = (1j * v[i]).conjugate().real": "a complex64 has no attribute 'conjugate'.*\n.*\n.*\nwrite pa.conj",
     "v[i] = v[i].astype(pa.int8)": "a float32 has no attribute 'astype'.*\n.*\n.*\nwrite the dtype as a function",
     "v[i] = pa.quaternion.rotate(1.0, r[i].v)[0]": "<rejected .*rotate\\(\\): a float64 .* can't be indexed",
-    "p = Point(v[i]) if i else Body(v[i], r[i].v); v[i] = p.x": "a condition chooses between a Point and a Body",
+    "p = Point(v[i], 1.0) if i else Body(v[i], r[i].v); v[i] = p.x": "a condition chooses between a Point and a Body",
     "v[i] = pa.quaternion.multiply(r[i].v, r[i].v)[0]": "<rejected .*multiply\\(\\): index .* is out of range",
     "v[i] = pa.clip(v[i], 1j, 2)": "<rejected .*clip\\(\\): max\\(\\) is not defined for complex",
     "g = pa.rng(1, i); v[i] = g.normal('a')": "<rejected .*normal\\(\\): expected a number, got the Python object 'a'",
