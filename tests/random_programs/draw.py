@@ -9,26 +9,11 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+from .names import local_functions
+
 LANES = 5  # iterations of the parallel loop; each has a row of every array
 ROWS = {"m": 4, "out": 8, "log": 2, "fo": 3, "a": 4}  # columns of the arrays
 
-FUNCTIONS = """
-def late(e, b=2):
-    for j in range(e % 4):
-        if note(l, j) % 3 == 2:
-            return (j + x) % M
-    else:
-        if e > b:
-            return (e * y + b) % M
-    return (z - x0) % M
-short = lambda e: (e + z) % M
-spin = lambda u: (u[0] * 3 + u[2]) % M
-def early(e):
-    c = short(e)
-    if c % 2:
-        return c
-    return (late(c, b=x) + 1) % M
-"""
 BEGIN = """
 row = m[i]
 o = out[i]
@@ -355,7 +340,7 @@ def draw_program(draw: Random) -> str:
     if draw.random() < 0.3:
         reduction(writer)
     writer.line(1, f"for i in range({LANES}):")
-    for text in (*BEGIN.strip().splitlines(), *FUNCTIONS.strip().splitlines()):
+    for text in (*BEGIN.strip().splitlines(), *local_functions("l"), "spin = lambda u: (u[0] * 3 + u[2]) % M"):
         writer.line(2, text)
     writer.block(2, least=3)
     results = ("x", "y", "z", "np.sum(v)", "w[2] + v[0]", "np.sum(k)", "p.n + p.v[0]", "q.pose.a + len(v)")
