@@ -94,7 +94,7 @@ class Writer:
             lambda: f"({n()}, {n()}, {n()})[{self.draw.randint(0, 2)}]",
         ]
         if not self.inside_call:
-            forms.append(lambda: f"({self.pick('x', 'y', 'z')} := {n()} % M)")
+            forms.append(lambda: f"({self.pick('x', 'y', 'z')} := int({n()}) % M)")  # an int16 would make it one
             forms += [lambda: self.call(depth)] * 2
         text: str = self.draw.choice(forms)()
         return text
@@ -156,7 +156,10 @@ class Writer:
     def stored(self) -> str:
         """Text of a record of which parts are read."""
         n = lambda: self.number(2)  # noqa: E731
-        return self.pick("p", "q", lambda: f"r[{n()} % 4]", "r[ticket(l, 4)]", lambda: f"r[1:][{n()} % 3]")
+        return self.pick(
+            "p", "q", lambda: f"r[{n()} % 4]", "r[ticket(l, 4)]", lambda: f"r[1:][{n()} % 3]",
+            lambda: f"(p if {self.condition(2)} else q)",
+        )  # fmt: skip
 
     def record(self) -> str:
         """Text of a record that is only read."""
@@ -164,6 +167,7 @@ class Writer:
         return self.pick(
             "p", "q", lambda: f"r[{n()} % 4]", lambda: "r[ticket(l, 4)]", lambda: f"r[1:][{n()} % 3]",
             lambda: f"(p + r[{n()} % 4])", lambda: f"moved(q, {n()})", lambda: f"({n()} * p)",
+            lambda: f"({self.pick('p', f'moved(p, {n()})')} if {self.condition(2)} else {self.pick('q', f'r[{n()} % 4]')})",
         )  # fmt: skip
 
     def made(self) -> str:
@@ -185,9 +189,9 @@ class Writer:
         n, s = self.number, self.small
         at = lambda: f"r[{n(1)} % 4]"  # noqa: E731
         forms = {
-            "number": lambda: [f"{self.pick('x', 'y', 'z')} = {n()}"],
+            "number": lambda: [f"{self.pick('x', 'y', 'z')} = int({n()})"],
             "update": lambda: [f"x {self.pick('+=', '-=', '*=')} {n()}", "x %= M"],
-            "several": lambda: [f"x, y = {n()}, {n()}"],
+            "several": lambda: [f"x, y = int({n()}), int({n()})"],
             "unpack": lambda: [f"x, y, z = {self.vector()}"],
             "ends": lambda: [f"y, z = ends({self.vector()}, {n()})", "y %= M"],
             "float": lambda: [f"f = {self.real()}"],
