@@ -24,6 +24,7 @@ THREADS = (
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
     "NUMEXPR_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
 )
 ROOT = Path(__file__).resolve().parent.parent
 Parts = dict[str, dict[str, Any]]

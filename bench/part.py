@@ -31,6 +31,7 @@ PARTS = (
     "debug",
     "tuner",
     "splits",
+    "ports",
     "gpu",
     "gpu_launch",
 )

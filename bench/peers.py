@@ -7,6 +7,7 @@ import functools
 import importlib
 import importlib.metadata
 import io
+import os
 import sys
 from typing import Any
 
@@ -33,7 +34,8 @@ def quadrants() -> Any:
     qd = peer("quadrants")
     if qd is not None:
         with contextlib.redirect_stdout(io.StringIO()):
-            qd.init(arch=qd.cpu, log_level=qd.ERROR)
+            threads = os.environ.get("PYARRAY_NUM_THREADS")
+            qd.init(arch=qd.cpu, log_level=qd.ERROR, **({"cpu_max_num_threads": int(threads)} if threads else {}))
     return qd
 
 

@@ -1,4 +1,5 @@
-"""Programs of the gallery next to the same in other libraries: `python -m bench.ports [--device cuda:0] [case ...]`.
+"""Programs of the gallery next to the same in other libraries: a part of `python -m bench`, and
+`python -m bench.ports [--device cuda:0] [case ...]`.
 
 `--first` prints the first calls with an empty cache instead.
 """
@@ -23,13 +24,19 @@ import numpy as np
 
 import pyarray as pa
 
+from . import peers
+from .part import alone
 from .timing import Figure, Row, Times, geometric_mean, race, table
 
-ABOUT = """Programs of the gallery next to the same in Numba (with prange), Warp and NumPy: one launch, or a
-step of several. All results are compared with each other before anything is timed."""
+ABOUT = """Programs of the gallery next to the same in Numba (with prange), Warp, Quadrants and NumPy: one launch, or a
+step of several. All results are compared with each other before anything is timed. Warp has one thread on CPUs, and no
+atomics there; Numba has none, and runs what needs them on one thread: ratios are with one thread each if --threads 1
+says so. "debug" is what is left of the speed in debug mode."""
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "docs" / "examples"
 TARGET = 0.7  # of each case; the geometric mean is to be 1
+DEBUG = 0.6  # what debug mode leaves of the speed, at least
+FIRST_CALL = 0.2  # seconds
 REPEAT = 20  # launches in the time of one, on GPUs
 Arrays = dict[str, Any]
 Case = tuple[Arrays, tuple[str, ...], Callable[[Arrays], None], Callable[[], Any] | None]
@@ -226,17 +233,26 @@ def of_warp(name: str, case: Case, device: str) -> Candidate | None:
     return call, lambda: {k: np.asarray(v).reshape(case[0][k].shape) for k, v in results(case[1]).items()}
 
 
+def of_quadrants(name: str, case: Case, device: str) -> Candidate | None:
+    module: Any = importlib.import_module("bench.kernels_quadrants")
+    if device != "cpu" or name not in module.CASES:
+        return None
+    call, there = module.make(name, case[0])
+    return call, lambda: {k: there[k] for k in case[1]}
+
+
 def candidates(name: str, case: Case, device: str, debug: bool) -> dict[str, Candidate]:
     """By library: those that are here and have the case."""
     found: dict[str, Candidate | None] = {"pyarray": of_pyarray(case, device)}
     if debug:
         call, results = of_pyarray(case, device)
         found["pyarray debug"] = functools.partial(_checked, call), results
-    makers = {"numba": of_numba, "warp": of_warp}
+    makers = {"numba": of_numba, "warp": of_warp, "quadrants": of_quadrants}
     for library, maker in makers.items():
         try:
             found[library] = maker(name, case, device)
         except ImportError as error:
+            peers.missing.setdefault(library, f"{type(error).__name__}: {error}")
             print(f"  ({library}: {error})")
     return {k: v for k, v in found.items() if v is not None}
 
@@ -293,26 +309,35 @@ def measure(name: str, device: str, budget: float, debug: bool = False) -> Row:
     libraries = tuple(k for k in calls if not k.startswith("pyarray"))
     facts = {}
     if (checked := times.get("pyarray debug")) and (own := times["pyarray"]):
-        facts["debug"] = f"{own.min / checked.min:.2f} of release"
+        facts["debug"] = round(own.min / checked.min, 2)
     return Row(f"gallery, {device}", name, times, TARGET, against=libraries, facts=facts)
 
 
-def run(
-    quick: bool = False, device: str = "cpu", names: Sequence[str] = (), debug: bool = False
-) -> Iterator[Row | Figure]:
-    """All of it, printed at the end."""
+def run(quick: bool = False) -> Iterator[Row | Figure]:
+    """The part of `python -m bench`: all on the CPU, with debug mode and first calls."""
+    yield from races(quick, "cpu", (), debug=True)
+    for name, times in first_calls((), 1 if quick else 3):
+        yield Figure(f"first call with an empty cache, {name}", times.min, "s", at_most=FIRST_CALL)
+        print(f"{name:20} {times.min:.3f} ({times.median:.3f}) s")
+
+
+def races(quick: bool, device: str, names: Sequence[str], debug: bool) -> Iterator[Row | Figure]:
+    """Each case, printed at the end."""
     rows = []
     for name in names or CASES:
         rows.append(measure(name, device, 0.1 if quick else 0.6, debug))
         yield rows[-1]
     print(table(rows))
     for row in rows:
-        print(row.case, *row.facts.values()) if row.facts else None
+        print(f"{row.case}: debug mode {row.facts['debug']} of release") if row.facts else None
     for figure, what in (("min", "minima"), ("median", "medians")):
         mean = geometric_mean(rows, figure)
         if mean is not None:
             yield Figure(f"geometric mean of {what}", mean, at_least=1.0)
             print(f"geometric mean of {what}: {mean:.2f}")
+    least = min((row for row in rows if "debug" in row.facts), key=lambda row: row.facts["debug"], default=None)
+    if least is not None:
+        yield Figure(f"least speed in debug mode, {least.case}", least.facts["debug"], "of release", at_least=DEBUG)
 
 
 def first_calls(names: Sequence[str], processes: int = 3) -> Iterator[tuple[str, Times]]:
@@ -346,18 +371,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("names", nargs="*", help="cases, all unless given")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter samples")
+    parser.add_argument("--json", help="all, and first calls; where to write the figures, as other parts do")
     parser.add_argument("--debug", action="store_true", help="debug mode, too")
     parser.add_argument("--first", action="store_true", help="first calls with an empty cache")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         first_call(options.one)
+    elif options.json:
+        alone("ports")
     elif options.first:
         for name, times in first_calls(options.names):
             print(f"{name:20} {times.min:.3f} ({times.median:.3f}) s")
     else:
-        for _ in run(options.quick, options.device, options.names, options.debug):
+        for _ in races(options.quick, options.device, options.names, options.debug):
             pass
 
 

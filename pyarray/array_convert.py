@@ -13,6 +13,7 @@ from pyarray.array import MAX_NDIM, STRIDED, array_at, empty, ndarray, operation
 from pyarray.array_hooks import Tracer, is_foreign, operation
 from pyarray.driver.base import get_device
 from pyarray.dtypes import DType, asdtype
+from pyarray.errors import with_article
 from pyarray.keywords import quick
 from pyarray.memory.buffer import Buffer
 from pyarray.memory.host_access import address, copy_between, download, numpy_view, on_host, upload
@@ -161,7 +162,7 @@ def as_base_class(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _no_number(obj: Any, values: np.ndarray[Any, Any]) -> Exception:
     """What is wrong with `obj`, of which NumPy can only make an array of objects."""
     if isinstance(obj, Iterable) and not isinstance(obj, np.ndarray) and values.ndim == 0:
-        what = f"a {type(obj).__name__} is no sequence"
+        what = f"{with_article(type(obj).__name__)} is no sequence"
         return TypeError(f"asarray() takes arrays, numbers and sequences, and {what}; make a list of it")
     for item in values.flat:
         if type(item) is int and not -(1 << 63) <= item < 1 << 64:

@@ -18,6 +18,16 @@ class Frame(NamedTuple):
     line: int
 
 
+def with_article(what: object) -> str:
+    """The name of a class or type with its article.
+
+    >>> with_article("int64"), with_article("uint64"), with_article("Body")
+    ('an int64', 'a uint64', 'a Body')
+    """
+    name = str(what)
+    return f"{'an' if name[:1] in 'aeioAEIO' else 'a'} {name}"
+
+
 class CompileError(Exception):
     """A kernel can't be compiled: a construct outside the language, a type that doesn't fit, or the
     compiler's own complaint.
@@ -25,6 +35,8 @@ class CompileError(Exception):
     The message holds file, line, the source line with a caret under the construct, and what to write instead.
     `path`, `line` and `column` (1-based) say the same to programs; they are None when there is no source.
     """
+
+    said: tuple[str, str] | None = None  # what is wrong and what to write instead, where the message has a place, too
 
     def __init__(self, message: str, path: str | None = None, line: int | None = None, column: int | None = None):
         super().__init__(message)

@@ -9,6 +9,7 @@ import numpy as np
 from pyarray.annotations import field_names, is_structure
 from pyarray.array import empty, ndarray
 from pyarray.array_convert import as_base_class, asarray, asnumpy
+from pyarray.errors import with_article
 from pyarray.memory.host_access import address
 from pyarray.structured_dtypes import Layout
 
@@ -62,8 +63,11 @@ def host_records(value: Any, layout: Layout) -> np.ndarray[Any, Any]:
         return values if values.dtype == layout.dtype else values.astype(layout.dtype)
     try:
         return np.array(_as_tuples(value), dtype=layout.dtype)
+    except OverflowError as error:
+        what = f"{value!r} as {'records' if isinstance(value, list) else 'a record'} of {layout}: {error}"
+        raise OverflowError(f"{what}; pass a number that fits, or give the field a wider type") from None
     except (TypeError, ValueError) as error:
-        what = f"a {type(value).__name__} is no record of {layout}: {error}"
+        what = f"{with_article(type(value).__name__)} is no record of {layout}: {error}"
         raise TypeError(f"{what}; records are tuples of {len(layout.fields)} values, or instances") from None
 
 

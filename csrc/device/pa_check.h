@@ -13,13 +13,18 @@
 #define PA_FAIL_TURNS 6   /* index and extent: turns of a while loop, the most that it may take */
 #define PA_FAIL_ASSERT 7  /* index, extent, offset, size: the bits of the numbers that the assertion shows */
 
-/* The target of a failed access. On a GPU it is global memory: an address that may be local or global would make each
-   access a generic one, which is slower. */
+/* The target of a failed access, as large as the largest row that keeps its constant shape after a failure: types.py.
+   On a GPU it is global memory: an address that may be local or global would make each access a generic one, which is
+   slower. On a CPU it is no member of pa_at: a store through an address that may be of it would seem to change where
+   the thread is. */
+#define PA_SCRAP_LEN 16
 #if PA_GPU
-__device__ static pa_c128 pa_scrap;
-#define PA_SCRAP(at) (&pa_scrap)
+__device__ static pa_c128 pa_scrap[PA_SCRAP_LEN];
+#define PA_SCRAP(at) (pa_scrap)
+#define PA_SCRAP_ROOM pa_c128 *const scrap = 0
 #else
-#define PA_SCRAP(at) (&(at)->scrap)
+#define PA_SCRAP(at) ((at)->scrap)
+#define PA_SCRAP_ROOM pa_c128 scrap[PA_SCRAP_LEN] = {{0, 0}}
 #endif
 
 /* 0 <= i < n for n >= 0, in one comparison: a negative i is a huge unsigned number */

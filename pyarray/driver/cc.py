@@ -53,8 +53,11 @@ CPP = ("-xc++", "-std=gnu++17", "-fno-exceptions", "-fno-rtti")
 ZIG_FLAGS = ("-fno-sanitize=undefined",)
 # The first that the compiler takes. Old clang on ARM knows only -mcpu.
 NATIVE = (("-march=native",), ("-mcpu=native",), ())
+# Several loads and inserts are faster than a gather on the processors that hold speculative gathers back (Intel's from
+# Skylake to Tiger Lake), and hardly slower on others; gcc before 14 takes gathers for all of Intel's.
+GCC_X86_NATIVE = (("-march=native", "-mtune-ctrl=^use_gather,^use_gather_2parts,^use_gather_4parts"), *NATIVE)
 # What compilers say of these flags where they don't know them: nothing else makes a process do without them.
-NATIVE_UNKNOWN = re.compile(rb"-m(arch|cpu)\b|\b(cpu|CPU|processor)\W+native\b")
+NATIVE_UNKNOWN = re.compile(rb"-m(arch|cpu|tune-ctrl)\b|\b(cpu|CPU|processor)\W+native\b")
 # What they say of failures that another run may not have.
 TRANSIENT = re.compile(
     rb"\b[Kk]illed\b|[Nn]o space left|[Dd]isk quota|"
@@ -91,6 +94,7 @@ class Toolchain:
     fingerprint: str
     link: tuple[str, ...] = ()  # of C alone
     march: tuple[str, ...] = ()  # for a level of LEVELS; none: for this machine
+    native: tuple[tuple[str, ...], ...] = NATIVE  # for this machine: the first that the compiler takes
 
     def compile(self, text: str, extra_flags: tuple[str, ...] = ()) -> bytes:
         """The shared object made from C `text`.
@@ -125,7 +129,7 @@ class Toolchain:
             return binary
 
     def _run(self, text: str, extra_flags: tuple[str, ...], output: Path) -> subprocess.CompletedProcess[bytes]:
-        native = self.march or _native.get(self.command, NATIVE[0])
+        native = self.march or _native.get(self.command, self.native[0])
         result = self._call(native, extra_flags, text, output)
         # Probed only after a complaint: asking first would cost every process a compiler run.
         if (
@@ -143,7 +147,7 @@ class Toolchain:
 
     def _accepted_native(self, output: Path) -> tuple[str, ...] | None:
         """The first flags for native code that the compiler accepts; None if it fails for another reason."""
-        for flags in NATIVE:
+        for flags in self.native:
             result = self._call(flags, (), "", output)
             if not result.returncode:
                 return flags
@@ -210,16 +214,16 @@ def toolchain() -> Toolchain:
 def _toolchain(setting: str | None, more_flags: str, path: str | None) -> Toolchain:
     command = _command(setting) if setting else _first_compiler()
     banner = _version(command)
-    own = FLAGS + (ZIG_FLAGS if "ziglang" in command else ())
+    own, native = FLAGS + (ZIG_FLAGS if "ziglang" in command else ()), NATIVE
     if GCC_BANNER in banner and platform.machine() in ("x86_64", "AMD64"):
-        own += GCC_X86
+        own, native = own + GCC_X86, GCC_X86_NATIVE
     flags = own + tuple(shlex.split(more_flags))
     # What the user adds may need libraries: -fsanitize, -fopenmp, -flto
     link = GCC_LINK if GCC_BANNER in banner and len(command) == 1 and not more_flags else ()
     version = banner.partition("\n")[0].strip()
     # The command itself, too: it may hold flags, and two of one version may be built differently.
-    calls = shlex.join((*command, *flags, *link))
-    return Toolchain(command, flags, f"{version} [{processor()}] {calls}", link)
+    calls = shlex.join((*command, *flags, *native[0], *link))
+    return Toolchain(command, flags, f"{version} [{processor()}] {calls}", link, native=native)
 
 
 def portable_toolchain(level: str) -> Toolchain:

@@ -17,7 +17,7 @@ from ..array_convert import asarray
 from ..array_hooks import Tracer, is_foreign
 from ..array_marks import unmarked
 from ..buffer_view import BufferView
-from ..errors import CompileError
+from ..errors import CompileError, with_article
 from ..jit.captures import Contents, captures, memory, same_constant
 from ..jit.kernel import Func
 from ..jit.replay import Capture as Captured
@@ -279,7 +279,8 @@ def _value_key(fused: Fused, position: Any, x: Any) -> Any:
     try:
         hash(x)
     except TypeError:
-        what = f"argument {position!r} is a {type(x).__name__}, neither array nor number, and can't be hashed"
+        kind = with_article(type(x).__name__)
+        what = f"argument {position!r} is {kind}, neither array nor number, and can't be hashed"
         raise TypeError(f"{fused.__name__}(): {what}; pass arrays one by one, other values as tuples") from None
     return type(x), static_key(x)
 

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .. import shapes
+from .._core import Dispatcher
 from ..api.core.ufunc import PYTHON
 from ..api.methods.operators import general_operators
 from ..array import ndarray
@@ -75,6 +76,8 @@ class Reduce(Node):
 
 _PRODUCTS = frozenset(("matmul", "dot", "inner", "vecdot", "tensordot", "einsum"))
 _NO_PRODUCT = "can't be traced: products of matrices have kernels of their own"
+_NO_KERNEL = "can't be traced: it stores into arrays, and a fused function makes new ones of its arguments"
+_AROUND = "call it before or after the fused function"
 _OUTSIDE = (
     "multiply outside and pass the product as an argument; "
     "pyarray.gemm adds a bias and applies an activation in the product's own kernel"
@@ -108,21 +111,23 @@ class Trace:
         the exception says what is wrong."""
         if isinstance(error, CompileError) and self.is_explained:
             return None
-        trace, location, called = error.__traceback__, None, None
+        trace, location, called, owner = error.__traceback__, None, None, None
         while trace is not None:
             code = trace.tb_frame.f_code
-            if is_internal(code.co_filename):
-                called = called or (None if code.co_filename.endswith(_WRAPPERS) else code)
-            else:
+            if not is_internal(code.co_filename):
                 location, called = (code.co_filename, trace.tb_lineno), None
+            elif called is None and not code.co_filename.endswith(_WRAPPERS):
+                called, owner = code, trace.tb_frame.f_locals.get("self")
             trace = trace.tb_next
         if location is None or called is None or called.co_filename == __file__:
             return None
+        if isinstance(owner, Dispatcher):
+            return self.error(location, f"the kernel {owner.__name__} {_NO_KERNEL}", _AROUND)
         name = called.co_name.lstrip("_")
         if name in _PRODUCTS:
             return self.error(location, f"{name}() {_NO_PRODUCT}", _OUTSIDE)
         what = f"{name}() can't be traced: it isn't elementwise, and no reduction that fuse knows"
-        return self.error(location, what, "call it before or after the fused function")
+        return self.error(location, what, _AROUND)
 
     def capture(self, array: ndarray) -> Leaf:
         """An array that is no argument: from a global or a closure."""

@@ -18,6 +18,7 @@ from ..array_convert import array_on_numpy, as_base_class, asnumpy, from_foreign
 from ..array_hooks import is_foreign
 from ..driver.base import Device, get_device
 from ..dtypes import asdtype
+from ..errors import with_article
 from ..locks import new_lock
 from ..memory.host_access import address, on_host
 from ..memory.host_access import download as download_from
@@ -121,7 +122,8 @@ def _imported(kernel: str, p: Parameter, value: Any) -> Any:
         return from_foreign(value)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{kernel}(): {p.name!r} is a {type(value).__name__} that can't be used: {error}") from error
+        what = f"{p.name!r} is {with_article(type(value).__name__)} that can't be used"
+        raise kind(f"{kernel}(): {what}: {error}") from error
 
 
 def _to_device(kernel: str, name: str, value: Any, device: Device, copied: dict[Any, DeviceCopy]) -> ndarray:

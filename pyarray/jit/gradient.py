@@ -4,6 +4,7 @@ Its parameters are those of the kernel, and by keyword a gradient for each, None
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections.abc import Iterator, Mapping
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..annotations import ArrayAnnotation
+from ..annotations import ArrayAnnotation, field_names, is_structure
 from ..array import ndarray
 from ..array_views import memory_range, overlaps
 from ..dtypes import PYTHON_KIND
@@ -126,6 +127,31 @@ class Adjoint:
         own = [pair for pair in types if pair[0] in names]
         gradients = [pair for pair in types if pair[0] not in names]
         return lower(of.source_text, own, kind, checked, of.wraparound, declared, gradients=gradients)
+
+
+def attached_gradients(x: Any) -> Any:
+    """What holds the gradients that arrays carry, in the structure of an argument; None where none carries one."""
+    return _twin(x) if _carries(x) else None
+
+
+def _carries(x: Any) -> bool:
+    if isinstance(x, ndarray):
+        return x._buffer.gradient is not None
+    if is_structure(type(x)):
+        return any(_carries(getattr(x, name)) for name in field_names(type(x)))
+    return isinstance(x, tuple) and any(map(_carries, x))
+
+
+def _twin(x: Any) -> Any:
+    if isinstance(x, tuple):
+        parts = map(_twin, x)
+        return type(x)(*parts) if hasattr(x, "_fields") else tuple(parts)
+    if is_structure(type(x)):
+        twin = copy.copy(x)
+        for name in field_names(type(x)):
+            object.__setattr__(twin, name, _twin(getattr(x, name)))
+        return twin
+    return x.grad if _carries(x) else None
 
 
 def _renamed(item: Any) -> Any:

@@ -14,6 +14,7 @@ from ..array import READONLY, STRIDED, WATCHED, ndarray
 from ..buffer_view import BufferView
 from ..driver.base import Device
 from ..driver.graph import LaunchSequence, Place
+from ..errors import with_article
 from ..locks import new_lock
 from ..memory.host_access import host_access
 from .graph_exchange import Exchange, addresses
@@ -50,7 +51,8 @@ def capture(**arrays: ndarray) -> Graph:
     """
     for name, a in arrays.items():
         if not isinstance(a, ndarray):
-            raise TypeError(f"capture(): {name!r} is no pyarray array but a {type(a).__name__}; see pyarray.asarray")
+            what = f"{name!r} is no pyarray array but {with_article(type(a).__name__)}"
+            raise TypeError(f"capture(): {what}; see pyarray.asarray")
         if not a._size:
             raise ValueError(f"capture(): {name!r} has no elements, so that nothing tells where it is used")
     for name, a in arrays.items():
@@ -263,7 +265,8 @@ class Graph:
             known = ", ".join(map(repr, self._arrays)) or "none; name arrays in capture(name=array)"
             raise TypeError(f"launch(): no array {name!r} was named; {hint}It has {known}")
         if not isinstance(a, ndarray):
-            raise TypeError(f"launch(): {name!r} is no pyarray array but a {type(a).__name__}; see pyarray.asarray")
+            what = f"{name!r} is no pyarray array but {with_article(type(a).__name__)}"
+            raise TypeError(f"launch(): {what}; see pyarray.asarray")
         was, key = self._arrays[name], self._keys[name]
         for what, old, new in (
             ("is on", was.device, a.device),

@@ -24,6 +24,7 @@ from ..array import ndarray
 from ..array_convert import as_base_class
 from ..array_hooks import is_foreign
 from ..dtypes import DEFAULT, PYTHON_KIND, DType, named_dtype
+from ..errors import with_article
 from ..lang.aggregates import Aggregate
 from ..lang.ir import static_key
 from ..lang.parse import attributes_read
@@ -171,7 +172,7 @@ class _Flattener:
         kind = tuple if get_origin(annotation) is tuple else annotation
         wrong = not isinstance(value, kind) or isinstance(value, type)
         if wrong or (inner and len(value) != len(inner)):  # pyright: ignore[reportArgumentType]
-            expected = f"a tuple of {len(inner)}" if inner else f"a {kind.__name__}"
+            expected = f"a tuple of {len(inner)}" if inner else f"{with_article(kind.__name__)}"
             got = f"a tuple of {len(value)}" if isinstance(value, tuple) and inner else type(value).__name__
             raise TypeError(f"{self.kernel}(): {path!r} must be {expected}, got {got}")
         annotations = {str(k): field_annotation(a) for k, a in enumerate(inner)} if inner else {}

@@ -20,6 +20,7 @@ from ..driver.base import Device
 from ..driver.kernel_step import parse_steps
 from ..dtypes import BY_NAME
 from ..errors import DeviceError
+from ..lang.gradient.adjoint import PREFIX
 from ..lang.ir import ArrayType, Static
 from ..lang.pipeline import Program
 from ..structured_array import StructuredArray
@@ -28,7 +29,7 @@ from . import foreign_arrays
 from .argument_errors import Binder
 from .atomic_file import replace_file
 from .binding import BoundArguments
-from .gradient import check_arrays
+from .gradient import attached_gradients, check_arrays
 from .launch import launcher_of
 from .launch_state import Launch, launch_state, observe, observed
 from .pytree import Pytree
@@ -97,7 +98,7 @@ class SavedKernel:
         return f"<saved kernel {self.__name__}, {len(self.saved_variants)} variants>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
-        saved, bound = self._find(self._bind(args, kwargs))
+        saved, bound = self._find(self._with_gradients(self._bind(args, kwargs)))
         bound.check_scalars()
         variant = saved.variant(bound.device())
         bound.check_writeable(variant.program)
@@ -110,6 +111,14 @@ class SavedKernel:
         else:
             launch_checked(self.__name__, variant, bound.slots())
         foreign_arrays.download(bound.copied, named, directions)
+
+    def _with_gradients(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The arguments; if this is an adjoint, with the gradients that arrays carry where none is passed."""
+        if all(saved.program.overwritten is None for saved in self.saved_variants):
+            return arguments
+        missing = {name for name, value in arguments.items() if value is None and name.startswith(PREFIX)}
+        own = {name: arguments.get(name.removeprefix(PREFIX)) for name in missing}
+        return arguments | {name: attached_gradients(value) for name, value in own.items()}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file, for `load_kernel`. The file appears as a whole, or not at all."""

@@ -17,6 +17,7 @@ from ..array_hooks import is_foreign
 from ..array_marks import MARKED, specializations_of
 from ..buffer_view import BufferView
 from ..dtypes import ALL, DEFAULT, PYTHON_KIND, DType, asdtype, dtype_of
+from ..errors import with_article
 from ..lang.aggregates import UnreadableField
 from ..lang.ir import ArrayType, ScalarType, Static
 from ..lang.markers import constexpr
@@ -183,7 +184,7 @@ def bind_type(kernel: str, parameter: Parameter, argument: Any) -> Any:
         if isinstance(argument, np.generic):
             return ScalarType(asdtype(argument.dtype))
         raise TypeError(
-            f"{kernel}(): {parameter.name!r} can't be a {type(argument).__name__}"
+            f"{kernel}(): {parameter.name!r} can't be {with_article(type(argument).__name__)}"
             + (_advice(argument) or "; pass an array or a number")
         )
     dtype = annotation if isinstance(annotation, DType) else DEFAULT[PYTHON_KIND[annotation]]

@@ -1,9 +1,9 @@
 """Functions of local arrays, in the kernel language. `infer_array_functions` calls them with shapes that fit and with
 elements of one type; on the host they are functions of NumPy arrays.
 
-Reductions take the elements as (outer, n, inner) and reduce n. Short loops are unrolled when they are inferred. Rows
-are swapped one pair at a time, by selection, so that every index is then a constant: the elements stay in registers,
-and loops around vectorise."""
+Reductions take the elements as (outer, n, inner) and reduce n, by a function of NumPy that combines two. Short loops
+are unrolled when they are inferred. Rows are swapped one pair at a time, by selection, so that every index is then a
+constant: the elements stay in registers, and loops around vectorise."""
 
 from __future__ import annotations
 
@@ -12,92 +12,28 @@ from typing import Any
 import numpy as np
 
 
-def reduce_sum(a: Any, zero: Any) -> Any:
-    out = np.zeros((a.shape[0], a.shape[2]), dtype=zero.dtype)
+def reduce(a: Any, start: Any, combine: Any) -> Any:
+    """`start` None: from the first element."""
+    out = np.zeros((a.shape[0], a.shape[2]), dtype=a.dtype if start is None else start.dtype)
     for i in range(a.shape[0]):
         for j in range(a.shape[2]):
-            total = zero
-            for k in range(a.shape[1]):
-                total += a[i, k, j]
+            total = a[i, 0, j] if start is None else start
+            for k in range(1 if start is None else 0, a.shape[1]):
+                total = combine(total, a[i, k, j])
             out[i, j] = total
     return out
 
 
-def reduce_prod(a: Any, one: Any) -> Any:
-    out = np.zeros((a.shape[0], a.shape[2]), dtype=one.dtype)
-    for i in range(a.shape[0]):
-        for j in range(a.shape[2]):
-            total = one
-            for k in range(a.shape[1]):
-                total *= a[i, k, j]
-            out[i, j] = total
-    return out
-
-
-def reduce_min(a: Any) -> Any:
-    out = np.zeros((a.shape[0], a.shape[2]), dtype=a.dtype)
-    for i in range(a.shape[0]):
-        for j in range(a.shape[2]):
-            least = a[i, 0, j]
-            for k in range(1, a.shape[1]):
-                least = np.minimum(least, a[i, k, j])
-            out[i, j] = least
-    return out
-
-
-def reduce_max(a: Any) -> Any:
-    out = np.zeros((a.shape[0], a.shape[2]), dtype=a.dtype)
-    for i in range(a.shape[0]):
-        for j in range(a.shape[2]):
-            most = a[i, 0, j]
-            for k in range(1, a.shape[1]):
-                most = np.maximum(most, a[i, k, j])
-            out[i, j] = most
-    return out
-
-
-def reduce_any(a: Any) -> Any:
-    out = np.zeros((a.shape[0], a.shape[2]), dtype=np.bool_)
-    for i in range(a.shape[0]):
-        for j in range(a.shape[2]):
-            for k in range(a.shape[1]):
-                if a[i, k, j]:
-                    out[i, j] = True
-    return out
-
-
-def reduce_all(a: Any) -> Any:
-    out = np.ones((a.shape[0], a.shape[2]), dtype=np.bool_)
-    for i in range(a.shape[0]):
-        for j in range(a.shape[2]):
-            for k in range(a.shape[1]):
-                if not a[i, k, j]:
-                    out[i, j] = False
-    return out
-
-
-def reduce_argmin(a: Any) -> Any:
+def find(a: Any, is_before: Any) -> Any:
+    """Where the first element in that order is; the first NaN, if there is one."""
     out = np.zeros((a.shape[0], a.shape[2]), dtype=np.int64)
     for i in range(a.shape[0]):
         for j in range(a.shape[2]):
-            least, at = a[i, 0, j], 0
+            first, at = a[i, 0, j], 0
             for k in range(1, a.shape[1]):
                 x = a[i, k, j]
-                if x < least or (x != x and least == least):  # the first NaN is the least
-                    least, at = x, k
-            out[i, j] = at
-    return out
-
-
-def reduce_argmax(a: Any) -> Any:
-    out = np.zeros((a.shape[0], a.shape[2]), dtype=np.int64)
-    for i in range(a.shape[0]):
-        for j in range(a.shape[2]):
-            most, at = a[i, 0, j], 0
-            for k in range(1, a.shape[1]):
-                x = a[i, k, j]
-                if x > most or (x != x and most == most):
-                    most, at = x, k
+                if is_before(x, first) or (x != x and first == first):
+                    first, at = x, k
             out[i, j] = at
     return out
 

@@ -23,7 +23,7 @@ from .interval_analysis import (
     Test,
     unknown_variables,
 )
-from .parse import FunctionSource
+from .parse import FunctionSource, is_internal
 from .specializations import Specializations
 
 _SAFE = 1 << 62
@@ -233,7 +233,21 @@ def reject_constant_indices(
             node, index, at_most = analysis.violation
             shown = index.value if isinstance(index, ir.Const) else index.b.value
             what = f"index {shown} is out of range: this axis has {at_most} element{'s' * (at_most != 1)} at most"
-            sources[function.symbol].fail(node.loc, what)
+            source, loc = sources[function.symbol], node.loc
+            if is_internal(source.path):
+                source, loc = _call_of(tree, function.symbol, sources) or (source, loc)
+                what = f"{sources[function.symbol].name}(): {what}"
+            source.fail(loc, what)
+
+
+def _call_of(tree: ir.Tree, symbol: str, sources: Mapping[str, FunctionSource]) -> tuple[FunctionSource, ir.Loc] | None:
+    """Where the user calls a function of the library, perhaps by way of another one."""
+    for function in (*tree.functions, tree.kernel):
+        for node in ir.walk(*function.body):
+            if isinstance(node, ir.Invoke) and node.function == symbol:
+                source = sources[function.symbol]
+                return _call_of(tree, function.symbol, sources) if is_internal(source.path) else (source, node.loc)
+    return None
 
 
 def _unknown_call(call: ir.Invoke, args: list[Any]) -> tuple[bool, Any]:

@@ -6,6 +6,7 @@ right when lines move."""
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 
 from ..driver.kernel_step import KernelStep
@@ -14,6 +15,7 @@ from .dialect import Dialect
 from .directions import written
 from .emit_noalias import noalias_test
 from .emit_statements import Emitter, cname, ctype, sites_of
+from .emit_views import constant_sizes
 from .hoisted_checks import Hoisting
 from .iteration_cost import cost
 from .reshape_indexing import Remarks
@@ -21,7 +23,7 @@ from .specializations import Specializations
 
 _AT = """\
 /* where a thread is, for the failure record; a failure lands in `scrap` and ends its iteration's loops */
-typedef struct { pa_runtime *rt; int32_t loop; int64_t tid; pa_c128 scrap; bool failed; } pa_at;
+typedef struct { pa_runtime *rt; int32_t loop; int64_t tid; pa_c128 *scrap; bool failed; } pa_at;
 """
 _NAME = re.compile(r"\bpa_\w+")
 _HEADERS = (  # header, and what its functions end with; the order is that of their dependence
@@ -75,7 +77,10 @@ def may_fail(tree: ir.Tree) -> bool:
 
 def helper_functions(code: Emitter, tree: ir.Tree, hoisted_checks: Hoisting | None) -> str:
     """The functions that the kernel calls, callees first."""
-    return "\n".join(code.printed(_function, code, f, hoisted_checks) for f in tree.functions)
+    bodies = (*tree.kernel.body, *(s for f in tree.functions for s in f.body))
+    calls = Counter(n.function for n in ir.walk(*bodies) if isinstance(n, ir.Invoke))
+    printed = (code.printed(_function, code, f, hoisted_checks, calls[f.symbol] == 1) for f in tree.functions)
+    return "\n".join(printed)
 
 
 def assemble(code: Emitter, parts: list[str]) -> str:
@@ -88,17 +93,22 @@ def assemble(code: Emitter, parts: list[str]) -> str:
     return f"#include <pa_base.h>\n{includes}\n{code.dialect.prelude}\n{_AT if code.debug else ''}{body}"
 
 
-def _function(code: Emitter, function: ir.Function, hoisted_checks: Hoisting | None) -> None:
+def _function(code: Emitter, function: ir.Function, hoisted_checks: Hoisting | None, once: bool) -> None:
+    """`once`: it is called from one place. The C compiler inlines such a function by itself, unless checked blocks make
+    two places of it."""
     code.hoisted = hoisted_checks.hoistable[function.symbol] if hoisted_checks else frozenset()
     code.sites = sites_of(function.body)
     for _, kind in (*function.params, *function.variables):
         code.declare(kind)
     hidden = ["const bool inside", "pa_at *at", "const pa_frame *up"] if code.debug else []
     params = [*hidden, *(f"{ctype(kind)} {cname(name)}" for name, kind in function.params)]
-    head = f"{code.dialect.function} {ctype(function.result)} {code.function_name(function.symbol)}"
+    qualifiers = code.dialect.body if once and code.debug else code.dialect.function
+    head = f"{qualifiers} {ctype(function.result)} {code.function_name(function.symbol)}"
     local_names = ir.assigned(*function.body)
     with code.out.function(f"{head}({', '.join(params) or 'void'})"):
         code.out.lines(emit_loop.frames(code, function.body, "up"))
+        for name, kind in function.params:
+            code.out.lines(constant_sizes(kind, cname(name), code.debug))
         code.out.lines(emit_loop.declarations((n, t) for n, t in function.variables if n in local_names))
         code.write(function.body)
 

@@ -26,6 +26,7 @@ from .printer import Printer, function_text
 from .promotion import SWAPPED_COMPARISON
 from .reshape_indexing import Remarks
 from .specializations import Specializations, fold
+from .speculation import may_speculate
 
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^",
@@ -111,6 +112,7 @@ class ExprEmitter:
         self.helpers: dict[str, str] = {}
         self.renamed: dict[str, str] = {}
         self.digits: dict[Any, str] = {}  # divisions of a loop's variable, in terms of its digits
+        self.ranges: dict[str, range] = {}  # of the variables of loops of constant length around the current text
         self.digit_lines = ""  # statements behind the variable of a GPU's loop, which make its digits
         self.written: frozenset[str] = frozenset()  # parameters of the kernel that something is stored into
         self.hoisted: frozenset[int] = frozenset()  # sites that `inside` covers in the current text
@@ -200,7 +202,10 @@ class ExprEmitter:
         return f"({cname(e.name)} = {self.expr(e.value)}, {self.expr(e.body)})"
 
     def emit_Logic(self, e: ir.Logic) -> str:
-        return f"({self.expr(e.a)} {'&&' if e.op == 'and' else '||'} {self.expr(e.b)})"
+        symbol = "&" if e.op == "and" else "|"
+        if not (self.dialect.blocks and may_speculate(e.b, self.ranges)):
+            symbol *= 2
+        return f"({self.expr(e.a)} {symbol} {self.expr(e.b)})"
 
     def emit_Select(self, e: ir.Select) -> str:
         return f"({self.expr(e.condition)} ? {self.expr(e.a)} : {self.expr(e.b)})"

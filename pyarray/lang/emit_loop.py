@@ -118,8 +118,8 @@ def debug_state(code: Emitter, runtime: str, loop: Any, tid: int) -> list[str]:
     """In debug mode, where the thread is, for failure records."""
     if not code.debug:
         return []
-    here = f"pa_at here = {{{runtime}, {loop}, {tid}, {{0, 0}}}};"
-    return [here, "pa_at *at = &here;", "const pa_frame *up = 0;"]
+    here = f"pa_at here = {{{runtime}, {loop}, {tid}, scrap}};"
+    return ["PA_SCRAP_ROOM;", here, "pa_at *at = &here;", "const pa_frame *up = 0;"]
 
 
 def declarations(variables: Any) -> Iterator[str]:

@@ -18,7 +18,8 @@ from .emit_expressions import cname as cname
 from .emit_expressions import ctype as ctype
 from .emit_expressions import sites_of as sites_of
 from .printer import Printer
-from .promotion import binary, call
+from .promotion import binary, call, identity_of
+from .speculation import constant_ranges
 from .write_mask import mask_itemsize
 
 # Accumulators of an unordered reduction: four AVX2 registers of float32, and short sums for accuracy. Where
@@ -34,7 +35,8 @@ def lane_count(s: ir.For) -> int:
 
 def reduction_start(accumulator: str, op: str, dtype: DType) -> str:
     """What a part of a reduction starts from, as C text: of min, max, and, or the value itself."""
-    return literal({"mul": 1}.get(op, 0), dtype) if op in ("add", "mul", "xor") else cname(accumulator)
+    identity = identity_of(op, dtype)
+    return cname(accumulator) if identity is None else literal(identity, dtype)
 
 
 class Emitter(ExprEmitter):
@@ -127,6 +129,12 @@ class Emitter(ExprEmitter):
                 self.write(s.orelse)
 
     def write_For(self, s: ir.For) -> None:
+        outer = self.ranges
+        self.ranges = {name: r for name, r in outer.items() if name not in s.variables} | constant_ranges(s)
+        self.write_loop(s)
+        self.ranges = outer
+
+    def write_loop(self, s: ir.For) -> None:
         if s.reductions and self.dialect.lanes and sole_inner_loop(s.body) is None:
             self.write_unordered(s)
         elif len(s.ranges) > 1:

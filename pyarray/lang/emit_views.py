@@ -6,6 +6,7 @@ from typing import Any
 
 from . import ir
 from .printer import conjunction, function_text
+from .types import lasting_sizes
 
 
 def view_name(kind: ir.ArrayType) -> str:
@@ -33,6 +34,12 @@ def struct_fields(kind: ir.ArrayType, debug: bool) -> list[tuple[str, str]]:
 def struct(kind: ir.ArrayType, debug: bool) -> str:
     body = " ".join(f"{ctype}{name};" for ctype, name in struct_fields(kind, debug))
     return f"typedef struct {{ {body} }} {view_name(kind)};\n"
+
+
+def constant_sizes(kind: Any, view: str, debug: bool) -> list[str]:
+    """Statements that tell the compiler which sizes of a view are constant."""
+    sizes = () if not isinstance(kind, ir.ArrayType) else lasting_sizes(kind) if debug else kind.sizes
+    return [f"{view}.n{axis} = {n};" for axis, n in enumerate(sizes) if n is not None]
 
 
 def stride(kind: ir.ArrayType, view: str, axis: int) -> str:
@@ -145,7 +152,9 @@ def slicer(e: ir.Slice, function: str, debug: bool) -> tuple[str, str]:
     `transposed`, the axes it has left are in reverse order."""
     kind, result, checked = e.array.type, e.type, e.site is not None
     name = f"slice_{view_name(kind).removeprefix('view_')}_{slice_pattern(e.parts)}{'_turned' if e.transposed else ''}"
-    name = f"checked_{name}" if checked else name
+    lasting = lasting_sizes(result) or (None,) * result.ndim
+    if checked:
+        name = "_".join(["checked", name, *(f"{axis}is{n}" for axis, n in enumerate(lasting) if n is not None)])
     params = [WHERE] if checked else []
     params.append(f"const {view_name(kind)} v")
     lines = [f"{view_name(result)} r;", "int64_t bytes = 0;"]
@@ -170,10 +179,21 @@ def slicer(e: ir.Slice, function: str, debug: bool) -> tuple[str, str]:
             lines.append(f"r.s{target_axis} = {step};")
         out += 1
     lines += _offset_view(kind, "r", "v", "bytes", debug)
-    if indexed:  # an empty view, so that what follows touches nothing
-        lines.append("if (!valid) " + " = ".join(f"r.n{axis}" for axis in range(out)) + " = 0;")
+    if checked:
+        lines += [f"r.n{axis} = {n};" for axis, n in enumerate(lasting) if n is not None]
+    if indexed:
+        lines.append(f"if (!valid) {_failed(result, lasting)}")
     head = f"{function} {view_name(result)} {name}({', '.join(params)})"
     return name, function_text(head, [*lines, "return r;"])
+
+
+def _failed(result: ir.ArrayType, lasting: tuple[int | None, ...]) -> str:
+    """Makes a slice `r` that is outside one that touches nothing else: an empty view, or a row of scrap memory."""
+    if None in lasting:
+        return " = ".join(f"r.n{axis}" for axis, n in enumerate(lasting) if n is None) + " = 0;"
+    fields = [f"r.s{axis}" for axis in range(result.ndim)] if result.strided else []
+    lines = [f"r.data = ({result.dtype.ctype} *)PA_SCRAP(at);", *(f"{field} = 0;" for field in fields)]
+    return f"{{ {' '.join(lines)} }}"
 
 
 def _slice_range(p: ir.Range, axis: int, n: str, s: str, params: list[str], checked: bool) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..dtypes import uint64
+from ..errors import with_article
 from . import ir
 from .infer_aggregates import unpack
 from .infer_scope import Scope
@@ -88,7 +89,7 @@ def atomic(scope: Scope, node: ast.Call, op: str, args: list[Any]) -> ir.Expr:
     if dtype.kind not in ATOMIC_KINDS.get(op, "biu"):
         scope.fail(node, f"atomic_{op}() is not defined for {dtype}")
     if len(index) != args[0].type.ndim:
-        scope.fail(node, f"{len(index)} indices for a {args[0].type}")
+        scope.fail(node, f"{len(index)} indices for {with_article(args[0].type)}")
     values = [scope.coerce(node, scope.number(node, x), ir.ScalarType(dtype)) for x in args[2:]]
     desired = values[1] if swaps else None
 

@@ -8,6 +8,7 @@ import inspect
 import types as python_types
 from typing import Any
 
+from ..errors import with_article
 from . import ir
 from .aggregates import Aggregate, UnreadableField, as_tuple, is_records, transform, with_origins
 from .infer_generators import Draw
@@ -122,7 +123,7 @@ def field(scope: Scope, node: ast.AST, owner: Aggregate, name: str) -> Any:
     """A field of a named tuple, dataclass or object; an attribute of its class is a captured value."""
     hidden = isinstance(inspect.getattr_static(owner.kind, name, None), property)
     if user_method(scope, owner, "__getattribute__") or (hidden and name in owner.names and owner.complete):
-        what = f"{name!r} of a {owner.kind.__name__} is computed by Python, which a kernel can't run"
+        what = f"{name!r} of {with_article(owner.kind.__name__)} is computed by Python, which a kernel can't run"
         scope.fail(node, what, "make it a plain field")
     if name in owner.names:
         value = owner.items[owner.names.index(name)]

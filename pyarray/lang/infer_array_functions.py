@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..dtypes import DType, asdtype, float32, float64, int64, uint64
 from . import array_functions, ir
 from .infer_elements import UNROLLED, Index, bind, convert, element, elementwise, generate, is_elementwise, loaded
@@ -21,7 +23,12 @@ from .parse import FunctionSource, source_of
 from .promotion import binary, cast, constant, join
 
 MOST_ROWS = 4  # of a matrix that is solved or inverted
-_REDUCTIONS = ("sum", "prod", "mean", "min", "max", "any", "all", "argmin", "argmax")
+_COMBINATIONS = {
+    "sum": np.add, "mean": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum, "any": np.logical_or,
+    "all": np.logical_and,
+}  # fmt: skip
+_ORDERS = {"argmin": np.less, "argmax": np.greater}
+_REDUCTIONS = (*_COMBINATIONS, *_ORDERS)
 _ALIASES = {"amin": "min", "amax": "max", "matrix_transpose": "transpose"}
 _OF_ONE = (*_REDUCTIONS, "norm", "det", "inv", "trace", "transpose", "copy", "ravel")
 _OF_TWO = ("dot", "matmul", "vecdot", "cross", "outer", "solve")
@@ -152,13 +159,11 @@ def _reduce(scope: Scope, node: ast.AST, name: str, value: Any, axis: Any) -> An
     if not n and name in ("min", "max", "argmin", "argmax"):
         scope.fail(node, f"{name}() of no elements has no value")
     grouped = _as(scope, node, array, before, n, behind)
-    if name in ("sum", "prod", "mean"):
-        start = _typed(scope, node, int(name == "prod"), _sum_type(dtype))
-        if name == "mean" and dtype.kind in "biu":
-            start = _typed(scope, node, 0, float64)
-        reduced = _invoke(scope, node, "reduce_prod" if name == "prod" else "reduce_sum", grouped, start)
+    if name in _ORDERS:
+        reduced = _invoke(scope, node, "find", grouped, ir.Static(_ORDERS[name]))
     else:
-        reduced = _invoke(scope, node, f"reduce_{name}", grouped)
+        start = _start(scope, node, name, dtype)
+        reduced = _invoke(scope, node, "reduce", grouped, start, ir.Static(_COMBINATIONS[name]))
     result = _item(scope, node, reduced) if whole else _as(scope, node, reduced, *shape[:number], *shape[number + 1 :])
     if not whole and len(shape) == 1:
         result = _item(scope, node, reduced)
@@ -167,6 +172,16 @@ def _reduce(scope: Scope, node: ast.AST, name: str, value: Any, axis: Any) -> An
     count = constant(scope.loc(node), n)
     divide: Callable[..., Any] = lambda x: binary(scope.loc(node), "div", x, count)  # noqa: E731
     return elementwise(scope, node, [result], divide, "mean") if constant_shape(result) else divide(result)
+
+
+def _start(scope: Scope, node: ast.AST, name: str, dtype: DType) -> Any:
+    """What a reduction starts from; None for its first element."""
+    if name in ("min", "max"):
+        return ir.Static(None)
+    if name in ("any", "all"):
+        return ir.Const(scope.loc(node), ir.BOOL, name == "all")
+    kind = float64 if name == "mean" and dtype.kind in "biu" else _sum_type(dtype)
+    return _typed(scope, node, int(name == "prod"), kind)
 
 
 def _axis(scope: Scope, node: ast.AST, axis: Any, ndim: int) -> int:

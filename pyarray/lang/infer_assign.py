@@ -6,6 +6,7 @@ import ast
 from typing import Any, NoReturn
 
 from ..dtypes import DType, asdtype
+from ..errors import with_article
 from . import ir
 from .aggregates import is_aggregate, is_records, leaves, root_of, skeleton, transform
 from .infer_access import index_parts, load_element, slice_type
@@ -81,7 +82,7 @@ def set_structure(scope: Scope, where: ast.AST, name: str, value: Any) -> None:
     if new != scope.structures.get(name) and is_defined:
         verb = "returns" if name == "return" else "is"
         what = "this function" if name == "return" else repr(name)
-        before = f"a {scope.types[name]}" if name in scope.types else describe(scope.structures[name])
+        before = f"{with_article(scope.types[name])}" if name in scope.types else describe(scope.structures[name])
         scope.fail(where, f"{what} {verb} {before} and here {describe(value)}", "use another name")
     if new is not None and not is_defined:
         scope.structures[name] = new
@@ -267,7 +268,8 @@ def _element_index(scope: Scope, target: ast.Subscript, array: ir.Expr) -> tuple
 def _store_element(scope: Scope, where: ast.AST, array: ir.Expr, index: tuple[Any, ...], value: ir.Expr) -> ir.Stmt:
     dtype = array.type.dtype
     if value.type.dtype.kind == "c" and dtype.kind not in "cb":
-        scope.fail(where, f"a {value.type} can't be stored in an array of {dtype}", "store its .real, .imag or abs()")
+        what = f"{with_article(value.type)} can't be stored in an array of {dtype}"
+        scope.fail(where, what, "store its .real, .imag or abs()")
     return ir.Store(scope.loc(where), array, index, scope.coerce(where, value, ir.ScalarType(dtype)))
 
 

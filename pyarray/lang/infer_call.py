@@ -13,6 +13,7 @@ import numpy as np
 
 from ..annotations import is_structure
 from ..dtypes import DType, asdtype, named_dtype
+from ..errors import with_article
 from . import ir
 from .aggregates import as_tuple, is_generator, is_records, leaves
 from .builtins import ATOMICS, FUNCTIONS, advice_for, draws, name_of, source_for
@@ -185,5 +186,6 @@ def _bitcast(scope: Scope, node: ast.Call, value: ir.Expr, args: list[Any], keyw
         scope.fail(node, "view() of a number takes a dtype", "write x.view(int32)")
     source = value.type.dtype
     if source.itemsize != dtype.itemsize or {source.kind, dtype.kind} - set("iuf"):
-        scope.fail(node, f"a {source} has no view as {dtype}", "both are integers or floats of the same size")
+        what = f"{with_article(source)} has no view as {dtype}"
+        scope.fail(node, what, "both are integers or floats of the same size")
     return value if dtype is source else ir.Convert(scope.loc(node), ir.ScalarType(dtype), value, "bitcast")

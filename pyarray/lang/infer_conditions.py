@@ -4,13 +4,15 @@ holds, or where it doesn't, that they don't have elsewhere."""
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from . import ir
+from .aggregates import Aggregate, fields_of, is_aggregate, is_generator, is_records, key
 from .infer_assign import assign_name
 from .infer_operators import logical, select
 from .infer_scope import Scope, rule
-from .infer_temporaries import let_bind
+from .infer_temporaries import expand_result, let_bind
 from .infer_values import describe, is_array
 
 
@@ -85,7 +87,38 @@ def _if_exp(scope: Scope, node: ast.IfExp) -> Any:
     after_then, scope.assigned = scope.assigned, when_false
     orelse = scope.infer(node.orelse)
     scope.assigned &= after_then
+    then, orelse = expand_result(scope, then), expand_result(scope, orelse)
+    if is_aggregate(then) or is_aggregate(orelse):
+        first, again = let_bind(scope, condition)
+        return _select_group(scope, node, [first, again], then, orelse)
     return select(scope, node, condition, then, orelse)
+
+
+def _select_group(scope: Scope, node: ast.IfExp, conditions: list[ir.Expr], then: Any, orelse: Any) -> Any:
+    """A choice of tuples or objects, as one of each leaf: the first one evaluates the condition. It may be either
+    object in Python, and so is known by the names of both."""
+    then, orelse = expand_result(scope, then), expand_result(scope, orelse)
+    if not is_aggregate(then) and not is_aggregate(orelse):
+        if isinstance(then, ir.Static) and isinstance(orelse, ir.Static) and key(then) == key(orelse):
+            return then
+        condition = conditions.pop(0) if len(conditions) > 1 else conditions[0]
+        return select(scope, node, condition, then, orelse)
+    kinds = [x.kind if isinstance(x, Aggregate) else type(x) for x in (then, orelse)]
+    names = [[name for name, _ in fields_of("", x)] if is_aggregate(x) else [] for x in (then, orelse)]
+    if (
+        any(is_records(x) or is_generator(x) for x in (then, orelse))
+        or kinds[0] is not kinds[1]
+        or names[0] != names[1]
+    ):
+        what = f"a condition chooses between {describe(then)} and {describe(orelse)}"
+        scope.fail(node, what, "both are numbers, arrays, or tuples or objects of the same class; or write an if")
+    items = [
+        _select_group(scope, node, conditions, a, b)
+        for (_, a), (_, b) in zip(fields_of("", then), fields_of("", orelse), strict=True)
+    ]
+    if not isinstance(then, Aggregate):
+        return tuple(items)
+    return replace(then, items=tuple(items), origins=(*then.origins, *orelse.origins), place=None)
 
 
 @rule(ast.NamedExpr)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..dtypes import uint64
+from ..errors import with_article
 from . import ir
 from .aggregates import Aggregate, is_aggregate, is_generator
 from .infer_counters import counted_variable, variable_of
@@ -49,7 +50,8 @@ def _unsigned(scope: Scope, node: ast.AST, name: str, value: Any) -> ir.Expr:
     if isinstance(value, ir.Const) and type(value.value) is int:
         return ir.Const(value.loc, ir.ScalarType(uint64), value.value & ((1 << 64) - 1))
     if value.type.dtype.kind not in "iu":
-        scope.fail(node, f"the {name} of rng() is an integer, got a {value.type}", "convert it with int(...)")
+        what = f"the {name} of rng() is an integer, got {with_article(value.type)}"
+        scope.fail(node, what, "convert it with int(...)")
     return cast(value, uint64)
 
 

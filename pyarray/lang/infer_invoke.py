@@ -9,6 +9,7 @@ from typing import Any
 
 from ..annotations import ArrayAnnotation, declared, field_annotations, field_names, is_plain, is_structure
 from ..dtypes import DType, asdtype, named_dtype
+from ..errors import CompileError, with_article
 from ..structured_dtypes import StructuredAnnotation
 from . import ir
 from .aggregates import Aggregate, is_aggregate, is_records, leaves, transform
@@ -17,7 +18,7 @@ from .infer_elements import convert
 from .infer_scope import Scope
 from .infer_temporaries import evaluate_in_order, expand_result
 from .infer_values import describe, is_array, is_local_array
-from .parse import FunctionSource
+from .parse import FunctionSource, is_internal
 
 _KINDS = "bifc"  # each kind holds the values of those before it
 
@@ -44,12 +45,24 @@ def invoke(scope: Scope, node: ast.AST, source: FunctionSource, args: list[Any],
                 values.append(leaf)
         types = transform(name, value, lambda _, x: x if isinstance(x, ir.Static) else x.type)
         params.append((name, types))
-    callee = scope.instances.function(source, tuple(params))
+    callee = _instance(scope, node, source, tuple(params))
     # a parameter that the function assigns may be wider than the argument
     passed = [convert(scope, node, value, kind) for value, (_, kind) in zip(values, callee.params, strict=True)]
     if callee.symbol in scope.instances.counters:
         return counting_call(scope, node, callee, passed, counters)
     return ir.Invoke(scope.loc(node), callee.result, callee.symbol, tuple(passed))
+
+
+def _instance(scope: Scope, node: ast.AST, source: FunctionSource, params: tuple[tuple[str, Any], ...]) -> ir.Function:
+    """The function for these types. What a function of the library refuses is said of the user's call."""
+    try:
+        return scope.instances.function(source, params)
+    except CompileError as error:
+        if error.said is None or not is_internal(source.path) or is_internal(scope.source.path):
+            raise
+        what, instead = error.said
+        name = ast.unparse(node.func) if isinstance(node, ast.Call) else source.name
+        scope.fail(node, f"{name}(): {what}", instead)
 
 
 def _arguments_in_call_order(
@@ -77,7 +90,7 @@ def construct(scope: Scope, node: ast.Call, kind: type, args: list[Any], keyword
     names = field_names(kind)
     if hasattr(kind, "__post_init__") or not is_plain(kind):
         advice = "a kernel runs no __init__, __new__ or __post_init__; use a tuple, or a plain dataclass"
-        scope.fail(node, f"a {kind.__name__} can't be made here", advice)
+        scope.fail(node, f"{with_article(kind.__name__)} can't be made here", advice)
     try:
         bound = inspect.signature(kind).bind(*args, **keywords)
     except TypeError as error:
@@ -109,7 +122,7 @@ def coerce_to_annotation(scope: Scope, node: ast.AST, annotation: Any, what: str
     annotation = annotation if direction is None else direction.inner
     if isinstance(annotation, type) and is_structure(annotation):
         if not isinstance(value, Aggregate) or not issubclass(value.kind, annotation):
-            scope.fail(node, f"{what} is a {annotation.__name__}, got {describe(value)}")
+            scope.fail(node, f"{what} is {with_article(annotation.__name__)}, got {describe(value)}")
         return value
     if isinstance(annotation, StructuredAnnotation):
         found = value.kind.__pyarray_layout__ if is_records(value) else None

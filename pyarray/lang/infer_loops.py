@@ -6,6 +6,7 @@ import ast
 from typing import Any, TypeGuard
 
 from ..dtypes import uint64
+from ..errors import with_article
 from . import ir
 from .aggregates import is_records
 from .builtins import advice_for
@@ -210,7 +211,7 @@ def _sequence(scope: Scope, node: ast.expr, before: list[ir.Stmt], names: set[st
             return record_sequence(scope, node, value, before, names)
         if is_array(value) or is_local_array(value):
             if value.type.ndim != 1 and is_array(value):
-                what = f"a loop over a {value.type} is not part of the kernel language"
+                what = f"a loop over {with_article(value.type)} is not part of the kernel language"
                 scope.fail(node, what, "loop over range(a.shape[0])")
             return array_sequence(scope, node, value, before, names)
     advice = advice_for(function) if isinstance(node, ast.Call) else advice_for_captured(value)

@@ -6,6 +6,7 @@ import ast
 from typing import Any
 
 from ..dtypes import complex128, float64, int64, uint64
+from ..errors import with_article
 from . import ir
 from .aggregates import as_tuple
 from .infer_conditions import infer_condition
@@ -54,7 +55,7 @@ class _Message:
         try:
             format({"b": True, "i": 1, "u": 1, "f": 1.0, "c": 1j}[kind.dtype.kind], spec)
         except ValueError as error:
-            self.scope.fail(node, f"a {kind} has no format {spec!r}: {error}")
+            self.scope.fail(node, f"{with_article(kind)} has no format {spec!r}: {error}")
 
     def expression(self, node: ast.expr) -> None:
         """The text of an argument of `print`, or of the message of an `assert`."""

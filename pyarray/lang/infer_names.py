@@ -26,6 +26,15 @@ _OTHER_LANGUAGES = {  # names that kernel languages of others have
     "shared": "there is no shared memory: pass an array for intermediate results, or use pa.RawKernel",
     "syncthreads": "parallel loops run one after the other: end the loop and begin another one",
 }
+_OF_NUMBERS = {  # methods of numbers of Python and NumPy, and what does the same
+    "conjugate": "write pa.conj(x)",
+    "conj": "write pa.conj(x)",
+    "astype": "write the dtype as a function: pa.float32(x)",
+    "item": "leave it out: it is a number",
+    "copy": "leave it out: it is a number",
+    "round": "write round(x)",
+    "is_integer": "write x == pa.floor(x)",
+}
 
 
 @rule(ast.Constant)
@@ -118,7 +127,8 @@ def _attribute(scope: Scope, node: ast.Attribute) -> Any:
             return scope.apply(node, call, scope.loc(node), node.attr, [owner])
         if node.attr == "view" and isinstance(owner.type, ir.ScalarType) and not owner.type.weak:
             return ir.Static(Method(owner, "view"))
-    scope.fail(node, f"{describe(owner)} has no attribute {node.attr!r}")
+    advice = _OF_NUMBERS.get(node.attr, "") if isinstance(getattr(owner, "type", None), ir.ScalarType) else ""
+    scope.fail(node, f"{describe(owner)} has no attribute {node.attr!r}", advice)
 
 
 def _array_attribute(scope: Scope, node: ast.Attribute, array: ir.Expr) -> Any:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..dtypes import DType, float64
+from ..errors import with_article
 from . import ir
 from .infer_elements import UNROLLED, Index, broadcast_element, build, element, generate, indices, loaded
 from .infer_local_arrays import Selection, select_items
@@ -131,7 +132,8 @@ def check_store(scope: Scope, where: ast.AST, shape: tuple[int, ...], dtype: DTy
     if not fits:
         scope.fail(where, f"an array of shape {found} can't be stored where {shape} is")
     if value.type.dtype.kind == "c" and dtype.kind not in "cb":
-        scope.fail(where, f"a {value.type} can't be stored in an array of {dtype}", "store its .real, .imag or abs()")
+        what = f"{with_article(value.type)} can't be stored in an array of {dtype}"
+        scope.fail(where, what, "store its .real, .imag or abs()")
     return value
 
 

@@ -10,6 +10,7 @@ import functools
 from dataclasses import replace
 from typing import Any
 
+from ..errors import with_article
 from . import ir
 from .aggregates import Aggregate, RecordPlace, as_tuple, is_records, leaves
 from .infer_access import index_parts, slice_type
@@ -231,7 +232,7 @@ def store_record(scope: Scope, where: ast.AST, part: Any, value: Any) -> list[ir
     value, dtype = scope.number(where, value), part.type.dtype
     if value.type.dtype.kind == "c" and dtype.kind not in "cb":
         advice = "store its .real, .imag or abs()"
-        scope.fail(where, f"a {value.type} can't be stored in a field of {dtype}", advice)
+        scope.fail(where, f"{with_article(value.type)} can't be stored in a field of {dtype}", advice)
     return [ir.Store(scope.loc(where), part.array, part.index, scope.coerce(where, value, ir.ScalarType(dtype)))]
 
 

@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from ..dtypes import PYTHON_KIND, bool_, int64, uint64
+from ..errors import with_article
 from . import ir
 from .aggregates import Aggregate, counters_of, is_aggregate, leaves
 from .aggregates import key as type_key
@@ -215,7 +216,8 @@ class Scope:
         """`value` as a variable of type `kind` holds it."""
         if isinstance(kind, ir.ScalarType):
             if value.type.dtype.kind == "c" and kind.dtype.kind not in "cb":
-                self.fail(where, f"a {value.type} can't become a {kind}", "take its .real, .imag or abs()")
+                what = f"{with_article(value.type)} can't become {with_article(kind)}"
+                self.fail(where, what, "take its .real, .imag or abs()")
             return self.apply(where, cast, value, kind.dtype, kind.weak)
         assert not isinstance(kind, ir.TupleType)
         return value if value.type == kind else ir.Slice(value.loc, kind, value, (ir.WHOLE,) * kind.ndim)
@@ -249,7 +251,8 @@ class Scope:
             what = "this function" if name == "return" else repr(name)
             verb = "returns" if name == "return" else "is"
             detail = f": {error}" if isinstance(new, ir.ScalarType) and isinstance(old, ir.ScalarType) else ""
-            self.fail(where, f"{what} {verb} a {old} and here a {new}{detail}", "use another name")
+            what = f"{what} {verb} {with_article(old)} and here {with_article(new)}{detail}"
+            self.fail(where, what, "use another name")
         if joined != old:
             self.types[name] = joined
             self.changed = True

@@ -24,7 +24,7 @@ def _subscript(scope: Scope, node: ast.Subscript) -> Any:
     if is_record(owner, node):
         return record_item(scope, node, owner)
     if user_method(scope, owner, "__getitem__") is not None:
-        if any(isinstance(n, ast.Slice) for n in ast.walk(node.slice)):
+        if any(isinstance(n, ast.Slice) for n in getattr(node.slice, "elts", [node.slice])):
             scope.fail(node, "a kernel has no slice objects", "pass the bounds to a method of their own")
         return call_special_method(scope, node, owner, "__getitem__", scope.infer(node.slice))
     owner = expand_result(scope, owner)

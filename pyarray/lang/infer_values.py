@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..dtypes import named_dtype
+from ..errors import with_article
 from . import ir
 from .aggregates import Aggregate, UnreadableField, is_records
 from .promotion import join
@@ -77,10 +78,10 @@ def describe(value: Any) -> str:
     if isinstance(value, Aggregate):
         if is_records(value):
             return f"an array of {value.kind.__pyarray_layout__}"  # type: ignore[attr-defined]
-        return f"a {value.kind.__name__}"
+        return f"{with_article(value.kind.__name__)}"
     if isinstance(value, tuple):
         return f"a tuple of {len(value)}"
-    return "nothing" if value.type is None else f"a {value.type}"
+    return "nothing" if value.type is None else f"{with_article(value.type)}"
 
 
 def join_types(a: ir.Type, b: ir.Type) -> ir.Type:
@@ -99,7 +100,7 @@ def join_types(a: ir.Type, b: ir.Type) -> ir.Type:
         shapes = [x.shape if isinstance(x, ir.LocalArrayType) else getattr(x, "sizes", ()) for x in (a, b)]
         if shapes[0] and shapes[0] == shapes[1] and not isinstance(a, ir.TupleType) and not isinstance(b, ir.TupleType):
             return ir.LocalArrayType(join(ir.ScalarType(a.dtype), ir.ScalarType(b.dtype)).dtype, shapes[0])
-    raise TypeError(f"a {a} and a {b} have no common type")
+    raise TypeError(f"{with_article(a)} and {with_article(b)} have no common type")
 
 
 def advice_for_captured(value: Any) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from . import ir
 from .promotion import NEGATED_COMPARISON, SWAPPED_COMPARISON
+from .types import lasting_sizes
 
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
@@ -177,6 +178,15 @@ class IntervalAnalysis:
 
     def value(self, e: Any) -> Any:
         """An `Interval`, a `Shape`, or None."""
+        found = self.inferred(e)
+        sizes = lasting_sizes(e.type) if isinstance(e.type, ir.ArrayType) else ()
+        if not sizes:
+            return found
+        shape = found or (None,) * len(sizes)
+        return tuple(x if n is None else self.domain.constant(n) for x, n in zip(shape, sizes, strict=True))
+
+    def inferred(self, e: Any) -> Any:
+        """What follows from its operands."""
         if isinstance(e, ir.Const):
             is_int64 = type(e.value) is int and INT64_MIN <= e.value <= INT64_MAX
             return self.domain.constant(e.value) if is_int64 else None

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from ..errors import CompileError
+from ..errors import CompileError, with_article
 from .loc import Loc
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
@@ -108,7 +108,9 @@ class FunctionSource:
     def fail(self, where: ast.AST | Loc, what: str, instead: str = "") -> NoReturn:
         """Raise `CompileError` with file, line, a caret under the construct, and what to write instead."""
         loc = where if isinstance(where, Loc) else self.loc(where)
-        raise CompileError(render(loc, self.lines, what, instead), loc.path, loc.line, loc.column)
+        error = CompileError(render(loc, self.lines, what, instead), loc.path, loc.line, loc.column)
+        error.said = what, instead
+        raise error
 
 
 _FUNCTIONS = (ast.FunctionDef, ast.Lambda)
@@ -160,7 +162,7 @@ def source_of(function: Callable[..., Any], scope: Mapping[str, Any] | None = No
     here.
     """
     if isinstance(function, (staticmethod, classmethod)):
-        what = f"got a {type(function).__name__}"
+        what = f"got {with_article(type(function).__name__)}"
         raise TypeError(f"expected a Python function, {what}; put @{type(function).__name__} above this decorator")
     if not isinstance(function, types.FunctionType):
         raise TypeError(

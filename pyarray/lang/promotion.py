@@ -28,6 +28,17 @@ from .builtins import FUNCTIONS
 _PYTHON_TYPE = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
+def identity_of(op: str, dtype: DType) -> Any:
+    """The number that changes no other by an operation, for parts of a reduction to start from: for sums of floats it
+    is -0.0, since 0.0 + -0.0 is 0.0. None where there is none."""
+    number = {"add": 0, "mul": 1, "xor": 0}.get(op)
+    if number is None:
+        return None
+    if op == "add" and dtype.kind in "fc":
+        return -0.0 if dtype.kind == "f" else complex(-0.0, -0.0)
+    return _PYTHON_TYPE[dtype.kind](number)
+
+
 def join(a: ir.ScalarType, b: ir.ScalarType) -> ir.ScalarType:
     """Type that holds both. A weak operand only lifts the kind of a strong one. Raises `TypeError` where
     there is none."""

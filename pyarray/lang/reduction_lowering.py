@@ -16,12 +16,11 @@ from ..dtypes import DType, float64
 from . import ir
 from .infer_sequences import length_and_last
 from .parallel_reductions import record_comparison
-from .promotion import binary, call, cast, compare, constant
+from .promotion import binary, call, cast, compare, constant, identity_of
 
 CHUNKS = 1024  # at most
 MIN_CHUNK = 256  # iterations; one, where they have loops of their own
 PARTIAL = ".partial"  # what parameters for partial results are called, before their number
-_IDENTITY = {"add": 0, "mul": 1, "xor": 0}  # others start from the value before the loop
 
 
 def lower_reductions(tree: ir.Tree, checked: bool, rows: bool = False) -> ir.Tree:
@@ -112,7 +111,8 @@ class _Lowering:
         yield ir.For(loc, (z.name,), (ir.Range(None, constant(loc, 1), None),), (*again, inner, *results), 0)
         for name, op in s.reductions:
             total = self.element(partials[name], end, self.types[name])
-            value = self.combine(loc, op, before[name], total) if op in _IDENTITY else total
+            has_identity = identity_of(op, self.types[name].dtype) is not None
+            value = self.combine(loc, op, before[name], total) if has_identity else total
             yield ir.Assign(loc, name, value)
 
     def local(self, loc: ir.Loc, name: str) -> ir.Local:
@@ -127,11 +127,10 @@ class _Lowering:
         return cast(made, a.type.dtype, a.type.weak)
 
     def start(self, loc: ir.Loc, name: str, op: str, before: dict[str, ir.Local]) -> ir.Expr:
-        if op not in _IDENTITY:
-            return before[name]
+        """What a part starts from: the value before the loop, where the operation has no identity."""
         kind = self.types[name]
-        number = {"b": bool, "f": float, "c": complex}.get(kind.dtype.kind, int)
-        return ir.Const(loc, kind, number(_IDENTITY[op]))
+        identity = identity_of(op, kind.dtype)
+        return before[name] if identity is None else ir.Const(loc, kind, identity)
 
     def iterations(self, s: ir.For, count: ir.Local, t: ir.Local) -> tuple[list[ir.Stmt], list[ir.Stmt]]:
         """Statements that set the number of iterations, and those that set the loop's variables in iteration `t`."""

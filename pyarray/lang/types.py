@@ -44,6 +44,20 @@ class ArrayType:
         return f"{self.ndim}-D {layout} array of {self.dtype}"
 
 
+SCRAP_BYTES = 256  # of the memory that failed accesses use: PA_SCRAP_LEN
+
+
+def lasting_sizes(kind: ArrayType) -> tuple[int | None, ...]:
+    """The constant sizes that a view has after a failed access, too, so that its own accesses needn't be tested: it is
+    scrap memory, as large as it is, or with strides of 0. () if nothing is sure."""
+    whole = bool(kind.sizes) and None not in kind.sizes
+    if kind.reshape_of is not None or (
+        whole and not kind.strided and math.prod(kind.sizes) * kind.dtype.itemsize > SCRAP_BYTES  # type: ignore[arg-type]
+    ):
+        return ()
+    return kind.sizes
+
+
 @dataclass(frozen=True, slots=True)
 class LocalArrayType:
     """An array of constant shape that a kernel makes: a value of its thread, in registers or local memory."""

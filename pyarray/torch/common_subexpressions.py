@@ -16,6 +16,7 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.fx import Graph, GraphModule, Node
 from torch.utils.checkpoint import CheckpointPolicy
 
+from ..errors import with_article
 from . import views
 from .operators import POINTWISE, computed_once
 from .sizes import expressions
@@ -128,7 +129,7 @@ def _key(x: Any) -> Any:
     settings = (torch.dtype, torch.device, torch.layout, torch.memory_format)
     if x is None or isinstance(x, (Node, str, *settings)):
         return x
-    raise NotComparable(f"an argument is a {type(x).__name__}")
+    raise NotComparable(f"an argument is {with_article(type(x).__name__)}")
 
 
 def _result_key(value: Any) -> Any:

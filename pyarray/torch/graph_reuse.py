@@ -20,6 +20,7 @@ from torch._dynamo.eval_frame import innermost_fn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import GraphModule, Node
 
+from ..errors import with_article
 from ..jit.bounded_cache import BoundedCache
 from .common_subexpressions import SYMBOLIC, NotComparable
 from .restart_analysis import restart_if_specialized
@@ -62,7 +63,7 @@ def describe(module: GraphModule) -> GraphDescription:
             continue
         if node.op == "placeholder" and not isinstance(value, torch.Tensor):
             if not isinstance(value, torch.SymInt):
-                raise NotComparable(f"an input is a {type(value).__name__}")
+                raise NotComparable(f"an input is {with_article(type(value).__name__)}")
             values[node] = expression(value)
             inputs.append(values[node])
             continue
@@ -137,7 +138,7 @@ def _tensors(value: Any) -> list[torch.Tensor]:
     if isinstance(value, (tuple, list)):
         return [x for y in value for x in _tensors(y)]
     if isinstance(value, torch.Tensor) and (type(value) is not FakeTensor or value.layout != torch.strided):
-        raise NotComparable(f"a {type(value).__name__} that is {value.layout}")
+        raise NotComparable(f"{with_article(type(value).__name__)} that is {value.layout}")
     return [value] if isinstance(value, torch.Tensor) else []
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import named_dtype
+from ..errors import with_article
 from ..jit.compile import checked_flags
 from ..jit.signature import Parameter
 from ..lang.launch_shape import UNSHAPED, LaunchShape, Numbers, launch_shape
@@ -117,7 +118,7 @@ class Config:
             plain = type(value) in (bool, int, str, type(None))
             if not plain and not (type(value) is float and math.isfinite(value)):
                 raise ValueError(
-                    f"{self!r} can't be written down: {name} is a {type(value).__name__}, which JSON would "
+                    f"{self!r} can't be written down: {name} is {with_article(type(value).__name__)}, which JSON would "
                     "change; use numbers, texts, bools or None"
                 )
         return {"values": dict(self._values), "flags": list(self.flags), **self.shape.given()}

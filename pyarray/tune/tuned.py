@@ -104,6 +104,14 @@ class Tuned(Dispatcher):
         function, all `constexpr` ones that aren't in `key`."""
         return self._spec.tuned
 
+    @property
+    def grad(self) -> Any:
+        """Raises `TypeError`: an adjoint is another kernel, and what is best for one says nothing of the other."""
+        name = self.__name__
+        chosen = ", ".join(f"{parameter}=..." for parameter in self.tuned)
+        what = f"the tuned kernel {name!r} has no gradient: candidates are measured by what the kernel computes"
+        raise TypeError(f"{what}; call {name}.kernel.grad({f'..., {chosen}' if chosen else '...'})")
+
     def first(self) -> dict[str, Any]:
         """As `Candidates.first`, with the defaults of what it doesn't set."""
         defaults = {p.name: p.default for p in self.kernel.parameters if p.name in self.tuned}

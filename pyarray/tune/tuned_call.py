@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..array import ndarray
-from ..errors import CompileError
+from ..errors import CompileError, with_article
 from ..jit.binding import BoundArguments
 from ..jit.kernel import Kernel
 from ..jit.launch_state import launch_state
@@ -136,7 +136,7 @@ class TunedCall:
         for name in names:
             value = as_argument(self.args[name])
             if not hasattr(value, "shape"):
-                what = f"reset_to_zero names {name!r}, which is no array here, but a {type(value).__name__}"
+                what = f"reset_to_zero names {name!r}, which is no array here, but {with_article(type(value).__name__)}"
                 raise TypeError(f"{self.kernel.__name__}(): {what}; arrays to zero are parameters of their own")
             if not value.flags.writeable:
                 what = f"reset_to_zero names {name!r}, and this array is read-only"

@@ -302,6 +302,19 @@ def test_debug_mode_checks_fused_kernels_too():
 # ---- what can't be
 
 
+@pa.kernel
+def double(v):
+    for i in range(v.size):
+        v[i] *= 2
+
+
+@pa.autotune([pa.Config(threads=64)])
+@pa.kernel
+def tuned_double(v):
+    for i in range(v.size):
+        v[i] *= 2
+
+
 @pytest.mark.parametrize(
     ("function", "says"),
     [
@@ -311,6 +324,11 @@ def test_debug_mode_checks_fused_kernels_too():
         (lambda x: pa.ones(3) @ x, r" matmul\(\) can't be traced: products .*; pyarray.gemm adds a bias"),
         (lambda x: pa.dot(x, x), r" dot\(\) can't be traced: products of matrices"),
         (lambda x: pa.sort(x), r"sort\(\) can't be traced"),
+        (
+            lambda x: double(x),
+            r": the kernel double can't be traced: it stores into arrays, .*; call it before or after",
+        ),
+        (lambda x: tuned_double(x), r": the kernel tuned_double can't be traced: it stores into arrays"),
         (lambda x: x[pa.asarray([0, 1])], "an index by ndarray can't be traced"),
         (lambda x: x * 2 if x.shape[0] > 2 else x, r"fuse\(static=...\)"),
         (lambda x: operator.iadd(x, 1), "changes no array; write x = x \\+ y"),

@@ -935,3 +935,21 @@ def test_asking_what_would_be_used_times_nothing(device):
     finally:
         config.set("PYARRAY_AUTOTUNE", None)
     assert ran == []
+
+
+@pa.kernel
+def repeated(out, v, times: pa.constexpr):
+    for i in range(out.size):
+        for _ in range(times):
+            out[i] = 2 * v[i]
+
+
+def test_a_tuned_kernel_says_where_its_gradient_is(device):
+    made = pa.autotune([pa.Config(times=1), pa.Config(times=2)])(repeated)
+    says = r"'repeated' has no gradient: .* call repeated.kernel.grad\(\.\.\., times=\.\.\.\)"
+    with pytest.raises(TypeError, match=says):
+        _ = made.grad
+    out, v = pa.zeros(9, device=device), pa.ones(9, device=device)
+    g, one = pa.zeros(9, device=device), pa.ones(9, device=device)
+    made.kernel.grad(out, v, times=1, grad_v=g, grad_out=one)
+    assert g.tolist() == [2.0] * 9

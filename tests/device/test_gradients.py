@@ -745,3 +745,68 @@ def test_drawn_programs_are_right_or_refused(device, seed):
         smooth = np.abs(coarse[name] - fine[name]) <= 1e-4 * (1 + np.abs(coarse[name]))
         expected = np.where(smooth, coarse[name], got[name])
         np.testing.assert_allclose(got[name], expected, rtol=1e-4, atol=1e-4, err_msg=f"{name}, seed {seed}\n{text}")
+
+
+@dataclass
+class Held:
+    x: object
+    pair: tuple
+    factor: float
+
+
+@pa.kernel
+def of_held(h, y):
+    for i in range(y.size):
+        y[i] = h.factor * h.x[i] * h.pair[0][i] + h.pair[1]
+
+
+def test_a_saved_adjoint_takes_the_gradients_that_arrays_carry(device, tmp_path):
+    def made():
+        x, z, y = pa.arange(3.0, device=device), pa.full(3, 2.0, device=device), pa.zeros(3, device=device)
+        x.attach_grad()
+        y.attach_grad()
+        y.grad.fill(1)
+        return Held(x, (z, 4), 3.0), y
+
+    for _ in range(2):
+        held, y = made()
+        of_held(held, y)
+        of_held.grad(held, y)
+        assert held.x.grad.tolist() == [6, 6, 6]
+    of_held.grad.save(tmp_path / "held")
+    again = pa.load_kernel(tmp_path / "held")
+    held, y = made()
+    of_held(held, y)
+    again(held, y)
+    assert (held.x.grad.tolist(), y.grad.tolist(), held.pair[0].grad) == ([6, 6, 6], [0, 0, 0], None)
+
+    x, y = pa.arange(3.0, device=device), pa.zeros(3, device=device)
+    squares.grad(x, y, grad_x=pa.zeros(3, device=device), grad_y=pa.ones(3, device=device))
+    squares.grad.save(tmp_path / "squares")
+    x.attach_grad()
+    y.attach_grad()
+    y.grad.fill(1)
+    pa.load_kernel(tmp_path / "squares")(x, y)
+    assert x.grad.tolist() == [0, 2, 4]
+
+
+RECORD = np.dtype([("x", np.float32), ("n", np.int32), ("v", np.float32, 2)])
+
+
+@pa.kernel
+def of_records(out, a):
+    for i in range(a.size):
+        out[i] = a[i].x * a[i].x + a[i].n * a[i].v[1]
+
+
+@pytest.mark.parametrize("fields", [["x", "n", "v"], ["x", "v"]])
+def test_records_of_gradients_may_have_integers(device, fields):
+    made = np.zeros(4, RECORD)
+    made["x"], made["n"], made["v"] = 3, [1, 2, 3, 4], 5
+    a, g = pa.asarray(made, device=device), pa.asarray(np.zeros(4, RECORD), device=device)
+    g["n"][...] = 7
+    one = pa.ones(4, dtype=pa.float32, device=device)
+    of_records.grad(pa.zeros(4, dtype=pa.float32, device=device), a, grad_out=one, grad_a=g[fields])
+    got = pa.asnumpy(g)
+    assert (got["x"].tolist(), got["n"].tolist()) == ([6.0] * 4, [7] * 4)
+    assert got["v"].tolist() == [[0.0, n] for n in (1.0, 2.0, 3.0, 4.0)]

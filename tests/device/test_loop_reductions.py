@@ -315,3 +315,26 @@ def test_high_bits_may_be_lost_at_each_step():
     assert out.tolist() == [v.sum() % 256]
     narrow(pa.zeros(1), least, v + 0.75)
     assert least.tolist() == [2999]
+
+
+@pa.kernel
+def from_negative_zero(out, v, n):
+    s, z = -0.0, -pa.complex128(0)
+    for i in range(n):
+        s += v[i]
+        z += v[i]
+    out[0], out[1] = pa.copysign(1.0, s), pa.copysign(1.0, z.real)
+    for j in range(2, 4):
+        inner = -0.0
+        for i in pa.unordered(range(n)):
+            inner += v[i]
+        out[j] = pa.copysign(1.0, inner)
+
+
+@pytest.mark.parametrize("n", [0, 1, 20, 3000])
+@pytest.mark.parametrize("value", [-0.0, 0.0])
+def test_sums_of_nothing_and_of_zeros_have_their_sign(device, n, value):
+    out = pa.asarray(np.zeros(4), device=device)
+    from_negative_zero(out, pa.asarray(np.full(max(n, 1), value), device=device), n)
+    sign = 1.0 if n and not np.signbit(value) else -1.0
+    assert pa.asnumpy(out).tolist() == [sign] * 4

@@ -114,3 +114,14 @@ def test_annotations_bind_values_made_in_kernels(device):
     one, two = np.float32(0.1), np.float32(0.2)
     expected = [one, two, 1.5, one + two, 1.5, 1, 1 + one]
     np.testing.assert_array_equal(launch(fields, device, np.zeros(7))[0], np.array(expected, np.float64))
+
+
+@pa.kernel
+def slices_within_an_index(out, v):
+    for i in range(out.size):
+        p = Vector(v[i], 2.0)
+        out[i] = p[v[1:].size] + p[(v[1:][i % 2], 3)[1]] + (p + p)[pa.sum(pa.array([1, 2, 3])[::-1])]
+
+
+def test_an_index_may_hold_slices_of_other_things(device):
+    agree(slices_within_an_index, device, np.zeros(5), np.arange(5.0))

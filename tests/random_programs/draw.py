@@ -9,26 +9,11 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+from .names import local_functions
+
 LANES = 5  # iterations of the parallel loop; each has a row of every array
 ROWS = {"m": 4, "out": 8, "log": 2, "fo": 3, "a": 4}  # columns of the arrays
 
-FUNCTIONS = """
-def late(e, b=2):
-    for j in range(e % 4):
-        if note(l, j) % 3 == 2:
-            return (j + x) % M
-    else:
-        if e > b:
-            return (e * y + b) % M
-    return (z - x0) % M
-short = lambda e: (e + z) % M
-spin = lambda u: (u[0] * 3 + u[2]) % M
-def early(e):
-    c = short(e)
-    if c % 2:
-        return c
-    return (late(c, b=x) + 1) % M
-"""
 BEGIN = """
 row = m[i]
 o = out[i]
@@ -109,7 +94,7 @@ class Writer:
             lambda: f"({n()}, {n()}, {n()})[{self.draw.randint(0, 2)}]",
         ]
         if not self.inside_call:
-            forms.append(lambda: f"({self.pick('x', 'y', 'z')} := {n()} % M)")
+            forms.append(lambda: f"({self.pick('x', 'y', 'z')} := int({n()}) % M)")  # an int16 would make it one
             forms += [lambda: self.call(depth)] * 2
         text: str = self.draw.choice(forms)()
         return text
@@ -171,7 +156,10 @@ class Writer:
     def stored(self) -> str:
         """Text of a record of which parts are read."""
         n = lambda: self.number(2)  # noqa: E731
-        return self.pick("p", "q", lambda: f"r[{n()} % 4]", "r[ticket(l, 4)]", lambda: f"r[1:][{n()} % 3]")
+        return self.pick(
+            "p", "q", lambda: f"r[{n()} % 4]", "r[ticket(l, 4)]", lambda: f"r[1:][{n()} % 3]",
+            lambda: f"(p if {self.condition(2)} else q)",
+        )  # fmt: skip
 
     def record(self) -> str:
         """Text of a record that is only read."""
@@ -179,6 +167,7 @@ class Writer:
         return self.pick(
             "p", "q", lambda: f"r[{n()} % 4]", lambda: "r[ticket(l, 4)]", lambda: f"r[1:][{n()} % 3]",
             lambda: f"(p + r[{n()} % 4])", lambda: f"moved(q, {n()})", lambda: f"({n()} * p)",
+            lambda: f"({self.pick('p', f'moved(p, {n()})')} if {self.condition(2)} else {self.pick('q', f'r[{n()} % 4]')})",
         )  # fmt: skip
 
     def made(self) -> str:
@@ -200,9 +189,9 @@ class Writer:
         n, s = self.number, self.small
         at = lambda: f"r[{n(1)} % 4]"  # noqa: E731
         forms = {
-            "number": lambda: [f"{self.pick('x', 'y', 'z')} = {n()}"],
+            "number": lambda: [f"{self.pick('x', 'y', 'z')} = int({n()})"],
             "update": lambda: [f"x {self.pick('+=', '-=', '*=')} {n()}", "x %= M"],
-            "several": lambda: [f"x, y = {n()}, {n()}"],
+            "several": lambda: [f"x, y = int({n()}), int({n()})"],
             "unpack": lambda: [f"x, y, z = {self.vector()}"],
             "ends": lambda: [f"y, z = ends({self.vector()}, {n()})", "y %= M"],
             "float": lambda: [f"f = {self.real()}"],
@@ -355,7 +344,7 @@ def draw_program(draw: Random) -> str:
     if draw.random() < 0.3:
         reduction(writer)
     writer.line(1, f"for i in range({LANES}):")
-    for text in (*BEGIN.strip().splitlines(), *FUNCTIONS.strip().splitlines()):
+    for text in (*BEGIN.strip().splitlines(), *local_functions("l"), "spin = lambda u: (u[0] * 3 + u[2]) % M"):
         writer.line(2, text)
     writer.block(2, least=3)
     results = ("x", "y", "z", "np.sum(v)", "w[2] + v[0]", "np.sum(k)", "p.n + p.v[0]", "q.pose.a + len(v)")

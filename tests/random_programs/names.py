@@ -12,6 +12,26 @@ import pyarray as pa
 MODULUS = 1009
 
 
+def local_functions(log: str) -> list[str]:
+    """Lines of functions inside a drawn kernel, which read its variables, late; `log` is what it calls the traces."""
+    return f"""
+def late(e, b=2):
+    for j in range(e % 4):
+        if note({log}, j) % 3 == 2:
+            return (j + x) % M
+    else:
+        if e > b:
+            return (e * y + b) % M
+    return (z - x0) % M
+short = lambda e: (e + z) % M
+def early(e):
+    c = short(e)
+    if c % 2:
+        return c
+    return (late(c, b=x) + 1) % M
+""".strip().splitlines()
+
+
 @pa.func
 def note(log, k):
     """`k`, once the log knows that it was asked for."""

@@ -9,19 +9,7 @@ from typing import NamedTuple
 
 import pyarray as pa
 
-MODULUS = 1009
-
-
-@pa.func
-def note(log, k):
-    """`k`, once the log knows that it was asked for."""
-    log[0] = (log[0] * 31 + k) % MODULUS
-    return k % MODULUS
-
-
-@pa.func
-def mix(a, b=2, c=5):
-    return (a + 3 * b - c) % MODULUS
+from .names import MODULUS, local_functions, mix, note
 
 
 @pa.func
@@ -218,24 +206,6 @@ class _Writer:
         self.block(depth + 1, not nested)
 
 
-FUNCTIONS = """
-def late(a, b=2):
-    for k in range(a % 5):
-        if note(log, k) % 4 == 3:
-            return (k + x) % M
-    else:
-        if a > b:
-            return (a * y + b) % M
-    return (z - x0) % M
-short = lambda a: (a + z) % M
-def early(a):
-    c = short(a)
-    if c % 2:
-        return c
-    return (late(c, b=x) + 1) % M
-"""
-
-
 def reduction(writer):
     """A parallel loop that reduces into `r`, `c` and a record, and into an element."""
     draw = writer.draw
@@ -277,7 +247,7 @@ def random_program(draw):
         "q = Pair(2)",
         "t = (x, y)",
         "rng = make_rng(x0, 3)",
-        *FUNCTIONS.strip().splitlines(),
+        *local_functions("log"),
     ):
         writer.line(2, text)
     writer.block(2)

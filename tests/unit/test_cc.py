@@ -121,10 +121,22 @@ def test_a_compiler_without_march_native(tmp_path, monkeypatch):
     monkeypatch.setenv("PYARRAY_CC", script(tmp_path / "old", body))
     for _ in range(2):
         assert cc.toolchain().compile("int x;")
-    # --version, the refused compile, three probes, the compile; then one more compile
-    assert len(log.read_text().splitlines()) == 7
+    # --version, the refused compile, a probe of each choice, the compile; then one more compile
+    assert len(log.read_text().splitlines()) == 4 + len(cc.toolchain().native)
     with pytest.raises(CompileError, match="error"):
         cc.toolchain().compile("int x")
+
+
+def test_a_gcc_that_knows_no_tuning_of_gathers(tmp_path, monkeypatch):
+    """It compiles for this machine nevertheless."""
+    log = tmp_path / "log"
+    refuse = 'case "$*" in *mtune-ctrl*) echo "cc1: error: unknown parameter to option -mtune-ctrl" >&2; exit 1;; esac'
+    body = f'echo "$*" >> {log}\n{refuse}\nexec cc "$@"\n'
+    monkeypatch.setenv("PYARRAY_CC", script(tmp_path / "gcc", body))
+    assert cc.toolchain().compile("int x;")
+    last = log.read_text().splitlines()[-1]
+    assert "-march=native" in last
+    assert "-mtune-ctrl" not in last
 
 
 @pytest.mark.parametrize(

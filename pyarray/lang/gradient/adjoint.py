@@ -6,12 +6,13 @@ launch left in them. So each value that the adjoint reads must be in them still,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NoReturn
 
+from ...errors import with_article
 from .. import ir
-from ..aggregates import leaves
+from ..aggregates import fields_of, is_aggregate, is_records, leaves
 from ..parse import FunctionSource
 from ..promotion import binary, cast
 from .analysis import Analysis, is_float
@@ -53,6 +54,7 @@ def adjoint(tree: ir.Tree, gradients: Iterable[tuple[str, Any]], sources: Mappin
 def _gradients(kernel: str, params: Mapping[str, Any], gradients: Iterable[tuple[str, Any]]) -> Any:
     """Names and types of the gradients that are given."""
     for name, group in gradients:
+        in_records = set(_leaves_of_records(name, group))
         for path, kind in leaves(name, group):
             is_part = path != name
             if isinstance(kind, ir.Static) and (kind.value is None or is_part):
@@ -62,15 +64,26 @@ def _gradients(kernel: str, params: Mapping[str, Any], gradients: Iterable[tuple
             of = path[len(PREFIX) :]
             own = params.get(of)
             dtype = getattr(own, "dtype", None)
+            if path in in_records and isinstance(own, ir.ArrayType) and not is_float(own):
+                continue  # a field that its dtype has, too
             if own is None or not is_float(own):
                 what = f"{of!r} is of {dtype}" if dtype else f"{of!r} is no array or number"
                 raise TypeError(f"{kernel}.grad(): {path!r} has no meaning: {what}, and floats alone have gradients")
             ndim = getattr(own, "ndim", 0)
             if not isinstance(kind, ir.ArrayType) or kind.ndim != ndim or kind.dtype is not own.dtype:
                 what = f"a {ndim}-D array of {dtype}, as {of!r} is" if ndim else f"an array of {dtype} of shape ()"
-                got = f"a {kind}" if not isinstance(kind, ir.Static) else f"{kind.value!r}"
+                got = f"{with_article(kind)}" if not isinstance(kind, ir.Static) else f"{kind.value!r}"
                 raise TypeError(f"{kernel}.grad(): {path!r} must be {what}, got {got}")
             yield path, kind
+
+
+def _leaves_of_records(path: str, group: Any) -> Iterator[str]:
+    """The leaves that are fields of arrays of records."""
+    if is_records(group):
+        yield from (leaf for leaf, _ in leaves(path, group))
+    elif is_aggregate(group):
+        for name, item in fields_of(path, group):
+            yield from _leaves_of_records(name, item)
 
 
 def _passes(kernel: ir.Function, forward: Forward) -> tuple[Any, ...]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...dtypes import float32
+from ...errors import with_article
 from .. import ir
 from ..promotion import binary, cast, constant, unary
 from .analysis import NO_RULE, is_float
@@ -202,7 +203,7 @@ class Reverse:
         elif isinstance(e, ir.Local):
             self.add_all(e, g)
         elif any(isinstance(x, ir.Local) and x.name in self.analysis.active for x in operands_of(e)):
-            self.analysis.fail(loc, f"no gradient flows through a {type(e).__name__} of an array", NO_RULE)
+            self.analysis.fail(loc, f"no gradient flows through {with_article(type(e).__name__)} of an array", NO_RULE)
 
     def add_all(self, array: ir.Local, g: ir.Local) -> None:
         element = ir.ScalarType(g.type.dtype)

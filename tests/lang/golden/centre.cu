@@ -157,7 +157,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_block0(const 
         v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
         v_s = 0.0f;
         {
-            float lane_v_s = 0.0f;
+            float lane_v_s = -0.0f;
             #pragma unroll
             for (int c = 0; c < 8; ++c) {
                 const int first = c * (PA_BLOCK_SIZE * 4);
@@ -260,7 +260,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
             v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
             v_s = 0.0f;
             {
-                float lane_v_s = 0.0f;
+                float lane_v_s = -0.0f;
                 #pragma unroll
                 for (int c = 0; c < 8; ++c) {
                     const int first = begin + c * (PA_WARP * 4);
@@ -329,7 +329,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
             v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
             v_s = 0.0f;
             {
-                float lane_v_s = 0.0f;
+                float lane_v_s = -0.0f;
                 #pragma unroll 4
                 for (int64_t first = rank * 4; first < row_size; first += team * 4) {
                     const pa_vector<float, 4> loaded0 = pa_load_past<pa_vector<float, 4>>(row0 + first);
@@ -385,7 +385,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
             v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
             v_s = 0.0f;
             {
-                float lane_v_s = 0.0f;
+                float lane_v_s = -0.0f;
                 const int64_t k1_stop = v_x.n1;
                 #pragma unroll 8
                 for (int64_t k1 = 0 + rank; k1 < k1_stop; k1 += team) {

@@ -47,7 +47,7 @@ static inline __attribute__((always_inline)) void kernel_masked_sum_body0(const 
         {
             const int64_t k1_first = 0, k1_stop = v_x.n1;
             float lane_v_s[32];
-            for (int lane = 0; lane < 32; ++lane) lane_v_s[lane] = 0.0f;
+            for (int lane = 0; lane < 32; ++lane) lane_v_s[lane] = -0.0f;
             int64_t k2 = k1_first;
             const int64_t k2_past = k1_stop;
             for (; k2 + 32 <= k2_past; k2 += 32) {

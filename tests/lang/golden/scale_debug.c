@@ -14,7 +14,7 @@ static inline int64_t pa_grain(const pa_runtime *rt, int64_t count, double cost)
 }
 
 /* where a thread is, for the failure record; a failure lands in `scrap` and ends its iteration's loops */
-typedef struct { pa_runtime *rt; int32_t loop; int64_t tid; pa_c128 scrap; bool failed; } pa_at;
+typedef struct { pa_runtime *rt; int32_t loop; int64_t tid; pa_c128 *scrap; bool failed; } pa_at;
 typedef struct { float *data; int64_t offset; int64_t n0; } view_f32_1c;
 
 typedef struct {
@@ -36,14 +36,15 @@ static inline float *checked_f32_1c(const bool inside, pa_at *at, const pa_frame
         ? v.data + (i0) : (at->failed = true, (float *)PA_SCRAP(at));
 }
 
-static inline float func_damp(const bool inside, pa_at *at, const pa_frame *up, view_f32_1c v_v, int64_t v_i, float v_factor)
+static inline __attribute__((always_inline)) float func_damp(const bool inside, pa_at *at, const pa_frame *up, view_f32_1c v_v, int64_t v_i, float v_factor)
 {
     return ((*checked_f32_1c(inside, at, up, 0, v_v, v_i)) * v_factor);
 }
 
 static inline __attribute__((always_inline)) void kernel_scale_body0(const kernel_scale_env *env, int64_t begin, int64_t end, const bool inside)
 {
-    pa_at here = {env->rt, 0, 0, {0, 0}};
+    PA_SCRAP_ROOM;
+    pa_at here = {env->rt, 0, 0, scrap};
     pa_at *at = &here;
     const pa_frame *up = 0;
     pa_frame call1 = {0, 1};
@@ -82,7 +83,8 @@ __attribute__((visibility("default"))) void kernel_scale(const void *memory, pa_
     float v_factor = env.v_factor;
     (void)v_v;
     (void)v_factor;
-    pa_at here = {rt, 0, -1, {0, 0}};
+    PA_SCRAP_ROOM;
+    pa_at here = {rt, 0, -1, scrap};
     pa_at *at = &here;
     const pa_frame *up = 0;
     (void)at; (void)up;

@@ -38,7 +38,7 @@ static inline __attribute__((always_inline)) void kernel_total_body0(const kerne
         {
             const int64_t k1_first = 0, k1_stop = v_v.n0;
             float lane_v_s[16];
-            for (int lane = 0; lane < 16; ++lane) lane_v_s[lane] = 0.0f;
+            for (int lane = 0; lane < 16; ++lane) lane_v_s[lane] = -0.0f;
             int64_t k2 = k1_first;
             const int64_t k2_past = k1_stop;
             for (; k2 + 16 <= k2_past; k2 += 16) {
