@@ -7,13 +7,11 @@ a long run all are, as are those of processes that tests start. `PYARRAY_TEST_TU
 """
 
 import hashlib
-import os
-import time
 
 import pytest
+from variants_by_turn import TURN
 
 SHARE = 4
-TURN = int(os.environ.get("PYARRAY_TEST_TURN") or time.time() // 86400)
 VECTORS = ("<pa_gemm", "<pa_sort")  # headers with vectors of their own: reading them takes longer than optimising
 
 

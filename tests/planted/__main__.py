@@ -68,6 +68,7 @@ def failure(tests: str, hip: bool, root: Path) -> Failure | None:
         "PYTHONPATH": str(root),
         "PYARRAY_TEST_DEVICES": "cpu,hip:0" if hip else "cpu",
         "PYARRAY_WARMED": "0",
+        "PYARRAY_TEST_BY_TURN": "1",  # what `make test` runs in a day is to find them
     }
     options = ["-q", "-x", "-p", "no:cacheprovider", "-o", f"faulthandler_timeout={HANG}"]
     command = [sys.executable, "-m", "pytest", *options, "-o", "faulthandler_exit_on_timeout=true", *map(str, words)]
