@@ -314,7 +314,7 @@ def exceptions() -> str:
         types_: dict[str, Any] = {}
         for part in kind.__mro__:  # attributes of its own, then those that it shares with others
             if part is kind or part.__name__.startswith("_"):
-                types_ |= inspect.get_annotations(part)
+                types_ |= {n: t for n, t in inspect.get_annotations(part).items() if not n.startswith("_")}
         if not types_ and "__init__" in vars(kind):
             parameters = inspect.signature(kind).parameters.values()
             types_ = {p.name: p.annotation for p in parameters if p.name != "message"}

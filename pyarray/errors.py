@@ -36,7 +36,7 @@ class CompileError(Exception):
     `path`, `line` and `column` (1-based) say the same to programs; they are None when there is no source.
     """
 
-    said: tuple[str, str] | None = None  # what is wrong and what to write instead, where the message has a place, too
+    _said: tuple[str, str] | None = None  # what is wrong and what to write instead, where the message has a place, too
 
     def __init__(self, message: str, path: str | None = None, line: int | None = None, column: int | None = None):
         super().__init__(message)

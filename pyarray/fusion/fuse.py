@@ -302,7 +302,8 @@ def fuse(function: Any = None, *, static: Iterable[str] = ()) -> Any:
 
     Python numbers among the arguments are passed at the launch; bools, strings, None and the parameters named
     in `static` are compiled in, and so is what the function reads from globals and closures by name,
-    attribute or constant index, until it changes. What it gets in other ways (objects that it puts into a
+    attribute or constant index, until it changes. The elements of arrays among that are read at each call; from another
+    device they are copied each time. What it gets in other ways (objects that it puts into a
     variable first, attributes that methods read, properties, elements of NumPy's arrays, files, the clock) is
     read once: pass it. A function that decides by elements or sizes, changes arrays, draws random numbers,
     or calls what can't be fused raises `CompileError` with its line.
