@@ -123,7 +123,7 @@ class Trace:
         if location is None or called is None or called.co_filename == __file__:
             return None
         if isinstance(owner, Dispatcher):
-            return self.error(location, f"the kernel {owner.__name__} {_NO_KERNEL}", _AROUND)
+            return self.error(location, f"the kernel {owner.__name__} {_NO_KERNEL}", _AROUND)  # type: ignore[attr-defined]
         name = called.co_name.lstrip("_")
         if name in _PRODUCTS:
             return self.error(location, f"{name}() {_NO_PRODUCT}", _OUTSIDE)

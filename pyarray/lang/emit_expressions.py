@@ -121,6 +121,7 @@ class ExprEmitter:
         self.may_fail = False  # whether an access is tested at all
         # elements in registers: (array, variables) → C text
         self.registers: dict[tuple[str, tuple[str, ...]], str] = {}
+        self.looping: frozenset[str] = frozenset()  # functions that have loops
         self.remarks: Remarks = {}
         self.counters = 0
         self.out = Printer()  # where statements go

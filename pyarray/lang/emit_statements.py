@@ -9,7 +9,6 @@ from .. import config
 from ..dtypes import DType
 from . import emit_views as views
 from . import ir
-from .collapse_loops import sole_inner_loop
 from .delinearization import Split, unit_step
 from .emit_delinearized import CountedLoop, delinearized_loop, find_rows, missed
 from .emit_expressions import ExprEmitter, literal
@@ -37,6 +36,22 @@ def reduction_start(accumulator: str, op: str, dtype: DType) -> str:
     """What a part of a reduction starts from, as C text: of min, max, and, or the value itself."""
     identity = identity_of(op, dtype)
     return cname(accumulator) if identity is None else literal(identity, dtype)
+
+
+def looping_functions(functions: Iterable[ir.Function]) -> frozenset[str]:
+    """Those that have loops, or call one that has; callees come first."""
+    found: set[str] = set()
+    for f in functions:
+        calls = {n.function for n in ir.walk(*f.body) if isinstance(n, ir.Invoke)}
+        if _contains_loop(f.body) or calls & found:
+            found.add(f.symbol)
+    return frozenset(found)
+
+
+def _contains_loop(body: tuple[ir.Stmt, ...]) -> bool:
+    """One that isn't unrolled for sure."""
+    loops = (n for n in ir.walk(*body) if isinstance(n, (ir.For, ir.While)))
+    return any(isinstance(n, ir.While) or len(constant_ranges(n)) < len(n.variables) for n in loops)
 
 
 class Emitter(ExprEmitter):
@@ -135,7 +150,7 @@ class Emitter(ExprEmitter):
         self.ranges = outer
 
     def write_loop(self, s: ir.For) -> None:
-        if s.reductions and self.dialect.lanes and sole_inner_loop(s.body) is None:
+        if s.reductions and self.dialect.lanes and not self.has_loops(s.body):
             self.write_unordered(s)
         elif len(s.ranges) > 1:
             self.write_product(s)
@@ -146,6 +161,11 @@ class Emitter(ExprEmitter):
                 self.write_pragma(s)
             with self.loop_head(s):
                 self.write(s.body)
+
+    def has_loops(self, body: tuple[ir.Stmt, ...]) -> bool:
+        """Whether a loop stands in a body, or in a function that it calls: compilers vectorise the innermost alone."""
+        calls = (n.function for n in ir.walk(*body) if isinstance(n, ir.Invoke))
+        return _contains_loop(body) or any(name in self.looping for name in calls)
 
     def write_digits(self, s: ir.For, split: Split) -> None:
         """A loop that counts the digits of its variable."""
