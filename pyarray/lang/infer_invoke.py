@@ -58,9 +58,9 @@ def _instance(scope: Scope, node: ast.AST, source: FunctionSource, params: tuple
     try:
         return scope.instances.function(source, params)
     except CompileError as error:
-        if error.said is None or not is_internal(source.path) or is_internal(scope.source.path):
+        if error._said is None or not is_internal(source.path) or is_internal(scope.source.path):
             raise
-        what, instead = error.said
+        what, instead = error._said
         name = ast.unparse(node.func) if isinstance(node, ast.Call) else source.name
         scope.fail(node, f"{name}(): {what}", instead)
 

@@ -109,7 +109,7 @@ class FunctionSource:
         """Raise `CompileError` with file, line, a caret under the construct, and what to write instead."""
         loc = where if isinstance(where, Loc) else self.loc(where)
         error = CompileError(render(loc, self.lines, what, instead), loc.path, loc.line, loc.column)
-        error.said = what, instead
+        error._said = what, instead
         raise error
 
 

@@ -28,7 +28,16 @@ from .candidates import Candidates, is_size
 from .choice import Choice, Chooser, offline, searching, with_default
 from .config import Config, check_configs
 from .cost import Fit
-from .dispatcher import CHOSEN, DispatcherSpec, setting_guards, setting_texts, treedef_of, with_constants, zeroing
+from .dispatcher import (
+    CHOSEN,
+    DispatcherSpec,
+    refuse_gradient,
+    setting_guards,
+    setting_texts,
+    treedef_of,
+    with_constants,
+    zeroing,
+)
 from .restore import zero
 from .search import Options, Result, Task
 from .tuned_call import CandidateCompiler, TunedCall
@@ -104,13 +113,7 @@ class Tuned(Dispatcher):
         function, all `constexpr` ones that aren't in `key`."""
         return self._spec.tuned
 
-    @property
-    def grad(self) -> Any:
-        """Raises `TypeError`: an adjoint is another kernel, and what is best for one says nothing of the other."""
-        name = self.__name__
-        chosen = ", ".join(f"{parameter}=..." for parameter in self.tuned)
-        what = f"the tuned kernel {name!r} has no gradient: candidates are measured by what the kernel computes"
-        raise TypeError(f"{what}; call {name}.kernel.grad({f'..., {chosen}' if chosen else '...'})")
+    grad = property(refuse_gradient)
 
     def first(self) -> dict[str, Any]:
         """As `Candidates.first`, with the defaults of what it doesn't set."""
