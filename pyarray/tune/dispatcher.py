@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 from .._core import TreeDef
 from ..annotations import ArrayAnnotation
@@ -52,13 +52,6 @@ def setting_guards(texts: tuple[Any, ...]) -> tuple[tuple[Any, Any, Any], ...]:
     return tuple(
         (_environment, name, NotImplemented if text is None else text) for name, text in zip(_READ, texts, strict=True)
     )
-
-
-def refuse_gradient(tuned: Any) -> NoReturn:
-    """Raises `TypeError`: an adjoint is another kernel, and what is best for one says nothing of the other."""
-    name, chosen = tuned.__name__, "".join(f", {parameter}=..." for parameter in tuned.tuned)
-    what = f"the tuned kernel {name!r} has no gradient: candidates are measured by what the kernel computes"
-    raise TypeError(f"{what}; call {name}.kernel.grad(...{chosen})")
 
 
 @dataclass(frozen=True, eq=False)

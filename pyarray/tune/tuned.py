@@ -24,20 +24,11 @@ from ..jit.saved import SavedKernel
 from ..jit.variants import Variant
 from ..locks import new_lock
 from . import cost, shipped
-from .candidates import Candidates, is_size
+from .candidates import Candidates, is_size, refuse_gradient
 from .choice import Choice, Chooser, offline, searching, with_default
 from .config import Config, check_configs
 from .cost import Fit
-from .dispatcher import (
-    CHOSEN,
-    DispatcherSpec,
-    refuse_gradient,
-    setting_guards,
-    setting_texts,
-    treedef_of,
-    with_constants,
-    zeroing,
-)
+from .dispatcher import CHOSEN, DispatcherSpec, setting_guards, setting_texts, treedef_of, with_constants, zeroing
 from .restore import zero
 from .search import Options, Result, Task
 from .tuned_call import CandidateCompiler, TunedCall
