@@ -34,8 +34,7 @@ from .search import Options, Result, Task
 from .tuned_call import CandidateCompiler, TunedCall
 from .tuning_key import TextHashes, TuningKey, digest_of, key_of, merge_captures
 
-_MAX_ENTRIES = 4096  # tuples in a table
-_PATTERNS = 8  # of kinds of arguments that are quick
+_MAX_ENTRIES, _PATTERNS = 4096, 8  # tuples in a table, and of kinds of arguments that are quick
 
 
 class Tuned(Dispatcher):
