@@ -16,7 +16,7 @@ from .directions import written
 from .emit_noalias import noalias_test
 from .emit_statements import Emitter, cname, ctype, looping_functions, sites_of
 from .emit_views import constant_sizes
-from .hoisted_checks import Hoisting
+from .hoisted_checks import Hoisting, tests_ahead
 from .iteration_cost import cost
 from .reshape_indexing import Remarks
 from .specializations import Specializations
@@ -49,6 +49,7 @@ def emit(
     code.written, code.outer = written(tree), emit_loop.outer_variables(kernel)
     functions, code.looping = {f.symbol: f for f in tree.functions}, looping_functions(tree.functions)
     hoisted_checks = Hoisting(tree) if debug else None
+    code.tests_ahead = tests_ahead if debug else None
     code.may_fail = may_fail(tree)
     helpers = helper_functions(code, tree, hoisted_checks)
     for _, kind in (*kernel.params, *kernel.variables):
