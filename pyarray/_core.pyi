@@ -253,6 +253,7 @@ class Dispatcher:
     at the first call; `_miss(args)` for what isn't found; `_refused(args)` for what can't be packed; `_report(failure,
     launcher)`; `_wrong(args, kwargs)`, which raises the error of a call that doesn't fit the signature."""
 
+    __name__: str
     def __call__(self, /, *args: Any, **kwargs: Any) -> None: ...
     def _set_parameters(
         self, names: tuple[str, ...], positional: int, defaults: tuple[Any, ...], debug: bool | None, /

@@ -36,11 +36,10 @@ class CompileError(Exception):
     `path`, `line` and `column` (1-based) say the same to programs; they are None when there is no source.
     """
 
-    _said: tuple[str, str] | None = None  # what is wrong and what to write instead, where the message has a place, too
-
     def __init__(self, message: str, path: str | None = None, line: int | None = None, column: int | None = None):
         super().__init__(message)
         self.path, self.line, self.column = path, line, column
+        self._said: tuple[str, str] | None = None  # what is wrong and what to write instead, without the place
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (type(self), self.args, self.__dict__)

@@ -52,7 +52,7 @@ CPP = ("-xc++", "-std=gnu++17", "-fno-exceptions", "-fno-rtti")
 # zig turns the undefined-behaviour sanitizer on by itself, and its runtime is not linked here.
 ZIG_FLAGS = ("-fno-sanitize=undefined",)
 # The first that the compiler takes. Old clang on ARM knows only -mcpu.
-NATIVE = (("-march=native",), ("-mcpu=native",), ())
+NATIVE: tuple[tuple[str, ...], ...] = (("-march=native",), ("-mcpu=native",), ())
 # Several loads and inserts are faster than a gather on the processors that hold speculative gathers back (Intel's from
 # Skylake to Tiger Lake), and hardly slower on others; gcc before 14 takes gathers for all of Intel's.
 GCC_X86_NATIVE = (("-march=native", "-mtune-ctrl=^use_gather,^use_gather_2parts,^use_gather_4parts"), *NATIVE)
@@ -214,7 +214,8 @@ def toolchain() -> Toolchain:
 def _toolchain(setting: str | None, more_flags: str, path: str | None) -> Toolchain:
     command = _command(setting) if setting else _first_compiler()
     banner = _version(command)
-    own, native = FLAGS + (ZIG_FLAGS if "ziglang" in command else ()), NATIVE
+    own = FLAGS + (ZIG_FLAGS if "ziglang" in command else ())
+    native: tuple[tuple[str, ...], ...] = NATIVE
     if GCC_BANNER in banner and platform.machine() in ("x86_64", "AMD64"):
         own, native = own + GCC_X86, GCC_X86_NATIVE
     flags = own + tuple(shlex.split(more_flags))

@@ -14,9 +14,9 @@ from . import emit_loop, ir
 from .dialect import Dialect
 from .directions import written
 from .emit_noalias import noalias_test
-from .emit_statements import Emitter, cname, ctype, sites_of
+from .emit_statements import Emitter, cname, ctype, looping_functions, sites_of
 from .emit_views import constant_sizes
-from .hoisted_checks import Hoisting
+from .hoisted_checks import Hoisting, tests_ahead
 from .iteration_cost import cost
 from .reshape_indexing import Remarks
 from .specializations import Specializations
@@ -47,8 +47,9 @@ def emit(
     kernel = tree.kernel
     code = Emitter(kernel, dialect, debug, specs)
     code.written, code.outer = written(tree), emit_loop.outer_variables(kernel)
-    functions = {f.symbol: f for f in tree.functions}
+    functions, code.looping = {f.symbol: f for f in tree.functions}, looping_functions(tree.functions)
     hoisted_checks = Hoisting(tree) if debug else None
+    code.tests_ahead = tests_ahead if debug else None
     code.may_fail = may_fail(tree)
     helpers = helper_functions(code, tree, hoisted_checks)
     for _, kind in (*kernel.params, *kernel.variables):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^",
     "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
 }  # fmt: skip
+TestsAhead = Callable[[ir.For, Callable[[str], str], str, str], tuple[frozenset[int], list[str]]]
 
 
 def cname(name: str) -> str:
@@ -116,11 +118,15 @@ class ExprEmitter:
         self.digit_lines = ""  # statements behind the variable of a GPU's loop, which make its digits
         self.written: frozenset[str] = frozenset()  # parameters of the kernel that something is stored into
         self.hoisted: frozenset[int] = frozenset()  # sites that `inside` covers in the current text
+        self.ahead: frozenset[int] = frozenset()  # sites that were tested before the current loop
+        # sites of a loop's body that a test before it covers, and the test, where loops have one: `tests_ahead`
+        self.tests_ahead: TestsAhead | None = None
         self.privatized: frozenset[str] = frozenset()  # arrays that are privatized in the current text
         self.sites: frozenset[int] = frozenset()  # all sites of the current function or parallel loop
         self.may_fail = False  # whether an access is tested at all
         # elements in registers: (array, variables) → C text
         self.registers: dict[tuple[str, tuple[str, ...]], str] = {}
+        self.looping: frozenset[str] = frozenset()  # functions that have loops
         self.remarks: Remarks = {}
         self.counters = 0
         self.out = Printer()  # where statements go
@@ -306,7 +312,7 @@ class ExprEmitter:
         return f"{self.helper(make(self.dialect.function, e.a.type.dtype, e.type.dtype))}({self.expr(e.a)})"
 
     def inside(self, site: int | None) -> str:
-        return "inside" if site in self.hoisted else "false"
+        return "true" if site in self.ahead else "inside" if site in self.hoisted else "false"
 
     def emit_SubView(self, e: ir.SubView) -> str:
         self.declare(e.type)

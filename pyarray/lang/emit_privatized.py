@@ -25,11 +25,13 @@ def privatized_arrays(code: Emitter, loop: ir.For) -> Arrays:
     if code.debug or not code.dialect.blocks:
         return []
     nodes: list[Any] = list(ir.walk(*loop.body))
+    sums: list[Any] = [n.value for n in nodes if isinstance(n, ir.Evaluate) and _is_atomic_sum(n.value)]
+    if not sums:
+        return []
     used = {n.name: n.type for n in nodes if isinstance(n, ir.Local)}
     inside = {name for name, _ in code.kernel.params} | ir.assigned(*loop.body)
     if any(isinstance(kind, ir.ArrayType) and name not in inside for name, kind in used.items()):
         return []
-    sums: list[Any] = [n.value for n in nodes if isinstance(n, ir.Evaluate) and _is_atomic_sum(n.value)]
     sizes = [n for n in nodes if isinstance(n, ir.Size)]
     counted = Counter(n.array.name for n in (*sums, *sizes) if isinstance(n.array, ir.Local))
     every = Counter(n.name for n in nodes if isinstance(n, ir.Local))

@@ -9,10 +9,9 @@ from .. import config
 from ..dtypes import DType
 from . import emit_views as views
 from . import ir
-from .collapse_loops import sole_inner_loop
 from .delinearization import Split, unit_step
 from .emit_delinearized import CountedLoop, delinearized_loop, find_rows, missed
-from .emit_expressions import ExprEmitter, literal
+from .emit_expressions import ExprEmitter, TestsAhead, literal
 from .emit_expressions import begin_iteration as begin_iteration
 from .emit_expressions import cname as cname
 from .emit_expressions import ctype as ctype
@@ -25,6 +24,7 @@ from .write_mask import mask_itemsize
 # Accumulators of an unordered reduction: four AVX2 registers of float32, and short sums for accuracy. Where
 # the loop reads elements of one byte, as many as a register has of them: gcc vectorises over no fewer.
 LANES, BYTE_LANES = 16, 32
+MOST_TWICE = 100  # nodes of a body that debug mode writes twice
 
 
 def lane_count(s: ir.For) -> int:
@@ -37,6 +37,22 @@ def reduction_start(accumulator: str, op: str, dtype: DType) -> str:
     """What a part of a reduction starts from, as C text: of min, max, and, or the value itself."""
     identity = identity_of(op, dtype)
     return cname(accumulator) if identity is None else literal(identity, dtype)
+
+
+def looping_functions(functions: Iterable[ir.Function]) -> frozenset[str]:
+    """Those that have loops, or call one that has; callees come first."""
+    found: set[str] = set()
+    for f in functions:
+        calls = {n.function for n in ir.walk(*f.body) if isinstance(n, ir.Invoke)}
+        if _contains_loop(f.body) or calls & found:
+            found.add(f.symbol)
+    return frozenset(found)
+
+
+def _contains_loop(body: tuple[ir.Stmt, ...]) -> bool:
+    """One that isn't unrolled for sure."""
+    loops = (n for n in ir.walk(*body) if isinstance(n, (ir.For, ir.While)))
+    return any(isinstance(n, ir.While) or len(constant_ranges(n)) < len(n.variables) for n in loops)
 
 
 class Emitter(ExprEmitter):
@@ -135,7 +151,7 @@ class Emitter(ExprEmitter):
         self.ranges = outer
 
     def write_loop(self, s: ir.For) -> None:
-        if s.reductions and self.dialect.lanes and sole_inner_loop(s.body) is None:
+        if s.reductions and self.dialect.lanes and not self.has_loops(s.body):
             self.write_unordered(s)
         elif len(s.ranges) > 1:
             self.write_product(s)
@@ -144,8 +160,43 @@ class Emitter(ExprEmitter):
         else:
             if not missed(self, s):
                 self.write_pragma(s)
-            with self.loop_head(s):
-                self.write(s.body)
+            if self.tests_ahead is None or not self.write_tested(s, self.tests_ahead):
+                with self.loop_head(s):
+                    self.write(s.body)
+
+    def write_tested(self, s: ir.For, tests_ahead: TestsAhead) -> bool:
+        """In debug mode an innermost loop twice: without the checks that a test before it covers, where that holds.
+        False where there is nothing to cover."""
+        (range_,), (variable,) = s.ranges, s.variables
+        nodes = list(ir.walk(*s.body))
+        fits = len(nodes) <= MOST_TWICE and not any(isinstance(n, (ir.For, ir.While, ir.BeginIteration)) for n in nodes)
+        if not fits or not unit_step(range_) or variable in ir.assigned(*s.body) or constant_ranges(s):
+            return False
+        k, out = f"k{self.counters + 1}", self.out
+        sites, lines = tests_ahead(s, lambda name: self.renamed.get(name) or cname(name), f"{k}_first", f"{k}_stop")
+        if sites <= self.hoisted | self.ahead:
+            return False
+        self.counters += 1
+        with out.block():
+            out.line(f"const int64_t {k}_first = {self.start(range_)}, {k}_stop = {self.expr(range_.stop)};")  # type: ignore[arg-type]
+            out.line(f"bool ahead_{k};")
+            with out.block():
+                out.lines([*lines, f"ahead_{k} = inside;"])
+            head = f"for (int64_t {{0}} = {k}_first; {{0}} < {k}_stop{self.guard_of(s)}; ++{{0}})".format(
+                cname(variable)
+            )
+            outer = self.ahead
+            for tested, before in ((outer | sites, f"if (ahead_{k})"), (outer, "else")):
+                self.ahead = tested
+                with out.block(before), out.block(head):
+                    self.write(s.body)
+            self.ahead = outer
+        return True
+
+    def has_loops(self, body: tuple[ir.Stmt, ...]) -> bool:
+        """Whether a loop stands in a body, or in a function that it calls: compilers vectorise the innermost alone."""
+        calls = (n.function for n in ir.walk(*body) if isinstance(n, ir.Invoke))
+        return _contains_loop(body) or any(name in self.looping for name in calls)
 
     def write_digits(self, s: ir.For, split: Split) -> None:
         """A loop that counts the digits of its variable."""

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from ..dtypes import int64
 from . import ir
 from .emit_statements import cname
 from .emit_views import slice_ends
@@ -293,6 +294,25 @@ class Hoisting:
         rows = " * ".join(sizes[1:])
         first = Interval(text.name(f"begin / ({rows})"), text.name(f"(end - 1) / ({rows})"))
         return [first, *(Interval(0, text.sub(size, 1)) for size in sizes[1:])]
+
+
+def tests_ahead(loop: ir.For, name: Callable[[str], str], first: str, stop: str) -> tuple[frozenset[int], list[str]]:
+    """Sites in the body of a loop over [first, stop) that a test before it covers, and the C statements that do it,
+    which declare `inside`. `name` is what a variable is called in C."""
+    text, env = CTextDomain(), dict[str, Any]()
+    changed = ir.assigned(*loop.body)
+    for n in ir.walk(*loop.body):
+        if not isinstance(n, ir.Local) or n.name in env:
+            continue
+        kind, known = n.type, n.name not in changed
+        if isinstance(kind, ir.ArrayType):
+            env[n.name] = tuple(_point(f"{name(n.name)}.n{axis}") if known else None for axis in range(kind.ndim))
+        elif isinstance(kind, ir.ScalarType) and kind.dtype is int64:
+            env[n.name] = _point(name(n.name)) if known else None
+    env[loop.variables[0]] = Interval(first, text.sub(stop, 1))
+    analysis = IntervalAnalysis(text, env, lambda call, args: (False, None))
+    analysis.block(loop.body)
+    return (frozenset(analysis.satisfied), text.statements()) if text.tests else (frozenset(), [])
 
 
 def _field(bound: Any, name: str) -> Bound | None:

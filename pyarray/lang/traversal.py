@@ -41,11 +41,18 @@ def children(node: Any) -> list[Any]:
 
 def walk(*nodes: Any) -> Iterator[Any]:
     """These nodes and everything below them, parents first."""
-    stack = list(nodes[::-1])
+    stack, fields_of = list(nodes[::-1]), _child_fields
     while stack:
         node = stack.pop()
         yield node
-        stack += children(node)[::-1]
+        for name in reversed(fields_of[type(node)] or ()):  # most passes begin here: as `children`, without its lists
+            value = getattr(node, name)
+            if type(value) is tuple:
+                for item in reversed(value):
+                    if fields_of[type(item)] is not None:
+                        stack.append(item)
+            elif fields_of[type(value)] is not None:
+                stack.append(value)
 
 
 def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:

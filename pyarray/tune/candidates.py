@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from ..errors import AutotuneError
 from ..jit.kernel import Kernel
@@ -113,3 +113,10 @@ def _takes_one(function: Callable[..., Any]) -> bool:
         return bool(inspect.signature(function).parameters)
     except (TypeError, ValueError):
         return False
+
+
+def refuse_gradient(tuned: Any) -> NoReturn:
+    """Raises `TypeError`: an adjoint is another kernel, and what is best for one says nothing of the other."""
+    name, chosen = tuned.__name__, "".join(f", {parameter}=..." for parameter in tuned.tuned)
+    what = f"the tuned kernel {name!r} has no gradient: candidates are measured by what the kernel computes"
+    raise TypeError(f"{what}; call {name}.kernel.grad(...{chosen})")

@@ -24,7 +24,7 @@ from ..jit.saved import SavedKernel
 from ..jit.variants import Variant
 from ..locks import new_lock
 from . import cost, shipped
-from .candidates import Candidates, is_size
+from .candidates import Candidates, is_size, refuse_gradient
 from .choice import Choice, Chooser, offline, searching, with_default
 from .config import Config, check_configs
 from .cost import Fit
@@ -34,8 +34,7 @@ from .search import Options, Result, Task
 from .tuned_call import CandidateCompiler, TunedCall
 from .tuning_key import TextHashes, TuningKey, digest_of, key_of, merge_captures
 
-_MAX_ENTRIES = 4096  # tuples in a table
-_PATTERNS = 8  # of kinds of arguments that are quick
+_MAX_ENTRIES, _PATTERNS = 4096, 8  # tuples in a table, and of kinds of arguments that are quick
 
 
 class Tuned(Dispatcher):
@@ -104,13 +103,7 @@ class Tuned(Dispatcher):
         function, all `constexpr` ones that aren't in `key`."""
         return self._spec.tuned
 
-    @property
-    def grad(self) -> Any:
-        """Raises `TypeError`: an adjoint is another kernel, and what is best for one says nothing of the other."""
-        name = self.__name__
-        chosen = ", ".join(f"{parameter}=..." for parameter in self.tuned)
-        what = f"the tuned kernel {name!r} has no gradient: candidates are measured by what the kernel computes"
-        raise TypeError(f"{what}; call {name}.kernel.grad({f'..., {chosen}' if chosen else '...'})")
+    grad = property(refuse_gradient)
 
     def first(self) -> dict[str, Any]:
         """As `Candidates.first`, with the defaults of what it doesn't set."""

@@ -167,7 +167,8 @@ class Writer:
         return self.pick(
             "p", "q", lambda: f"r[{n()} % 4]", lambda: "r[ticket(l, 4)]", lambda: f"r[1:][{n()} % 3]",
             lambda: f"(p + r[{n()} % 4])", lambda: f"moved(q, {n()})", lambda: f"({n()} * p)",
-            lambda: f"({self.pick('p', f'moved(p, {n()})')} if {self.condition(2)} else {self.pick('q', f'r[{n()} % 4]')})",
+            lambda: f"(p if {self.condition(2)} else r[{n()} % 4])",
+            lambda: f"(moved(p, {n()}) if {self.condition(2)} else q)",
         )  # fmt: skip
 
     def made(self) -> str:
