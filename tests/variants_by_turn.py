@@ -2,12 +2,14 @@
 day. The numbers of a combination's values add up to an even number one day, to an odd one the other: so each value of
 each parameter (each function, type and device) is there every day, if another parameter has two values.
 
-It is so where the whole suite runs: tests that are named run whole, unless PYARRAY_TEST_BY_TURN is set, and so does all
-in a long run. PYARRAY_TEST_TURN names another turn than the day's.
+It is so for tests that compile kernels, and where the whole suite runs: tests that are named run whole, unless
+PYARRAY_TEST_BY_TURN is set, and so does all in a long run. PYARRAY_TEST_TURN names another turn than the day's.
 """
 
 import os
 import time
+
+FOLDERS = ("tests/api/", "tests/device/", "tests/interop/", "tests/lang/")
 
 # Workers find what the first process set, also when the day ends meanwhile.
 TURN = int(os.environ.setdefault("PYARRAY_TEST_TURN", str(int(time.time() // 86400))))
@@ -32,7 +34,7 @@ def pytest_collection_modifyitems(config, items):
             values.setdefault((_function(item), name), set()).add(k)
     due, left_out = [], []
     for item in items:
-        indices = _indices(item)
+        indices = _indices(item) if item.nodeid.startswith(FOLDERS) else {}
         counts = [len(values[_function(item), name]) for name in indices]
         (due if is_due(indices.values(), counts, TURN) else left_out).append(item)
     items[:] = due
