@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from strategies import array_shapes, numpy_views
+from strategies import array_shapes, basic_keys, numpy_views
 
 from pyarray import shapes
 
@@ -113,6 +113,29 @@ def factorings(n):
         *pairs,
         *((a, b, c) for a, rest in pairs for b, c in [(k, rest // k) for k in range(1, rest + 1) if rest % k == 0]),
     ]
+
+
+@given(numpy_views(), st.data())
+def test_basic_index(x, data):
+    key = data.draw(basic_keys(x.shape))
+    expected = x[(*key, ...) if isinstance(key, tuple) else (key, ...)]
+    offset, sizes, strides = shapes.basic_index(x.shape, x.strides, key)
+    assert sizes == expected.shape
+    if expected.size:
+        assert offset == expected.__array_interface__["data"][0] - x.__array_interface__["data"][0]
+        for n, ours, theirs in zip(sizes, strides, expected.strides, strict=True):
+            assert n == 1 or ours == theirs
+
+
+def test_basic_index_out_of_range():
+    for n, index in itertools.product(range(4), range(-6, 6)):
+        if -n <= index < n:
+            assert shapes.basic_index((2, n), (8 * n, 8), (1, index)) == (8 * n + 8 * (index % n), (), ())
+        else:
+            with pytest.raises(IndexError):
+                shapes.basic_index((2, n), (8 * n, 8), (slice(None), index))
+    with pytest.raises(IndexError):
+        shapes.basic_index((2,), (8,), (0, 0))
 
 
 def test_resolve_shape():
