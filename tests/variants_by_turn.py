@@ -15,11 +15,16 @@ FOLDERS = ("tests/api/", "tests/device/", "tests/interop/", "tests/lang/")
 TURN = int(os.environ.setdefault("PYARRAY_TEST_TURN", str(int(time.time() // 86400))))
 
 
-def is_due(indices, counts, turn):
-    """Whether a combination is run in that turn: `indices` are the numbers of its values, `counts` how many there
-    are."""
-    varying = [k for k, n in zip(indices, counts, strict=True) if n > 1]
-    return len(varying) < 2 or (sum(varying) + turn) % 2 == 0
+def dimensions(variants):
+    """Names of the parameters that have several values and vary by themselves, of a function's variants: which value
+    each parameter has, by number. Names of one `parametrize` vary together."""
+    columns = {tuple(v[name] for v in variants): name for name in variants[0]}
+    return [name for column, name in columns.items() if len(set(column)) > 1]
+
+
+def is_due(numbers, turn):
+    """Whether a combination is run in that turn: `numbers` are those of its values in each dimension."""
+    return len(numbers) < 2 or (sum(numbers) + turn) % 2 == 0
 
 
 def pytest_collection_modifyitems(config, items):
@@ -28,22 +33,18 @@ def pytest_collection_modifyitems(config, items):
     named = config.args_source is not config.ArgsSource.TESTPATHS or config.option.keyword
     if TIMES > 1 or (named and "PYARRAY_TEST_BY_TURN" not in os.environ):
         return
-    values = {}  # of each parameter of each function, the numbers that there are
+    variants = {}
     for item in items:
-        for name, k in _indices(item).items():
-            values.setdefault((_function(item), name), set()).add(k)
+        if item.nodeid.startswith(FOLDERS) and hasattr(item, "callspec"):
+            variants.setdefault(_function(item), []).append(item.callspec.indices)
+    names = {function: dimensions(of_function) for function, of_function in variants.items()}
     due, left_out = [], []
     for item in items:
-        indices = _indices(item) if item.nodeid.startswith(FOLDERS) else {}
-        counts = [len(values[_function(item), name]) for name in indices]
-        (due if is_due(indices.values(), counts, TURN) else left_out).append(item)
+        numbers = [item.callspec.indices[name] for name in names.get(_function(item), ())]
+        (due if is_due(numbers, TURN) else left_out).append(item)
     items[:] = due
     config.hook.pytest_deselected(items=left_out)
 
 
 def _function(item):
     return item.nodeid.partition("[")[0]
-
-
-def _indices(item):
-    return item.callspec.indices if hasattr(item, "callspec") else {}

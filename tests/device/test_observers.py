@@ -70,6 +70,15 @@ def test_nothing_computes_unseen_in_debug_mode(device):
         with pa.trace() as t, pa.debug():
             CALLS[name](a, m, None)
         assert t.launches, name
+    if device == "cpu":
+        return
+    text = pa.RawKernel('extern "C" __global__ void one(double *x) { x[threadIdx.x] = 1; }', "one")
+    for _ in range(2):
+        with pa.debug():
+            text((1,), (4,), (a,))
+        with pa.trace() as t, pa.debug():
+            text((1,), (4,), (a,))
+        assert t.launches
 
 
 LIBRARIES = {"cpu": "numpy", "cuda": "nvmath-python", "hip": "hip-python"}

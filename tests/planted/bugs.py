@@ -401,6 +401,7 @@ BUGS = (
         "state.update(debug=checked, key=OBSERVED if _observers else checked)",
         "state.update(debug=checked, key=checked)",
         "test_observers.py",
+        hip=True,
     ),
     Bug(
         "jit keys",
