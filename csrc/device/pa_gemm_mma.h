@@ -27,8 +27,11 @@ PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *rt) { pa_gemm(g, rt); 
 #else
 #define PA_M_WGMMA 0
 #endif
+#define PA_M_TMA (PA_M_WGMMA && PA_M_CLUSTER > 0)
 enum {
-    PA_M_THREADS = 256,
+    PA_M_WORKERS = 256, /* threads that compute; a warpgroup before them copies, with bulk tensor copies */
+    PA_M_FIRST = PA_M_TMA ? 128 : 0,
+    PA_M_THREADS = PA_M_FIRST + PA_M_WORKERS,
     PA_M_BLOCKS = PA_M_ROWS * PA_M_COLUMNS * sizeof(PA_ACC) > 32 << 10 ? 1 : 2,
     PA_M_SIZE = sizeof(PA_T),
     PA_M_CHUNK = 16 / PA_M_SIZE, /* elements */
@@ -39,7 +42,18 @@ enum {
     PA_M_SLICE = PA_M_SLICE_A + PA_M_COLUMNS * PA_M_DEPTH * PA_M_SIZE,
     PA_M_PANEL = PA_M_DEPTH * 128
 };
-static_assert(PA_M_DOWN * (PA_M_COLUMNS / PA_M_WARP_COLUMNS) * 32 == PA_M_THREADS, "a rectangle for each warp");
+static_assert(PA_M_DOWN * (PA_M_COLUMNS / PA_M_WARP_COLUMNS) * 32 == PA_M_WORKERS, "a rectangle for each warp");
+
+/* The number of a thread that computes, and a barrier of these threads. */
+PA_FN int pa_mma_thread(void) { return (int)threadIdx.x - PA_M_FIRST; }
+PA_FN void pa_mma_sync(void)
+{
+#if PA_M_TMA
+    asm volatile("bar.sync 1, %0;" ::"n"((int)PA_M_WORKERS) : "memory");
+#else
+    __syncthreads();
+#endif
+}
 
 /* 16 rows (or columns) by the depth of an instruction, as mma takes them. */
 #if PA_BYTES == 2
@@ -59,8 +73,8 @@ template <int ROWS, bool K_MAJOR> struct pa_mma_operand {
     enum {
         LINE = K_MAJOR ? PA_M_DEPTH * PA_M_SIZE : 128,
         ALONG = (K_MAJOR ? PA_M_DEPTH : ROWS) / PA_M_CHUNK, /* chunks along neighbours in memory */
-        LINE_STEP = PA_M_THREADS / ALONG,                   /* lines between a thread's chunks */
-        CHUNKS_OF_THREAD = ROWS * PA_M_DEPTH / PA_M_CHUNK / PA_M_THREADS
+        LINE_STEP = PA_M_WORKERS / ALONG,                   /* lines between a thread's chunks */
+        CHUNKS_OF_THREAD = ROWS * PA_M_DEPTH / PA_M_CHUNK / PA_M_WORKERS
     };
     const char *at;          /* the thread's first chunk of the next slice */
     int64_t chunk_stride, slice_stride, element_stride; /* bytes to the next chunk, slice, element of a chunk */
@@ -84,7 +98,7 @@ template <int ROWS, bool K_MAJOR> struct pa_mma_operand {
     __device__ inline void start(const char *base, int64_t left, int64_t rs, int64_t cs, int warp)
     {
         const int lane = (int)threadIdx.x % 32;
-        line = (int)threadIdx.x / ALONG, chunk = (int)threadIdx.x % ALONG;
+        line = pa_mma_thread() / ALONG, chunk = pa_mma_thread() % ALONG;
         rows = left < ROWS ? (int)left : ROWS;
         offset = offset_of(line, chunk);
         element_stride = K_MAJOR ? cs : rs, slice_stride = PA_M_DEPTH * cs;
@@ -176,28 +190,17 @@ PA_FN void pa_mma(PA_ACC *c, const pa_mma_fragment &a, const pa_mma_fragment &b,
 struct pa_mma_accumulators { PA_ACC v[PA_M_WARP_ROWS / 16][PA_M_WARP_COLUMNS / 8][4]; };
 
 #if PA_BYTES == 2
-/* Stores the warp's sums to C by way of shared memory, so that stores are coalesced. The warp's part of C begins at
-   `c`; rows x columns of it are inside. */
-PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const pa_mma_accumulators &sum,
-                         unsigned char *memory)
+/* Stores the warp's sums to C by way of shared memory, so that stores are coalesced, 128 columns at a time. The warp's
+   part of C begins at `c`; rows x columns of it are inside. */
+enum {
+    PA_M_PART = PA_M_WARP_COLUMNS < 128 ? PA_M_WARP_COLUMNS : 128,
+    PA_M_STAGED = PA_M_WORKERS / 32 * PA_M_WARP_ROWS * PA_M_PART * 2 /* bytes of all warps */
+};
+PA_FN void pa_mma_store_part(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const unsigned char *memory)
 {
-    enum { LINE = PA_M_WARP_COLUMNS * 2, CHUNKS = LINE / 16 };
-    const int lane = (int)threadIdx.x % 32;
-    memory += threadIdx.x / 32 * (PA_M_WARP_ROWS * LINE);
-#pragma unroll
-    for (int i = 0; i < PA_M_WARP_ROWS / 16; ++i)
-#pragma unroll
-        for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
-#pragma unroll
-            for (int h = 0; h < 2; ++h) {
-                const int row = i * 16 + h * 8 + lane / 4;
-                const uint32_t low = PA_STORE(sum.v[i][j][2 * h]).bits, high = PA_STORE(sum.v[i][j][2 * h + 1]).bits;
-                *(uint32_t *)(memory + row * LINE + ((j ^ row) & CHUNKS - 1) * 16 + lane % 4 * 4) = low | high << 16;
-            }
-    __syncwarp();
-    const bool vectorized = g->ccs == 2 && (((uint64_t)c | (uint64_t)g->rcs) & 15) == 0;
-    const int high = rows < PA_M_WARP_ROWS ? (int)rows : PA_M_WARP_ROWS;
-    if (vectorized) {
+    enum { LINE = PA_M_PART * 2, CHUNKS = LINE / 16 };
+    const int lane = (int)threadIdx.x % 32, high = rows < PA_M_WARP_ROWS ? (int)rows : PA_M_WARP_ROWS;
+    if (g->ccs == 2 && (((uint64_t)c | (uint64_t)g->rcs) & 15) == 0) {
 #pragma unroll 4
         for (int row = lane / CHUNKS; row < high; row += 32 / CHUNKS) {
             const unsigned char *from = memory + row * LINE + ((lane % CHUNKS ^ row) & CHUNKS - 1) * 16;
@@ -212,10 +215,34 @@ PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t co
 #pragma unroll 2
     for (int row = 0; row < high; ++row)
 #pragma unroll
-        for (int col = lane; col < PA_M_WARP_COLUMNS; col += 32)
+        for (int col = lane; col < PA_M_PART; col += 32)
             if (col < columns)
                 *(uint16_t *)(c + row * g->rcs + col * g->ccs) =
                     *(const uint16_t *)(memory + row * LINE + ((col / 8 ^ row) & CHUNKS - 1) * 16 + col % 8 * 2);
+}
+PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const pa_mma_accumulators &sum,
+                        unsigned char *memory)
+{
+    enum { LINE = PA_M_PART * 2, CHUNKS = LINE / 16 };
+    const int lane = (int)threadIdx.x % 32;
+    memory += pa_mma_thread() / 32 * (PA_M_WARP_ROWS * LINE);
+#pragma unroll
+    for (int part = 0; part < PA_M_WARP_COLUMNS; part += PA_M_PART) {
+#pragma unroll
+        for (int i = 0; i < PA_M_WARP_ROWS / 16; ++i)
+#pragma unroll
+            for (int j = 0; j < PA_M_PART / 8; ++j)
+#pragma unroll
+                for (int h = 0; h < 2; ++h) {
+                    const int row = i * 16 + h * 8 + lane / 4;
+                    const float *x = &sum.v[i][part / 8 + j][2 * h];
+                    const uint32_t low = PA_STORE(x[0]).bits, high = PA_STORE(x[1]).bits;
+                    *(uint32_t *)(memory + row * LINE + ((j ^ row) & CHUNKS - 1) * 16 + lane % 4 * 4) = low | high << 16;
+                }
+        __syncwarp();
+        pa_mma_store_part(g, c + part * g->ccs, rows, columns - part, memory);
+        __syncwarp();
+    }
 }
 #else
 PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const pa_mma_accumulators &sum,
@@ -321,13 +348,22 @@ template <bool K_MAJOR> PA_FN uint64_t pa_wgmma_descriptor(unsigned address)
     return kind << 62 | line * 8 >> 4 << 32 | (uint64_t)(PA_M_PANEL >> 4) << 16 | (address & 0x3ffff) >> 4;
 }
 
+/* No sum is read before. */
+PA_FN void pa_mma_keep(pa_mma_accumulators &sum)
+{
+#pragma unroll
+    for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) asm volatile("" : "+f"(sum.v[0][j][e])::"memory");
+}
+
 template <bool K_MAJOR_A, bool K_MAJOR_B>
 PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, unsigned char *shared, int row, int col,
                            pa_mma_accumulators &sum)
 {
     pa_mma_operands<K_MAJOR_A, K_MAJOR_B> o(g, t, shared, row, col);
     enum { NEXT_A = (K_MAJOR_A ? 32 : 2048) >> 4, NEXT_B = (K_MAJOR_B ? 32 : 2048) >> 4 };
-    const unsigned half = threadIdx.x / 128 * (PA_M_SLICE_A / 2); /* of A: 64 rows, or a panel */
+    const unsigned half = pa_mma_thread() / 128 * (PA_M_SLICE_A / 2); /* of A: 64 rows, or a panel */
     unsigned stage = 0, fill_stage = 0;
 #pragma unroll 1
     for (int s = 0; s < PA_M_STAGES - 2; ++s, fill_stage += PA_M_SLICE) o.load_async(fill_stage);
@@ -335,7 +371,7 @@ PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, 
     for (int64_t left = g->k; left > 0; left -= PA_M_DEPTH) {
         pa_cp_async_wait<PA_M_STAGES - 3>();
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-        __syncthreads(); /* the slice is there, and the one before the last is read by all */
+        pa_mma_sync(); /* the slice is there, and the one before the last is read by all */
         const uint64_t a = pa_wgmma_descriptor<K_MAJOR_A>(o.base + stage + half),
                        b = pa_wgmma_descriptor<K_MAJOR_B>(o.base + stage + PA_M_SLICE_A);
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -347,10 +383,7 @@ PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, 
         asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
     }
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-#pragma unroll /* no sum is read before */
-    for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
-#pragma unroll
-        for (int e = 0; e < 4; ++e) asm volatile("" : "+f"(sum.v[0][j][e])::"memory");
+    pa_mma_keep(sum);
 }
 #else
 template <bool K_MAJOR_A, bool K_MAJOR_B>
@@ -362,7 +395,7 @@ PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, 
 #pragma unroll 1
     for (int s = 0; s < PA_M_STAGES - 1; ++s, fill_stage += PA_M_SLICE) o.load_async(fill_stage);
     pa_cp_async_wait<PA_M_STAGES - 2>();
-    __syncthreads();
+    pa_mma_sync();
     enum { PARTS = PA_M_WARP_ROWS / 16 };
     pa_mma_fragment x[2], y[2][PA_M_WARP_COLUMNS / 16]; /* in use, and those that are needed next */
     x[0] = o.read_a(0, 0, 0), o.read_b(0, 0, y[0]);
@@ -376,7 +409,7 @@ PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, 
                 if (i == PARTS - 1 && d == PA_M_STEPS - 1) {
                     stage = pa_mma_next_stage(stage);
                     pa_cp_async_wait<PA_M_STAGES - 2>();
-                    __syncthreads();
+                    pa_mma_sync();
                 }
                 if (i == PARTS - 1) o.read_b(stage, next, y[(d + 1) % 2]);
                 x[(d * PARTS + i + 1) % 2] = o.read_a(stage, next, (i + 1) % PARTS);
@@ -401,7 +434,7 @@ PA_FN bool pa_mma_k_major(int64_t rs, int64_t cs)
 PA_FN void pa_mma_tile(const pa_gemm_grid *g, const pa_gemm_tile_origin &t)
 {
     extern __shared__ __align__(1024) unsigned char pa_mma_memory[];
-    const int warp = (int)threadIdx.x / 32, row = warp % PA_M_DOWN * PA_M_WARP_ROWS,
+    const int warp = pa_mma_thread() / 32, row = warp % PA_M_DOWN * PA_M_WARP_ROWS,
               col = warp / PA_M_DOWN * PA_M_WARP_COLUMNS;
     pa_mma_accumulators sum;
 #pragma unroll
@@ -416,17 +449,23 @@ PA_FN void pa_mma_tile(const pa_gemm_grid *g, const pa_gemm_tile_origin &t)
     else if (k_major_b) pa_mma_mainloop<false, true>(g, t, pa_mma_memory, row, col, sum);
     else pa_mma_mainloop<false, false>(g, t, pa_mma_memory, row, col, sum);
     pa_cp_async_wait<0>();
-    __syncthreads(); /* no copy to the slices is in flight, and no thread reads them */
+    pa_mma_sync(); /* no copy to the slices is in flight, and no thread reads them */
     char *c = t.c + (t.row + row) * g->rcs + (t.col + col) * g->ccs;
     pa_mma_store(g, c, g->m - t.row - row, g->n - t.col - col, sum, pa_mma_memory);
-    __syncthreads(); /* before the next tile overwrites them */
+    pa_mma_sync(); /* before the next tile overwrites them */
 }
 
-PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *)
+PA_FN void pa_mma_tiles(const pa_gemm_grid *g)
 {
     const int64_t tiles = pa_gemm_tiles<PA_M_ROWS, PA_M_COLUMNS>(g);
     for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x)
         pa_mma_tile(g, pa_gemm_origin_of<PA_M_ROWS, PA_M_COLUMNS>(g, tile));
 }
+#if PA_M_TMA
+#include "pa_gemm_tma.h"
+PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *) { pa_tma_gemm(g); }
+#else
+PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *) { pa_mma_tiles(g); }
+#endif
 #endif
 #endif
