@@ -27,7 +27,7 @@ PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *rt) { pa_gemm(g, rt); 
 #else
 #define PA_M_WGMMA 0
 #endif
-#define PA_M_TMA (PA_M_WGMMA && PA_M_CLUSTER > 0)
+#define PA_M_TMA (PA_M_WGMMA && PA_M_BULK)
 enum {
     PA_M_WORKERS = 256, /* threads that compute; a warpgroup before them copies, with bulk tensor copies */
     PA_M_FIRST = PA_M_TMA ? 128 : 0,

@@ -30,8 +30,7 @@ struct pa_gemm_tile_origin {
     int64_t row, col;
     int64_t index[PA_GEMM_BATCHES]; /* in the batch */
 };
-template <int ROWS, int COLUMNS, int STRIP = 8>
-PA_FN pa_gemm_tile_origin pa_gemm_origin_of(const pa_gemm_grid *g, int64_t tile)
+template <int ROWS, int COLUMNS> PA_FN pa_gemm_tile_origin pa_gemm_origin_of(const pa_gemm_grid *g, int64_t tile)
 {
     const int64_t across = (g->n + COLUMNS - 1) / COLUMNS, down = (g->m + ROWS - 1) / ROWS;
     int64_t rest = tile / (across * down), in_batch = tile % (across * down);
@@ -43,10 +42,10 @@ PA_FN pa_gemm_tile_origin pa_gemm_origin_of(const pa_gemm_grid *g, int64_t tile)
         at.index[d] = i;
         at.a += i * g->batch_a[d], at.b += i * g->batch_b[d], at.c += i * g->batch_c[d];
     }
-    /* tiles in strips of some rows: those that run at the same time share their operands in the cache */
-    const int64_t strip = in_batch / (STRIP * across), first = STRIP * strip;
-    const int64_t high = down - first < STRIP ? down - first : STRIP, in_strip = in_batch - first * across;
-    at.row = (first + in_strip % high) * ROWS, at.col = in_strip / high * COLUMNS;
+    /* tiles in strips of 8 rows: those that run at the same time share their operands in the cache */
+    const int64_t strip = in_batch / (8 * across), high = down - 8 * strip < 8 ? down - 8 * strip : 8;
+    const int64_t in_strip = in_batch % (8 * across);
+    at.row = (8 * strip + in_strip % high) * ROWS, at.col = in_strip / high * COLUMNS;
     return at;
 }
 

@@ -268,14 +268,12 @@ def _grid_text(
     defines = ("#define PA_DEBUG_CHECKS 1\n" if debug else "") + macros(dtype, dtype)
     letter, call, header, step = "G", "pa_gemm", "pa_gemm_gpu.h", KernelStep("kernel_matmul", None)
     params: list[tuple[str, Any]] = [(n, kind) for n in _NAMES]
-    cluster = ""
     if isinstance(tiles, Tile):
         defines += tiles.macros(dtype)
         params.append(("blocks", lang.ir.ScalarType(int64)))
         *_, blocks = jit.bound_launch.first_slots(params)
         letter, call, header = "M", "pa_gemm_mma", "pa_gemm_mma.h"
         step = KernelStep("kernel_matmul", (blocks,), team=True, shared=tiles.shared(dtype), threads=tiles.threads)
-        cluster = f"__cluster_dims__({tiles.cluster}) " if tiles.cluster > 1 else ""
     slots = slot_fields(params + [(n, lang.ir.ScalarType(int64)) for n in _RANGES] if debug else params, debug)
     body = f"    g.m = s->c_n{nb}, g.n = s->c_n{nb + 1}, g.k = s->a_n{nb + 1};\n"
     for number, n in enumerate(_NAMES):
@@ -297,7 +295,7 @@ def _grid_text(
 typedef struct {{
 {slots}}} matmul_slots;
 
-extern "C" __global__ void {cluster}__launch_bounds__(PA_{letter}_THREADS, PA_{letter}_BLOCKS)
+extern "C" __global__ void __launch_bounds__(PA_{letter}_THREADS, PA_{letter}_BLOCKS)
 kernel_matmul(const matmul_slots memory)
 {{
     const matmul_slots *s = &memory;

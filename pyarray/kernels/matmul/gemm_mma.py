@@ -17,8 +17,8 @@ _TYPES = {"float16": "f16", "bfloat16": "bf16", "float64": "f64"}
 
 
 class Tile(NamedTuple):
-    """The tile of C, a warp's part of it, the depth of a stage, and the number of stages in shared memory. `cluster`:
-    how many blocks share columns of B by bulk tensor copies, 0 without these."""
+    """The tile of C, a warp's part of it, the depth of a stage, and the number of stages in shared memory. `bulk`:
+    with bulk tensor copies (csrc/device/pa_gemm_tma.h)."""
 
     rows: int
     columns: int
@@ -26,33 +26,30 @@ class Tile(NamedTuple):
     warp_columns: int
     depth: int
     stages: int
-    cluster: int = 0
+    bulk: bool = False
 
     def macros(self, dtype: DType) -> str:
         """The macros that the header needs."""
         text = f'#define PA_MMA "{_TYPES[dtype.name]}"\n'
         for name, value in self._asdict().items():
-            text += f"#define PA_M_{name.upper()} {value}\n"
+            text += f"#define PA_M_{name.upper()} {int(value)}\n"
         return text
 
     def shared(self, dtype: DType) -> int:
-        """Bytes of shared memory."""
+        """Bytes of shared memory; with bulk copies also for a part of C, 128 columns wide, and what these need."""
         slices = self.stages * (self.rows + self.columns) * self.depth * dtype.itemsize
-        return slices + (self.rows * min(self.columns, 128) * dtype.itemsize + 1024 if self.cluster else 0)
+        return slices + (self.rows * 128 * dtype.itemsize + 512 if self.bulk else 0)
 
     @property
     def threads(self) -> int:
-        """Of a block: a warpgroup more for bulk tensor copies."""
-        return THREADS + 128 if self.cluster else THREADS
+        """Of a block: a warpgroup more for bulk copies."""
+        return THREADS + 128 if self.bulk else THREADS
 
     def blocks(self, c: ndarray) -> int:
-        """The grid for a product `c`: a block per tile, or with bulk tensor copies no more than processors."""
+        """The grid for a product `c`: a block per tile, or with bulk copies no more than processors."""
         m, n = c._shape[-2:]
-        side = max(self.cluster, 1)
-        tiles = -(-m // (self.rows * side)) * -(-n // self.columns) * (c._size // (m * n)) if c._size else 0
-        if self.cluster:
-            tiles = min(tiles, c._buffer.device.driver.properties()["processors"] // side)
-        return tiles * side
+        tiles = -(-m // self.rows) * -(-n // self.columns) * (c._size // (m * n)) if c._size else 0
+        return min(tiles, c._buffer.device.driver.properties()["processors"]) if self.bulk else tiles
 
 
 # By a device's instructions and bytes of an element: tiles with their TFLOP/s on an H100 with all processors
@@ -64,8 +61,8 @@ TILES: dict[tuple[str, int], tuple[tuple[Tile, int], ...]] = {
         (Tile(64, 64, 16, 32, 64, 3), 210),
     ),
     ("wgmma", 2): (
-        (Tile(128, 256, 16, 256, 64, 4, 2), 590),
-        (Tile(128, 128, 16, 128, 64, 6, 2), 525),
+        (Tile(128, 256, 16, 256, 64, 4, True), 750),
+        (Tile(128, 128, 16, 128, 64, 6, True), 690),
         (Tile(128, 64, 16, 64, 64, 4), 390),
     ),
     ("mma", 8): (
