@@ -119,11 +119,11 @@ template <int ROWS, bool K_MAJOR> struct pa_mma_operand {
         const int n = (K_MAJOR ? depths : rows) - chunk * PA_M_CHUNK;
         return line + i * LINE_STEP < (K_MAJOR ? rows : depths) && n > 0 ? n < PA_M_CHUNK ? n : PA_M_CHUNK : 0;
     }
-    /* Starts to load the next slice, of which `ahead` depths are inside. */
-    __device__ inline void load_async(unsigned to, unsigned char *memory, int64_t ahead)
+    /* Starts to load the next slice, of which `ahead` depths are inside. ALIGNED: this is known. */
+    template <bool ALIGNED> __device__ inline void load_async(unsigned to, unsigned char *memory, int64_t ahead)
     {
         const int depths = ahead < PA_M_DEPTH ? (int)ahead : PA_M_DEPTH;
-        if (aligned) {
+        if (ALIGNED || aligned) {
 #pragma unroll
             for (int i = 0; i < CHUNKS_OF_THREAD; ++i)
                 pa_mma_copy(to + offset + i * LINE_STEP * LINE, at + i * chunk_stride, inside(i, depths) * PA_M_SIZE);
@@ -285,10 +285,10 @@ template <bool K_MAJOR_A, bool K_MAJOR_B> struct pa_mma_operands {
         a.start(t.a + t.row * g->ras, g->m - t.row, g->ras, g->cas, row);
         b.start(t.b + t.col * g->cbs, g->n - t.col, g->cbs, g->rbs, col);
     }
-    __device__ inline void load_async(unsigned slice)
+    template <bool ALIGNED = false> __device__ inline void load_async(unsigned slice)
     {
-        a.load_async(base + slice, memory + slice, ahead);
-        b.load_async(base + slice + PA_M_SLICE_A, memory + slice + PA_M_SLICE_A, ahead);
+        a.template load_async<ALIGNED>(base + slice, memory + slice, ahead);
+        b.template load_async<ALIGNED>(base + slice + PA_M_SLICE_A, memory + slice + PA_M_SLICE_A, ahead);
         pa_cp_async_commit();
         ahead -= PA_M_DEPTH;
     }

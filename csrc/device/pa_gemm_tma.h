@@ -36,7 +36,8 @@ PA_FN bool pa_tma_fits_operand(const pa_gemm_grid *g, const char *p, int64_t rs,
 }
 PA_FN bool pa_tma_fits(const pa_gemm_grid *g)
 {
-    return g->m < 1u << 31 && g->n < 1u << 31 && g->k < 1u << 31 &&
+    const int64_t tiles = pa_gemm_tiles<PA_M_ROWS, PA_M_COLUMNS>(g);
+    return g->m < 1u << 31 && g->n < 1u << 31 && g->k < 1u << 31 && tiles < 1 << 28 &&
            pa_tma_fits_operand(g, g->a, g->ras, g->cas, g->batch_a) &&
            pa_tma_fits_operand(g, g->b, g->cbs, g->rbs, g->batch_b);
 }
@@ -151,14 +152,18 @@ struct pa_tma_block {
     const pa_gemm_grid *g;
     unsigned char *memory;
     unsigned base; /* its address */
-    int64_t tiles;
+    unsigned tiles;
     int depths; /* slices of a tile */
 
     __device__ inline pa_tma_block(const pa_gemm_grid *grid, unsigned char *shared)
     {
         g = grid, memory = shared, base = (unsigned)__cvta_generic_to_shared(shared);
-        tiles = pa_gemm_tiles<PA_M_ROWS, PA_M_COLUMNS>(g);
+        tiles = (unsigned)pa_gemm_tiles<PA_M_ROWS, PA_M_COLUMNS>(g);
         depths = (int)((g->k + PA_M_DEPTH - 1) / PA_M_DEPTH);
+    }
+    __device__ inline pa_gemm_tile_origin origin(unsigned tile) const
+    {
+        return pa_gemm_origin_of<PA_M_ROWS, PA_M_COLUMNS, unsigned>(g, tile);
     }
     __device__ inline unsigned full(unsigned stage) const { return base + PA_TMA_FULL + stage * 8; }
     __device__ inline unsigned empty(unsigned stage) const { return base + PA_TMA_EMPTY + stage * 8; }
@@ -169,14 +174,15 @@ template <int ROWS, int OFFSET>
 PA_FN void pa_tma_produce(const pa_tma_block &o, const pa_tensor_map *map, bool k_major, const int64_t *batch)
 {
     pa_tma_stage stage = {0, 1};
-    for (int64_t tile = blockIdx.x; tile < o.tiles; tile += gridDim.x) {
-        const pa_gemm_tile_origin t = pa_gemm_origin_of<PA_M_ROWS, PA_M_COLUMNS>(o.g, tile);
+    for (unsigned tile = blockIdx.x; tile < o.tiles; tile += gridDim.x) {
+        const pa_gemm_tile_origin t = o.origin(tile);
         const int row = (int)(OFFSET ? t.col : t.row);
         int index[PA_GEMM_BATCHES];
 #pragma unroll
         for (int d = 0; d < PA_GEMM_BATCHES; ++d) index[d] = batch[d] ? (int)t.index[d] : 0;
 #pragma unroll 1
-        for (int s = 0; s < o.depths; ++s) {
+        for (int s = 0; s < o.depths; ++s, stage.next()) {
+            if (s < PA_M_STAGES && tile == blockIdx.x) continue; /* who multiplies has copied them */
             const unsigned to = o.base + stage.at * PA_M_SLICE + OFFSET, full = o.full(stage.at);
             pa_mbarrier_wait(o.empty(stage.at), stage.parity);
             pa_mbarrier_expect(full, ROWS * 128);
@@ -185,7 +191,6 @@ PA_FN void pa_tma_produce(const pa_tma_block &o, const pa_tensor_map *map, bool 
 #pragma unroll
                 for (int panel = 0; panel < ROWS / PA_TMA_LINE; ++panel)
                     pa_tma_copy(to + panel * PA_M_PANEL, map, full, row + panel * PA_TMA_LINE, s * PA_M_DEPTH, index);
-            stage.next();
         }
     }
 }
@@ -206,29 +211,54 @@ PA_FN int pa_tma_operand(const pa_tma_block &o, const char *p, int64_t rows, int
     return slot;
 }
 
+/* The first slices of the block's first tile are copied by the threads that multiply them, while the operands are
+   described: that takes microseconds. */
 template <bool K_MAJOR_A, bool K_MAJOR_B>
-PA_FN void pa_tma_mainloop(const pa_tma_block &o, pa_tma_stage &stage, pa_mma_accumulators &sum)
+PA_FN void pa_tma_copy_first(const pa_tma_block &o, const pa_gemm_tile_origin &t)
+{
+    pa_mma_operands<K_MAJOR_A, K_MAJOR_B> operands(o.g, t, o.memory, 0, 0);
+#pragma unroll 1
+    for (int s = 0; s < PA_M_STAGES; ++s) {
+        if (s < o.depths) operands.template load_async<true>(s * PA_M_SLICE);
+        else pa_cp_async_commit(); /* as many groups */
+        if (s < o.depths && pa_mma_thread() < 2) pa_mbarrier_arrive(o.full(s)); /* for those who copy else */
+    }
+}
+template <int LEFT> PA_FN void pa_tma_wait_first(int left)
+{
+    if (left >= LEFT || LEFT == 0) pa_cp_async_wait<LEFT>();
+    else pa_tma_wait_first<(LEFT > 0 ? LEFT - 1 : 0)>(left);
+}
+
+template <bool K_MAJOR_A, bool K_MAJOR_B>
+PA_FN void pa_tma_mainloop(const pa_tma_block &o, bool first, const pa_gemm_tile_origin &t, pa_tma_stage &stage,
+                           pa_mma_accumulators &sum)
 {
     enum { NEXT_A = (K_MAJOR_A ? 32 : 2048) >> 4, NEXT_B = (K_MAJOR_B ? 32 : 2048) >> 4 };
     const unsigned half = o.base + pa_mma_thread() / 128 * (PA_M_SLICE_A / 2); /* of A: 64 rows, or a panel */
-    const bool first = threadIdx.x % 32 == 0; /* says that the warp has read a stage */
+    const bool says = threadIdx.x % 32 == 0; /* that the warp has read a stage */
     unsigned before = 0;
+    if (first) pa_tma_copy_first<K_MAJOR_A, K_MAJOR_B>(o, t);
 #pragma unroll 1
     for (int s = 0; s < o.depths; ++s) {
         const uint64_t a = pa_wgmma_descriptor<K_MAJOR_A>(half + stage.at * PA_M_SLICE),
                        b = pa_wgmma_descriptor<K_MAJOR_B>(o.base + stage.at * PA_M_SLICE + PA_M_SLICE_A);
-        pa_mbarrier_wait(o.full(stage.at), stage.parity);
+        if (first && s < PA_M_STAGES) {
+            pa_tma_wait_first<PA_M_STAGES - 1>(PA_M_STAGES - 1 - s);
+            asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+            pa_mma_sync();
+        } else pa_mbarrier_wait(o.full(stage.at), stage.parity);
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
         for (int d = 0; d < PA_M_STEPS; ++d) pa_wgmma<K_MAJOR_A, K_MAJOR_B>(sum.v[0], a + d * NEXT_A, b + d * NEXT_B);
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
         asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
-        if (s && first) pa_mbarrier_arrive(o.empty(before));
+        if (s && says) pa_mbarrier_arrive(o.empty(before));
         before = stage.at;
         stage.next();
     }
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-    if (o.depths && first) pa_mbarrier_arrive(o.empty(before));
+    if (o.depths && says) pa_mbarrier_arrive(o.empty(before));
     pa_mma_keep(sum);
 }
 PA_FN void pa_tma_consume(const pa_tma_block &o)
@@ -237,17 +267,18 @@ PA_FN void pa_tma_consume(const pa_tma_block &o)
     const bool k_major_a = g->cas == PA_M_SIZE, k_major_b = g->rbs == PA_M_SIZE;
     const int row = pa_mma_thread() / 32 * PA_M_WARP_ROWS;
     pa_tma_stage stage = {0, 0};
-    for (int64_t tile = blockIdx.x; tile < o.tiles; tile += gridDim.x) {
+    for (unsigned tile = blockIdx.x; tile < o.tiles; tile += gridDim.x) {
+        const bool first = tile == blockIdx.x;
+        const pa_gemm_tile_origin t = o.origin(tile);
         pa_mma_accumulators sum;
 #pragma unroll
         for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
 #pragma unroll
             for (int e = 0; e < 4; ++e) sum.v[0][j][e] = 0;
-        if (k_major_a && k_major_b) pa_tma_mainloop<true, true>(o, stage, sum);
-        else if (k_major_a) pa_tma_mainloop<true, false>(o, stage, sum);
-        else if (k_major_b) pa_tma_mainloop<false, true>(o, stage, sum);
-        else pa_tma_mainloop<false, false>(o, stage, sum);
-        const pa_gemm_tile_origin t = pa_gemm_origin_of<PA_M_ROWS, PA_M_COLUMNS>(g, tile);
+        if (k_major_a && k_major_b) pa_tma_mainloop<true, true>(o, first, t, stage, sum);
+        else if (k_major_a) pa_tma_mainloop<true, false>(o, first, t, stage, sum);
+        else if (k_major_b) pa_tma_mainloop<false, true>(o, first, t, stage, sum);
+        else pa_tma_mainloop<false, false>(o, first, t, stage, sum);
         char *c = t.c + (t.row + row) * g->rcs + t.col * g->ccs;
         pa_mma_store(g, c, g->m - t.row - row, g->n - t.col, sum, o.memory + PA_TMA_STAGED);
     }

@@ -52,8 +52,8 @@ class Tile(NamedTuple):
         return min(tiles, c._buffer.device.driver.properties()["processors"]) if self.bulk else tiles
 
 
-# By a device's instructions and bytes of an element: tiles with their TFLOP/s on an H100 with all processors
-# busy (measured). "mma" has 99 KiB of shared memory on every device, "wgmma" 227.
+# By a device's instructions and bytes of an element: tiles with their TFLOP/s on an H100, those of "wgmma" on an
+# H200, with all processors busy (measured). "mma" has 99 KiB of shared memory on every device, "wgmma" 227.
 TILES: dict[tuple[str, int], tuple[tuple[Tile, int], ...]] = {
     ("mma", 2): (
         (Tile(128, 256, 64, 64, 32, 4), 315),
@@ -61,8 +61,8 @@ TILES: dict[tuple[str, int], tuple[tuple[Tile, int], ...]] = {
         (Tile(64, 64, 16, 32, 64, 3), 210),
     ),
     ("wgmma", 2): (
-        (Tile(128, 256, 16, 256, 64, 4, True), 750),
-        (Tile(128, 128, 16, 128, 64, 6, True), 690),
+        (Tile(128, 256, 16, 256, 64, 4, True), 700),
+        (Tile(128, 128, 16, 128, 64, 6, True), 650),
         (Tile(128, 64, 16, 64, 64, 4), 390),
     ),
     ("mma", 8): (
@@ -90,11 +90,13 @@ def tile_for(c: ndarray) -> Tile | None:
 def _cheapest_tile(m: int, n: int, matrices: int, processors: int, units: str, size: int) -> Tile:
     """The tile of the least cost: the work of the busiest processor, and the bytes that all fetch."""
 
+    fetch_cost = th.BULK_FETCH_COST if TILES[units, size][0][0].bulk else th.FETCH_COST
+
     def cost(entry: tuple[Tile, int]) -> float:
         tile, speed = entry
         count = -(-m // tile.rows) * -(-n // tile.columns) * matrices
         fetched = count * (tile.rows + tile.columns) * size
-        return -(-count // processors) * tile.rows * tile.columns / speed + fetched * th.FETCH_COST
+        return -(-count // processors) * tile.rows * tile.columns / speed + fetched * fetch_cost
 
     return min(TILES[units, size], key=cost)[0]
 
