@@ -21,8 +21,8 @@ static_assert(PA_M_DEPTH * PA_M_SIZE == 128, "a line of 128 bytes, as swizzled")
 static_assert(PA_M_STAGES * 16 <= 256, "room for the barriers");
 
 struct alignas(128) pa_tensor_map { uint64_t words[16]; };
-__device__ pa_tensor_map pa_tma_maps[PA_TMA_SLOTS];
-__device__ unsigned pa_tma_taken[PA_TMA_SLOTS];
+static __device__ pa_tensor_map pa_tma_maps[PA_TMA_SLOTS];
+static __device__ unsigned pa_tma_taken[PA_TMA_SLOTS];
 
 #if PA_GEMM_BATCHES <= 3 /* a tensor map has five axes */
 PA_FN bool pa_tma_fits_step(int64_t step) { return step >= 0 && step < (int64_t)1 << 40 && (step & 15) == 0; }
@@ -119,7 +119,8 @@ PA_FN int pa_tma_take_slot(int slot)
 {
     for (;; slot = (slot + 1) % PA_TMA_SLOTS) {
         unsigned taken;
-        asm volatile("atom.acquire.gpu.global.cas.b32 %0, [%1], 0, 1;" : "=r"(taken) : "l"(&pa_tma_taken[slot]) : "memory");
+        asm volatile("atom.acquire.gpu.global.cas.b32 %0, [%1], 0, 1;" : "=r"(taken) : "l"(&pa_tma_taken[slot])
+                     : "memory");
         if (!taken) return slot;
     }
 }

@@ -6,8 +6,8 @@ import functools
 from typing import NamedTuple
 
 from ...array import ndarray
-from ...dtypes import DType
 from ...driver.kernel_step import THREADS
+from ...dtypes import DType
 from ...errors import OutOfMemoryError
 from ..elementwise.elementwise import COPY, launch_map
 from ..workspace import unchecked_empty
