@@ -27,8 +27,11 @@ PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *rt) { pa_gemm(g, rt); 
 #else
 #define PA_M_WGMMA 0
 #endif
+#define PA_M_TMA (PA_M_WGMMA && PA_M_BULK)
 enum {
-    PA_M_THREADS = 256,
+    PA_M_WORKERS = 256, /* threads that compute; a warpgroup before them copies, with bulk tensor copies */
+    PA_M_FIRST = PA_M_TMA ? 128 : 0,
+    PA_M_THREADS = PA_M_FIRST + PA_M_WORKERS,
     PA_M_BLOCKS = PA_M_ROWS * PA_M_COLUMNS * sizeof(PA_ACC) > 32 << 10 ? 1 : 2,
     PA_M_SIZE = sizeof(PA_T),
     PA_M_CHUNK = 16 / PA_M_SIZE, /* elements */
@@ -39,7 +42,18 @@ enum {
     PA_M_SLICE = PA_M_SLICE_A + PA_M_COLUMNS * PA_M_DEPTH * PA_M_SIZE,
     PA_M_PANEL = PA_M_DEPTH * 128
 };
-static_assert(PA_M_DOWN * (PA_M_COLUMNS / PA_M_WARP_COLUMNS) * 32 == PA_M_THREADS, "a rectangle for each warp");
+static_assert(PA_M_DOWN * (PA_M_COLUMNS / PA_M_WARP_COLUMNS) * 32 == PA_M_WORKERS, "a rectangle for each warp");
+
+/* The number of a thread that computes, and a barrier of these threads. */
+PA_FN int pa_mma_thread(void) { return (int)threadIdx.x - PA_M_FIRST; }
+PA_FN void pa_mma_sync(void)
+{
+#if PA_M_TMA
+    asm volatile("bar.sync 1, %0;" ::"n"((int)PA_M_WORKERS) : "memory");
+#else
+    __syncthreads();
+#endif
+}
 
 /* 16 rows (or columns) by the depth of an instruction, as mma takes them. */
 #if PA_BYTES == 2
@@ -59,8 +73,8 @@ template <int ROWS, bool K_MAJOR> struct pa_mma_operand {
     enum {
         LINE = K_MAJOR ? PA_M_DEPTH * PA_M_SIZE : 128,
         ALONG = (K_MAJOR ? PA_M_DEPTH : ROWS) / PA_M_CHUNK, /* chunks along neighbours in memory */
-        LINE_STEP = PA_M_THREADS / ALONG,                   /* lines between a thread's chunks */
-        CHUNKS_OF_THREAD = ROWS * PA_M_DEPTH / PA_M_CHUNK / PA_M_THREADS
+        LINE_STEP = PA_M_WORKERS / ALONG,                   /* lines between a thread's chunks */
+        CHUNKS_OF_THREAD = ROWS * PA_M_DEPTH / PA_M_CHUNK / PA_M_WORKERS
     };
     const char *at;          /* the thread's first chunk of the next slice */
     int64_t chunk_stride, slice_stride, element_stride; /* bytes to the next chunk, slice, element of a chunk */
@@ -84,7 +98,7 @@ template <int ROWS, bool K_MAJOR> struct pa_mma_operand {
     __device__ inline void start(const char *base, int64_t left, int64_t rs, int64_t cs, int warp)
     {
         const int lane = (int)threadIdx.x % 32;
-        line = (int)threadIdx.x / ALONG, chunk = (int)threadIdx.x % ALONG;
+        line = pa_mma_thread() / ALONG, chunk = pa_mma_thread() % ALONG;
         rows = left < ROWS ? (int)left : ROWS;
         offset = offset_of(line, chunk);
         element_stride = K_MAJOR ? cs : rs, slice_stride = PA_M_DEPTH * cs;
@@ -105,11 +119,11 @@ template <int ROWS, bool K_MAJOR> struct pa_mma_operand {
         const int n = (K_MAJOR ? depths : rows) - chunk * PA_M_CHUNK;
         return line + i * LINE_STEP < (K_MAJOR ? rows : depths) && n > 0 ? n < PA_M_CHUNK ? n : PA_M_CHUNK : 0;
     }
-    /* Starts to load the next slice, of which `ahead` depths are inside. */
-    __device__ inline void load_async(unsigned to, unsigned char *memory, int64_t ahead)
+    /* Starts to load the next slice, of which `ahead` depths are inside. ALIGNED: this is known. */
+    template <bool ALIGNED> __device__ inline void load_async(unsigned to, unsigned char *memory, int64_t ahead)
     {
         const int depths = ahead < PA_M_DEPTH ? (int)ahead : PA_M_DEPTH;
-        if (aligned) {
+        if (ALIGNED || aligned) {
 #pragma unroll
             for (int i = 0; i < CHUNKS_OF_THREAD; ++i)
                 pa_mma_copy(to + offset + i * LINE_STEP * LINE, at + i * chunk_stride, inside(i, depths) * PA_M_SIZE);
@@ -176,28 +190,17 @@ PA_FN void pa_mma(PA_ACC *c, const pa_mma_fragment &a, const pa_mma_fragment &b,
 struct pa_mma_accumulators { PA_ACC v[PA_M_WARP_ROWS / 16][PA_M_WARP_COLUMNS / 8][4]; };
 
 #if PA_BYTES == 2
-/* Stores the warp's sums to C by way of shared memory, so that stores are coalesced. The warp's part of C begins at
-   `c`; rows x columns of it are inside. */
-PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const pa_mma_accumulators &sum,
-                         unsigned char *memory)
+/* Stores the warp's sums to C by way of shared memory, so that stores are coalesced, 128 columns at a time. The warp's
+   part of C begins at `c`; rows x columns of it are inside. */
+enum {
+    PA_M_PART = PA_M_WARP_COLUMNS < 128 ? PA_M_WARP_COLUMNS : 128,
+    PA_M_STAGED = PA_M_WORKERS / 32 * PA_M_WARP_ROWS * PA_M_PART * 2 /* bytes of all warps */
+};
+PA_FN void pa_mma_store_part(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const unsigned char *memory)
 {
-    enum { LINE = PA_M_WARP_COLUMNS * 2, CHUNKS = LINE / 16 };
-    const int lane = (int)threadIdx.x % 32;
-    memory += threadIdx.x / 32 * (PA_M_WARP_ROWS * LINE);
-#pragma unroll
-    for (int i = 0; i < PA_M_WARP_ROWS / 16; ++i)
-#pragma unroll
-        for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
-#pragma unroll
-            for (int h = 0; h < 2; ++h) {
-                const int row = i * 16 + h * 8 + lane / 4;
-                const uint32_t low = PA_STORE(sum.v[i][j][2 * h]).bits, high = PA_STORE(sum.v[i][j][2 * h + 1]).bits;
-                *(uint32_t *)(memory + row * LINE + ((j ^ row) & CHUNKS - 1) * 16 + lane % 4 * 4) = low | high << 16;
-            }
-    __syncwarp();
-    const bool vectorized = g->ccs == 2 && (((uint64_t)c | (uint64_t)g->rcs) & 15) == 0;
-    const int high = rows < PA_M_WARP_ROWS ? (int)rows : PA_M_WARP_ROWS;
-    if (vectorized) {
+    enum { LINE = PA_M_PART * 2, CHUNKS = LINE / 16 };
+    const int lane = (int)threadIdx.x % 32, high = rows < PA_M_WARP_ROWS ? (int)rows : PA_M_WARP_ROWS;
+    if (g->ccs == 2 && (((uint64_t)c | (uint64_t)g->rcs) & 15) == 0) {
 #pragma unroll 4
         for (int row = lane / CHUNKS; row < high; row += 32 / CHUNKS) {
             const unsigned char *from = memory + row * LINE + ((lane % CHUNKS ^ row) & CHUNKS - 1) * 16;
@@ -212,10 +215,35 @@ PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t co
 #pragma unroll 2
     for (int row = 0; row < high; ++row)
 #pragma unroll
-        for (int col = lane; col < PA_M_WARP_COLUMNS; col += 32)
+        for (int col = lane; col < PA_M_PART; col += 32)
             if (col < columns)
                 *(uint16_t *)(c + row * g->rcs + col * g->ccs) =
                     *(const uint16_t *)(memory + row * LINE + ((col / 8 ^ row) & CHUNKS - 1) * 16 + col % 8 * 2);
+}
+PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const pa_mma_accumulators &sum,
+                        unsigned char *memory)
+{
+    enum { LINE = PA_M_PART * 2, CHUNKS = LINE / 16 };
+    const int lane = (int)threadIdx.x % 32;
+    memory += pa_mma_thread() / 32 * (PA_M_WARP_ROWS * LINE);
+#pragma unroll
+    for (int part = 0; part < PA_M_WARP_COLUMNS; part += PA_M_PART) {
+#pragma unroll
+        for (int i = 0; i < PA_M_WARP_ROWS / 16; ++i)
+#pragma unroll
+            for (int j = 0; j < PA_M_PART / 8; ++j)
+#pragma unroll
+                for (int h = 0; h < 2; ++h) {
+                    const int row = i * 16 + h * 8 + lane / 4;
+                    const float *x = &sum.v[i][part / 8 + j][2 * h];
+                    const uint32_t low = PA_STORE(x[0]).bits, high = PA_STORE(x[1]).bits;
+                    unsigned char *to = memory + row * LINE + ((j ^ row) & CHUNKS - 1) * 16 + lane % 4 * 4;
+                    *(uint32_t *)to = low | high << 16;
+                }
+        __syncwarp();
+        pa_mma_store_part(g, c + part * g->ccs, rows, columns - part, memory);
+        __syncwarp();
+    }
 }
 #else
 PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const pa_mma_accumulators &sum,
@@ -258,10 +286,10 @@ template <bool K_MAJOR_A, bool K_MAJOR_B> struct pa_mma_operands {
         a.start(t.a + t.row * g->ras, g->m - t.row, g->ras, g->cas, row);
         b.start(t.b + t.col * g->cbs, g->n - t.col, g->cbs, g->rbs, col);
     }
-    __device__ inline void load_async(unsigned slice)
+    template <bool ALIGNED = false> __device__ inline void load_async(unsigned slice)
     {
-        a.load_async(base + slice, memory + slice, ahead);
-        b.load_async(base + slice + PA_M_SLICE_A, memory + slice + PA_M_SLICE_A, ahead);
+        a.template load_async<ALIGNED>(base + slice, memory + slice, ahead);
+        b.template load_async<ALIGNED>(base + slice + PA_M_SLICE_A, memory + slice + PA_M_SLICE_A, ahead);
         pa_cp_async_commit();
         ahead -= PA_M_DEPTH;
     }
@@ -282,44 +310,7 @@ PA_FN unsigned pa_mma_next_stage(unsigned slice)
 }
 
 #if PA_M_WGMMA
-/* On sm_90, four warps at once: 64 x N of C += what the descriptors name in shared memory. */
-#define PA_M_32 \
-    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15" \
-    ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define PA_M_64 PA_M_32 \
-    ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47" \
-    ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define PA_M_128 PA_M_64 \
-    ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79" \
-    ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95" \
-    ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111" \
-    ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
-#define PA_M_1(x) "+f"((x)[0]), "+f"((x)[1]), "+f"((x)[2]), "+f"((x)[3])
-#define PA_M_4(x, n) PA_M_1(x[n]), PA_M_1(x[n + 1]), PA_M_1(x[n + 2]), PA_M_1(x[n + 3])
-#define PA_M_8(x, n) PA_M_4(x, n), PA_M_4(x, n + 4)
-#define PA_M_ISSUE(N, SUMS, A, B, GO, ALONG_A, ALONG_B, ...)                                                           \
-    asm volatile("{ .reg .pred p; setp.ne.b32 p, " GO ", 0; wgmma.mma_async.sync.aligned.m64n" N "k16.f32." PA_MMA     \
-                 "." PA_MMA " {" SUMS "}, " A ", " B ", p, 1, 1, " ALONG_A ", " ALONG_B "; }"                          \
-                 : __VA_ARGS__ : "l"(a), "l"(b), "r"(1), "n"(!K_MAJOR_A), "n"(!K_MAJOR_B))
-template <bool K_MAJOR_A, bool K_MAJOR_B> PA_FN void pa_wgmma(float (*c)[4], uint64_t a, uint64_t b)
-{
-#if PA_M_COLUMNS == 64
-    PA_M_ISSUE("64", PA_M_32, "%32", "%33", "%34", "%35", "%36", PA_M_8(c, 0));
-#elif PA_M_COLUMNS == 128
-    PA_M_ISSUE("128", PA_M_64, "%64", "%65", "%66", "%67", "%68", PA_M_8(c, 0), PA_M_8(c, 8));
-#else
-    PA_M_ISSUE("256", PA_M_128, "%128", "%129", "%130", "%131", "%132", PA_M_8(c, 0), PA_M_8(c, 8), PA_M_8(c, 16),
-               PA_M_8(c, 24));
-#endif
-}
-
-/* A descriptor of lines whose chunks are swizzled: bytes between groups of 8 lines, and between panels across the
-   depth. */
-template <bool K_MAJOR> PA_FN uint64_t pa_wgmma_descriptor(unsigned address)
-{
-    const uint64_t line = K_MAJOR ? PA_M_DEPTH * PA_M_SIZE : 128, kind = line == 128 ? 1 : 2;
-    return kind << 62 | line * 8 >> 4 << 32 | (uint64_t)(PA_M_PANEL >> 4) << 16 | (address & 0x3ffff) >> 4;
-}
+#include "pa_gemm_wgmma.h"
 
 template <bool K_MAJOR_A, bool K_MAJOR_B>
 PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, unsigned char *shared, int row, int col,
@@ -327,7 +318,7 @@ PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, 
 {
     pa_mma_operands<K_MAJOR_A, K_MAJOR_B> o(g, t, shared, row, col);
     enum { NEXT_A = (K_MAJOR_A ? 32 : 2048) >> 4, NEXT_B = (K_MAJOR_B ? 32 : 2048) >> 4 };
-    const unsigned half = threadIdx.x / 128 * (PA_M_SLICE_A / 2); /* of A: 64 rows, or a panel */
+    const unsigned half = pa_mma_thread() / 128 * (PA_M_SLICE_A / 2); /* of A: 64 rows, or a panel */
     unsigned stage = 0, fill_stage = 0;
 #pragma unroll 1
     for (int s = 0; s < PA_M_STAGES - 2; ++s, fill_stage += PA_M_SLICE) o.load_async(fill_stage);
@@ -335,7 +326,7 @@ PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, 
     for (int64_t left = g->k; left > 0; left -= PA_M_DEPTH) {
         pa_cp_async_wait<PA_M_STAGES - 3>();
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-        __syncthreads(); /* the slice is there, and the one before the last is read by all */
+        pa_mma_sync(); /* the slice is there, and the one before the last is read by all */
         const uint64_t a = pa_wgmma_descriptor<K_MAJOR_A>(o.base + stage + half),
                        b = pa_wgmma_descriptor<K_MAJOR_B>(o.base + stage + PA_M_SLICE_A);
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -347,10 +338,7 @@ PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, 
         asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
     }
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-#pragma unroll /* no sum is read before */
-    for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
-#pragma unroll
-        for (int e = 0; e < 4; ++e) asm volatile("" : "+f"(sum.v[0][j][e])::"memory");
+    pa_mma_keep(sum);
 }
 #else
 template <bool K_MAJOR_A, bool K_MAJOR_B>
@@ -362,7 +350,7 @@ PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, 
 #pragma unroll 1
     for (int s = 0; s < PA_M_STAGES - 1; ++s, fill_stage += PA_M_SLICE) o.load_async(fill_stage);
     pa_cp_async_wait<PA_M_STAGES - 2>();
-    __syncthreads();
+    pa_mma_sync();
     enum { PARTS = PA_M_WARP_ROWS / 16 };
     pa_mma_fragment x[2], y[2][PA_M_WARP_COLUMNS / 16]; /* in use, and those that are needed next */
     x[0] = o.read_a(0, 0, 0), o.read_b(0, 0, y[0]);
@@ -376,7 +364,7 @@ PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, 
                 if (i == PARTS - 1 && d == PA_M_STEPS - 1) {
                     stage = pa_mma_next_stage(stage);
                     pa_cp_async_wait<PA_M_STAGES - 2>();
-                    __syncthreads();
+                    pa_mma_sync();
                 }
                 if (i == PARTS - 1) o.read_b(stage, next, y[(d + 1) % 2]);
                 x[(d * PARTS + i + 1) % 2] = o.read_a(stage, next, (i + 1) % PARTS);
@@ -401,7 +389,7 @@ PA_FN bool pa_mma_k_major(int64_t rs, int64_t cs)
 PA_FN void pa_mma_tile(const pa_gemm_grid *g, const pa_gemm_tile_origin &t)
 {
     extern __shared__ __align__(1024) unsigned char pa_mma_memory[];
-    const int warp = (int)threadIdx.x / 32, row = warp % PA_M_DOWN * PA_M_WARP_ROWS,
+    const int warp = pa_mma_thread() / 32, row = warp % PA_M_DOWN * PA_M_WARP_ROWS,
               col = warp / PA_M_DOWN * PA_M_WARP_COLUMNS;
     pa_mma_accumulators sum;
 #pragma unroll
@@ -416,17 +404,23 @@ PA_FN void pa_mma_tile(const pa_gemm_grid *g, const pa_gemm_tile_origin &t)
     else if (k_major_b) pa_mma_mainloop<false, true>(g, t, pa_mma_memory, row, col, sum);
     else pa_mma_mainloop<false, false>(g, t, pa_mma_memory, row, col, sum);
     pa_cp_async_wait<0>();
-    __syncthreads(); /* no copy to the slices is in flight, and no thread reads them */
+    pa_mma_sync(); /* no copy to the slices is in flight, and no thread reads them */
     char *c = t.c + (t.row + row) * g->rcs + (t.col + col) * g->ccs;
     pa_mma_store(g, c, g->m - t.row - row, g->n - t.col - col, sum, pa_mma_memory);
-    __syncthreads(); /* before the next tile overwrites them */
+    pa_mma_sync(); /* before the next tile overwrites them */
 }
 
-PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *)
+PA_FN void pa_mma_tiles(const pa_gemm_grid *g)
 {
     const int64_t tiles = pa_gemm_tiles<PA_M_ROWS, PA_M_COLUMNS>(g);
     for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x)
         pa_mma_tile(g, pa_gemm_origin_of<PA_M_ROWS, PA_M_COLUMNS>(g, tile));
 }
+#if PA_M_TMA
+#include "pa_gemm_tma.h"
+PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *) { pa_tma_gemm(g); }
+#else
+PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *) { pa_mma_tiles(g); }
+#endif
 #endif
 #endif

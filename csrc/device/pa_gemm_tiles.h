@@ -28,22 +28,26 @@ struct pa_gemm_tile_origin {
     const char *a, *b;
     char *c;
     int64_t row, col;
+    int64_t index[PA_GEMM_BATCHES]; /* in the batch */
 };
-template <int ROWS, int COLUMNS> PA_FN pa_gemm_tile_origin pa_gemm_origin_of(const pa_gemm_grid *g, int64_t tile)
+/* N: the type of tiles' numbers, whose divisions are faster if it has 32 bits. */
+template <int ROWS, int COLUMNS, class N = int64_t>
+PA_FN pa_gemm_tile_origin pa_gemm_origin_of(const pa_gemm_grid *g, N tile)
 {
-    const int64_t across = (g->n + COLUMNS - 1) / COLUMNS, down = (g->m + ROWS - 1) / ROWS;
-    int64_t rest = tile / (across * down), in_batch = tile % (across * down);
-    pa_gemm_tile_origin at = {g->a, g->b, g->c, 0, 0};
+    const N across = (N)((g->n + COLUMNS - 1) / COLUMNS), down = (N)((g->m + ROWS - 1) / ROWS);
+    N rest = tile / (across * down), in_batch = tile % (across * down);
+    pa_gemm_tile_origin at = {g->a, g->b, g->c, 0, 0, {0}};
 #pragma unroll
     for (int d = PA_GEMM_BATCHES - 1; d >= 0; --d) {
-        const int64_t i = rest % g->batch[d];
-        rest /= g->batch[d];
+        const N i = rest % (N)g->batch[d];
+        rest /= (N)g->batch[d];
+        at.index[d] = i;
         at.a += i * g->batch_a[d], at.b += i * g->batch_b[d], at.c += i * g->batch_c[d];
     }
     /* tiles in strips of 8 rows: those that run at the same time share their operands in the cache */
-    const int64_t strip = in_batch / (8 * across), high = down - 8 * strip < 8 ? down - 8 * strip : 8;
-    const int64_t in_strip = in_batch % (8 * across);
-    at.row = (8 * strip + in_strip % high) * ROWS, at.col = in_strip / high * COLUMNS;
+    const N strip = in_batch / (8 * across), high = down - 8 * strip < 8 ? down - 8 * strip : 8;
+    const N in_strip = in_batch % (8 * across);
+    at.row = (int64_t)(8 * strip + in_strip % high) * ROWS, at.col = (int64_t)(in_strip / high) * COLUMNS;
     return at;
 }
 

@@ -31,12 +31,18 @@ def dtype(request):
 
 @pytest.fixture
 def use(monkeypatch):
-    """Products take this tile."""
+    """Products take this tile: also those that would be replayed with another one."""
 
     def patch(tile):
         monkeypatch.setattr(gemm, "tile_for", lambda c: tile)
+        forget()
 
-    return patch
+    def forget():
+        for planned in (pa.matmul, vars(type(pa.empty(1)))["__matmul__"]):
+            planned.plan_table.clear()
+
+    yield patch
+    forget()
 
 
 def laid(x, how, dtype, device):
@@ -123,6 +129,53 @@ def test_batches(device, dtype, how, use):
         same(laid(x, how, dtype, device) @ laid(y, how, dtype, device), exact(x, y, dtype))
         once = pa.broadcast_to(laid(x[0, 0], how, dtype, device), (4, 40, 33))
         same(once @ laid(y[0], how, dtype, device), np.stack([exact(x[0, 0], y[0], dtype)] * 4))
+
+
+@pytest.mark.parametrize("how", ["rows", "columns", "odd columns"])
+def test_blocks_that_take_several_tiles(device, dtype, how, use, monkeypatch):
+    """As few blocks as there can be take all tiles of a batch one after the other."""
+    monkeypatch.setattr(gemm_mma.Tile, "blocks", lambda tile, c: 1)
+    x, y = integers((2, 264, 136), 12), integers((2, 136, 520), 13)
+    want = exact(x, y, dtype)
+    for tile in tiles_of(device, dtype):
+        use(tile)
+        for _ in range(3):
+            same(laid(x, how, dtype, device) @ laid(y, how, dtype, device), want)
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3, 4])
+@pytest.mark.parametrize("steps", [1, -1])
+def test_batches_of_several_axes(device, dtype, axes, steps, use):
+    """None of them can be joined, one is broadcast, and all go backwards or forwards."""
+    lead = (2, 3, 2, 2)[:axes]
+    x, y = integers((*lead, 24, 40), 14), integers((*lead[:-1], 1, 40, 136), 15)
+    want = exact(x, y, dtype)
+
+    def spread(z):
+        parts = tuple(slice(None, None, 2 * steps) for _ in lead)
+        a = pa.zeros((*(2 * n for n in z.shape[:axes]), *z.shape[axes:]), dtype=dtype, device=device)[parts]
+        a[...] = pa.asarray(z, device=device)
+        return a
+
+    for tile in tiles_of(device, dtype):
+        use(tile)
+        same(spread(x) @ spread(y), want)
+
+
+def test_products_of_two_streams_at_the_same_time(device, dtype, use):
+    """Blocks of both run beside each other, and each reads its own operands."""
+    x, y = integers((8, 300, 72), 16), integers((72, 264), 17)
+    a, b = (laid(z, "rows", dtype, device) for z in (x, y))
+    want = exact(x, y, dtype)
+    streams = [pa.Stream(device) for _ in range(2)]
+    for tile in tiles_of(device, dtype):
+        use(tile)
+        got = []
+        for k in range(16):
+            with streams[k % 2]:
+                got.append((k % 8, a[k % 8] @ b))
+        for k, c in got:
+            same(c, want[k])
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

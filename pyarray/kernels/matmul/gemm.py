@@ -68,6 +68,8 @@ def gemm(
     if c._size * a._shape[-1] >= th.TUNED_WORK and not checked and not grid:
         _tuned(key, *views, *numbers)
     else:
+        if isinstance(tiles, Tile):
+            numbers = (tiles.blocks(c),)
         _KERNEL.launch(key, c.device, *views, *numbers, *extra, checked=checked)
 
 
@@ -201,6 +203,8 @@ def _program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
         params += [(f"{n}_{end}", lang.ir.ScalarType(int64)) for n in names for end in ("low", "high")]
     loc = lang.ir.Loc(os.path.join("pyarray", "kernels", "matmul", "gemm.py"), 1, 1, 0)
     sites = tuple(lang.bounds_checks.Site("index", loc, "matmul", (n,), 0, 2) for n in names)
+    if isinstance(tiles, Tile):
+        params.append(("blocks", lang.ir.ScalarType(int64)))
     directions = dict.fromkeys(names, "IN") | {"c": "OUT"}
     if lang.dialect.DIALECTS[target].blocks:
         text, step = _text(dtype, nb, params, epilogue, debug)
@@ -262,11 +266,14 @@ def _grid_text(
 ) -> tuple[str, KernelStep]:
     """The same for a grid (csrc/device/pa_gemm_gpu.h, pa_gemm_mma.h)."""
     defines = ("#define PA_DEBUG_CHECKS 1\n" if debug else "") + macros(dtype, dtype)
-    letter, call, header, shared = "G", "pa_gemm", "pa_gemm_gpu.h", 0
+    letter, call, header, step = "G", "pa_gemm", "pa_gemm_gpu.h", KernelStep("kernel_matmul", None)
+    params: list[tuple[str, Any]] = [(n, kind) for n in _NAMES]
     if isinstance(tiles, Tile):
         defines += tiles.macros(dtype)
-        letter, call, header, shared = "M", "pa_gemm_mma", "pa_gemm_mma.h", tiles.shared(dtype)
-    params = [(n, kind) for n in _NAMES]
+        params.append(("blocks", lang.ir.ScalarType(int64)))
+        *_, blocks = jit.bound_launch.first_slots(params)
+        letter, call, header = "M", "pa_gemm_mma", "pa_gemm_mma.h"
+        step = KernelStep("kernel_matmul", (blocks,), team=True, shared=tiles.shared(dtype), threads=tiles.threads)
     slots = slot_fields(params + [(n, lang.ir.ScalarType(int64)) for n in _RANGES] if debug else params, debug)
     body = f"    g.m = s->c_n{nb}, g.n = s->c_n{nb + 1}, g.k = s->a_n{nb + 1};\n"
     for number, n in enumerate(_NAMES):
@@ -297,7 +304,7 @@ kernel_matmul(const matmul_slots memory)
 {body}    {call}(&g, &run);
 }}
 """
-    return text, KernelStep("kernel_matmul", None, shared=shared)
+    return text, step
 
 
 # contraction of products and sums is allowed, as in BLAS

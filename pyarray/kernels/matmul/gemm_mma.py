@@ -6,6 +6,7 @@ import functools
 from typing import NamedTuple
 
 from ...array import ndarray
+from ...driver.kernel_step import THREADS
 from ...dtypes import DType
 from ...errors import OutOfMemoryError
 from ..elementwise.elementwise import COPY, launch_map
@@ -16,7 +17,8 @@ _TYPES = {"float16": "f16", "bfloat16": "bf16", "float64": "f64"}
 
 
 class Tile(NamedTuple):
-    """The tile of C, a warp's part of it, the depth of a stage, and the number of stages in shared memory."""
+    """The tile of C, a warp's part of it, the depth of a stage, and the number of stages in shared memory. `bulk`:
+    with bulk tensor copies (csrc/device/pa_gemm_tma.h)."""
 
     rows: int
     columns: int
@@ -24,21 +26,34 @@ class Tile(NamedTuple):
     warp_columns: int
     depth: int
     stages: int
+    bulk: bool = False
 
     def macros(self, dtype: DType) -> str:
         """The macros that the header needs."""
         text = f'#define PA_MMA "{_TYPES[dtype.name]}"\n'
         for name, value in self._asdict().items():
-            text += f"#define PA_M_{name.upper()} {value}\n"
+            text += f"#define PA_M_{name.upper()} {int(value)}\n"
         return text
 
     def shared(self, dtype: DType) -> int:
-        """Bytes of shared memory."""
-        return self.stages * (self.rows + self.columns) * self.depth * dtype.itemsize
+        """Bytes of shared memory; with bulk copies also for a part of C, 128 columns wide, and what these need."""
+        slices = self.stages * (self.rows + self.columns) * self.depth * dtype.itemsize
+        return slices + (self.rows * 128 * dtype.itemsize + 512 if self.bulk else 0)
+
+    @property
+    def threads(self) -> int:
+        """Of a block: a warpgroup more for bulk copies."""
+        return THREADS + 128 if self.bulk else THREADS
+
+    def blocks(self, c: ndarray) -> int:
+        """The grid for a product `c`: a block per tile, or with bulk copies no more than processors."""
+        m, n = c._shape[-2:]
+        tiles = -(-m // self.rows) * -(-n // self.columns) * (c._size // (m * n)) if c._size else 0
+        return min(tiles, c._buffer.device.driver.properties()["processors"]) if self.bulk else tiles
 
 
-# By a device's instructions and bytes of an element: tiles with their TFLOP/s on an H100 with all processors
-# busy (measured). "mma" has 99 KiB of shared memory on every device, "wgmma" 227.
+# By a device's instructions and bytes of an element: tiles with their TFLOP/s on an H100, those of "wgmma" on an
+# H200, with all processors busy (measured). "mma" has 99 KiB of shared memory on every device, "wgmma" 227.
 TILES: dict[tuple[str, int], tuple[tuple[Tile, int], ...]] = {
     ("mma", 2): (
         (Tile(128, 256, 64, 64, 32, 4), 315),
@@ -46,8 +61,8 @@ TILES: dict[tuple[str, int], tuple[tuple[Tile, int], ...]] = {
         (Tile(64, 64, 16, 32, 64, 3), 210),
     ),
     ("wgmma", 2): (
-        (Tile(128, 256, 16, 256, 64, 4), 590),
-        (Tile(128, 128, 16, 128, 64, 6), 525),
+        (Tile(128, 256, 16, 256, 64, 4, True), 700),
+        (Tile(128, 128, 16, 128, 64, 6, True), 650),
         (Tile(128, 64, 16, 64, 64, 4), 390),
     ),
     ("mma", 8): (
@@ -75,11 +90,13 @@ def tile_for(c: ndarray) -> Tile | None:
 def _cheapest_tile(m: int, n: int, matrices: int, processors: int, units: str, size: int) -> Tile:
     """The tile of the least cost: the work of the busiest processor, and the bytes that all fetch."""
 
+    fetch_cost = th.BULK_FETCH_COST if TILES[units, size][0][0].bulk else th.FETCH_COST
+
     def cost(entry: tuple[Tile, int]) -> float:
         tile, speed = entry
         count = -(-m // tile.rows) * -(-n // tile.columns) * matrices
         fetched = count * (tile.rows + tile.columns) * size
-        return -(-count // processors) * tile.rows * tile.columns / speed + fetched * th.FETCH_COST
+        return -(-count // processors) * tile.rows * tile.columns / speed + fetched * fetch_cost
 
     return min(TILES[units, size], key=cost)[0]
 

@@ -24,6 +24,7 @@ COPY_USES = 1024  # uses of an element from which on a copy of unaligned operand
 COPY_MIN_SIDE = 256  # rows and columns of such an operand, at least; timed
 VECTOR_BYTES = 16  # of a vector load, and of cp.async; the hardware's widest
 FETCH_COST = 0.001  # of a byte from the cache, where an element takes 1 / (TFLOP/s); fitted for sizes 512 to 8192
+BULK_FETCH_COST = 0.0001  # where tiles are loaded by bulk tensor copies; fitted for sizes 512 to 8192 on an H200
 
 # Products with a vector: the depth is split where there are too few rows.
 GEMV_BLOCKS = 8  # blocks of 256 threads that a processor runs at the same time; the hardware's 2048 threads

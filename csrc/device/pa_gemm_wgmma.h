@@ -1,0 +1,52 @@
+/* pa_gemm_wgmma.h: the instructions of pa_gemm_mma.h by which a warpgroup of sm_90 multiplies in shared memory. */
+#ifndef PA_GEMM_WGMMA_H
+#define PA_GEMM_WGMMA_H
+
+/* On sm_90, four warps at once: 64 x N of C += what the descriptors name in shared memory. */
+#define PA_M_32 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15" \
+    ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define PA_M_64 PA_M_32 \
+    ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47" \
+    ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define PA_M_128 PA_M_64 \
+    ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79" \
+    ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95" \
+    ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111" \
+    ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define PA_M_1(x) "+f"((x)[0]), "+f"((x)[1]), "+f"((x)[2]), "+f"((x)[3])
+#define PA_M_4(x, n) PA_M_1(x[n]), PA_M_1(x[n + 1]), PA_M_1(x[n + 2]), PA_M_1(x[n + 3])
+#define PA_M_8(x, n) PA_M_4(x, n), PA_M_4(x, n + 4)
+#define PA_M_ISSUE(N, SUMS, A, B, GO, ALONG_A, ALONG_B, ...)                                                           \
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, " GO ", 0; wgmma.mma_async.sync.aligned.m64n" N "k16.f32." PA_MMA     \
+                 "." PA_MMA " {" SUMS "}, " A ", " B ", p, 1, 1, " ALONG_A ", " ALONG_B "; }"                          \
+                 : __VA_ARGS__ : "l"(a), "l"(b), "r"(1), "n"(!K_MAJOR_A), "n"(!K_MAJOR_B))
+template <bool K_MAJOR_A, bool K_MAJOR_B> PA_FN void pa_wgmma(float (*c)[4], uint64_t a, uint64_t b)
+{
+#if PA_M_COLUMNS == 64
+    PA_M_ISSUE("64", PA_M_32, "%32", "%33", "%34", "%35", "%36", PA_M_8(c, 0));
+#elif PA_M_COLUMNS == 128
+    PA_M_ISSUE("128", PA_M_64, "%64", "%65", "%66", "%67", "%68", PA_M_8(c, 0), PA_M_8(c, 8));
+#else
+    PA_M_ISSUE("256", PA_M_128, "%128", "%129", "%130", "%131", "%132", PA_M_8(c, 0), PA_M_8(c, 8), PA_M_8(c, 16),
+               PA_M_8(c, 24));
+#endif
+}
+
+/* A descriptor of lines whose chunks are swizzled: bytes between groups of 8 lines, and between panels across the
+   depth. */
+template <bool K_MAJOR> PA_FN uint64_t pa_wgmma_descriptor(unsigned address)
+{
+    const uint64_t line = K_MAJOR ? PA_M_DEPTH * PA_M_SIZE : 128, kind = line == 128 ? 1 : 2;
+    return kind << 62 | line * 8 >> 4 << 32 | (uint64_t)(PA_M_PANEL >> 4) << 16 | (address & 0x3ffff) >> 4;
+}
+
+/* No sum is read before. */
+PA_FN void pa_mma_keep(pa_mma_accumulators &sum)
+{
+#pragma unroll
+    for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) asm volatile("" : "+f"(sum.v[0][j][e])::"memory");
+}
+#endif
