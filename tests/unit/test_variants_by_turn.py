@@ -20,7 +20,8 @@ def test_every_value_is_there_each_day_and_every_combination_in_two(counts):
 @pytest.mark.parametrize("count", [1, 7])
 def test_values_of_one_parameter_are_all_there(count):
     assert all(is_due((k,), turn) for k in range(count) for turn in (0, 1))
-    assert is_due((), 0) and is_due((), 1)
+    assert is_due((), 0)
+    assert is_due((), 1)
 
 
 def test_names_that_vary_together_are_one_dimension():
