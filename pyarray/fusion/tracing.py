@@ -118,6 +118,8 @@ class Trace:
                 location, called = (code.co_filename, trace.tb_lineno), None
             elif called is None and not code.co_filename.endswith(_WRAPPERS):
                 called, owner = code, trace.tb_frame.f_locals.get("self")
+                if isinstance(owner, Dispatcher):
+                    break  # what it calls in turn may be anybody's
             trace = trace.tb_next
         if location is None or called is None or called.co_filename == __file__:
             return None

@@ -634,3 +634,12 @@ def test_what_replace_leaves_out_is_evaluated(device):
     out, log = pa.zeros(4, device=device), pa.zeros(1, dtype="i8", device=device)
     copies(a, out, log)
     assert (out.tolist(), log.tolist()) == ([3.0, 2.0, 11.0, 3.0], [123251])
+
+
+def test_a_number_that_its_field_cant_hold(device):
+    small = np.dtype([("n", np.int8), ("x", np.float32)], align=True)
+    a = pa.zeros(3, dtype=small, device=device)
+    for value in ((300, 1.0), [(300, 1.0)] * 3):
+        with pytest.raises(OverflowError, match="300 out of bounds for int8; pass a number that fits"):
+            a[0 if isinstance(value, tuple) else slice(None)] = value
+    assert pa.asnumpy(a)["n"].tolist() == [0, 0, 0]
