@@ -85,10 +85,11 @@ def test_in_place(device, drawn, function, data):
 @given(numpy_views(few_dtypes), st.data())
 @examples(80)
 def test_assignments(device, drawn, data):
-    first, second = (pa.asarray(drawn.copy(order="K"), device=device) for _ in range(2))
+    # what is assigned is no part of `first`, which has changed when `second` gets it
+    first, second, third = (pa.asarray(drawn.copy(order="K"), device=device) for _ in range(3))
     for _ in range(data.draw(st.integers(1, 3))):
         key = data.draw(basic_keys(drawn.shape))
-        value = draw_operand(data, device, first)
+        value = draw_operand(data, device, third)
         shared = data.draw(basic_keys(drawn.shape)) if data.draw(st.booleans()) else None
 
         def assign(a, key=key, value=value, shared=shared):

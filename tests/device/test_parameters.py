@@ -235,7 +235,7 @@ def test_wrong_fields_are_named_by_their_path(device):
         (Params(v, "1", Inner(v)), TypeError, "'p.factor' must be a number of type float, got str"),
         (Params(v, 1, Inner(v, 2**63)), OverflowError, "'p.inner.shift' = 9223372036854775808 is out of"),
         (Params(v, 1, Inner(v, 1.5)), TypeError, "'p.inner.shift' must be a number of type int64"),
-        (Params(v, 1, 3), TypeError, "'p.inner' must be a Inner, got int"),
+        (Params(v, 1, 3), TypeError, "'p.inner' must be an Inner, got int"),
     ):
         for _ in range(2):
             with pytest.raises(error, match=message):
