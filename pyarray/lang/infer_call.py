@@ -30,6 +30,8 @@ from .infer_operators import arithmetic, binary_operator, select
 from .infer_records import records_length
 from .infer_scope import Scope, rule
 from .infer_temporaries import with_let_bound
+from .infer_tile_calls import call_with_tiles, masked_store
+from .infer_tiles import create_tile
 from .infer_values import BoundFunction, BoundReplace, Method, advice_for_captured, describe, is_array, is_local_array
 from .promotion import call, constant
 
@@ -48,6 +50,10 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     function = callee.value if isinstance(callee, ir.Static) else None
     package = (getattr(function, "__module__", None) or "").partition(".")[0]
     of_library = package in ("pyarray", "numpy") and not hasattr(function, "__pyarray_func__")
+    if of_library and (tile := create_tile(scope, node, str(getattr(function, "__name__", "")))) is not None:
+        return tile
+    if (done := masked_store(scope, node, function)) is not None:
+        return done
     if of_library and getattr(function, "__name__", "") in CREATION:
         return create(scope, node, str(getattr(function, "__name__", "")))
     args = [scope.infer(a) for a in node.args]
@@ -59,6 +65,8 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     if not isinstance(callee, ir.Static):
         return call_local(scope, node, callee, args, keywords)
     function = callee.value
+    if (found := call_with_tiles(scope, node, function, args, keywords)) is not None:
+        return found
     if isinstance(function, Method):
         if function.name == "subview":
             return subview(scope, node, function.owner, args, keywords)

@@ -152,10 +152,14 @@ class Scope:
     loops: list[Any] = field(default_factory=list)  # those around, the innermost last (`loop_exits.Loop`)
     reduced: dict[str, Any] = field(default_factory=dict)  # names from before it that the parallel loop assigns: where
     functions: dict[str, Any] = field(default_factory=dict)  # that are defined here, by name
+    tile_indices: dict[str, Any] = field(default_factory=dict)  # by the variable's name (`tile_values.TileIndex`)
+    statement: Any = None  # the call that is the statement at hand
+    pending: list[ir.Stmt] = field(default_factory=list)  # what the tiles of the statement at hand need before it
 
     def infer_again(self) -> tuple[ir.Stmt, ...]:
         """The body by one pass, with the types from the pass before."""
         self.changed, self.temporary_count, self.parallel_loops, self.functions = False, 0, 0, {}
+        self.tile_indices, self.pending = {}, []
         self.assigned = {name for name, p in self.params.items() if not isinstance(p, ir.Static)}
         for name in [n for n in self.types if n.startswith(".")]:
             del self.types[name]  # temporaries are numbered anew
