@@ -21,8 +21,9 @@ from .emit_block_rows import block_row_guards, block_row_head, streamed_elements
 from .emit_cached_rows import MIN_BLOCKS
 from .emit_delinearized import missed, thread_digits
 from .emit_statements import begin_iteration, cname, ctype, sites_of
-from .emit_team import GridEmitter, has_side_effects, runs_by_teams
+from .emit_team import has_side_effects, runs_by_teams
 from .emit_tile import is_tileable, tile_loop, tile_rows
+from .emit_tiles import TileEmitter
 from .emit_vectorized import elementwise_store, per_thread, vector_arrays, vector_loop
 from .emit_vectorized_rows import vectorized_rows_loop
 from .hoisted_checks import Hoisting
@@ -30,6 +31,7 @@ from .launch_shape import UNSHAPED, LaunchShape
 from .printer import Printer
 from .reshape_indexing import Remarks
 from .specializations import Specializations
+from .tile_layout import has_tiles
 
 _FRAME = "frame"
 _BLOCK_ELEMENTS = 1024  # elements of an iteration for which a block is faster than a warp
@@ -52,12 +54,12 @@ def emit_gpu(
     shape: LaunchShape = UNSHAPED,
 ) -> tuple[str, tuple[KernelStep, ...], Remarks]:
     """(text, the kernels to launch, remarks on reshaped indices)."""
-    code, kernel = GridEmitter(tree.kernel, dialect, debug, specs), tree.kernel
+    code, kernel = TileEmitter(tree.kernel, dialect, debug, specs), tree.kernel
     hoisted_checks = Hoisting(tree) if debug else None
     program = _GridProgram(code, tree, hoisted_checks, shape)
     # the threads of a team take the same branches, whichever of them fails: they wait for each other
     code.may_fail = may_fail(tree) and not any(
-        runs_by_teams(loop, code.pure) for loop in emit_loop.parallel_loops(kernel)
+        runs_by_teams(loop, code.pure) or has_tiles(loop) for loop in emit_loop.parallel_loops(kernel)
     )
     helpers = helper_functions(code, tree, hoisted_checks)
     code.hoisted = code.sites = frozenset()
@@ -76,7 +78,7 @@ def _is_recomputable(node: Any) -> bool:
 class _GridProgram:
     """The kernels of one program, in order."""
 
-    def __init__(self, code: GridEmitter, tree: ir.Tree, hoisted_checks: Hoisting | None, shape: LaunchShape):
+    def __init__(self, code: TileEmitter, tree: ir.Tree, hoisted_checks: Hoisting | None, shape: LaunchShape):
         self.code, self.kernel, self.hoisted_checks, self.shape = code, tree.kernel, hoisted_checks, shape
         code.pure = {f.symbol for f in tree.functions if not has_side_effects(f)}
         code.outer = emit_loop.outer_variables(tree.kernel)
@@ -153,6 +155,9 @@ class _GridProgram:
     def loop(self, loop: ir.For, before: list[Any]) -> None:
         code, out, number = self.code, self.code.out, loop.loop
         assert number is not None
+        if has_tiles(loop):
+            self.tile_program(loop, before)
+            return
         lines = list[str]()
         if self.hoisted_checks is not None:
             inside = ir.assigned(*loop.body)
@@ -183,6 +188,25 @@ class _GridProgram:
                 with out.orelse():
                     code.hoisted = frozenset()
                     self.thread_loop(loop)
+        out.line("")
+
+    def tile_program(self, loop: ir.For, before: list[Any]) -> None:
+        """The kernel of a loop with tiles: a block for each iteration."""
+        code, out = self.code, self.code.out
+        code.hoisted, code.sites = frozenset(), sites_of(loop.body)
+        assert loop.loop is not None
+        text, plan = code.tile_iteration(loop)
+        step = KernelStep(
+            f"{code.symbol}_{loop.loop}", None if self.uses_frame else self.size_slots(loop), team=True,
+            shared=code.scratch_bytes, threads=plan.threads,
+        )  # fmt: skip
+        with self.kernel_function(step, loop.loop):
+            self.write_bounds(loop, before)
+            out.lines(["const int rank = (int)threadIdx.x;", "(void)rank;"])
+            out.lines(code.tile_declarations(plan, dict(self.kernel.variables)))
+            with out.block("for (int64_t t = blockIdx.x; t < count; t += gridDim.x)"):
+                self.iteration_head(loop)
+                out.text(text)
         out.line("")
 
     def block_rows(self, loop: ir.For, step: KernelStep, before: list[Any], digits: list[str]) -> None:
@@ -289,7 +313,11 @@ class _GridProgram:
         out.lines(self.loop_variables(loop))
         if code.digit_lines:
             out.line(code.digit_lines)
-        out.lines(emit_loop.declarations((n, k) for n, k in self.kernel.variables if n in inner))
+        out.lines(
+            emit_loop.declarations(
+                (n, k) for n, k in self.kernel.variables if n in inner and not isinstance(k, ir.TileType)
+            )
+        )
 
     def trip_count(self, loop: ir.For, prefix: str = "") -> str:
         """The number of iterations; names of `bound_fields` get the `prefix`."""

@@ -1,0 +1,397 @@
+"""GPU text of an iteration with tiles: a block of threads runs it.
+
+All threads run the statements between the nests of loops over tile axes with the same values, and share the elements
+of each nest by its layout (`tile_layout.py`). A barrier stands before a nest that reads what other threads may have
+written since the last one, or writes what they may have read. The bits of a result depend on the text alone: partial
+results are combined by lanes of 32, and those of such lanes in order."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from . import ir
+from .emit_statements import cname
+from .emit_team import GridEmitter
+from .tile_layout import (
+    MOST_SHARED,
+    Axes,
+    Layout,
+    TilePlan,
+    axes_of,
+    is_contraction,
+    is_reduction,
+    nest_of,
+    plan_of,
+)
+
+_MEMORY = "memory"  # of all arrays, among the tiles that barriers are for
+_LANES = 32  # that combine by shuffles, on every device
+_MOST_UNROLLED = 128
+
+
+class TileEmitter(GridEmitter):
+    """Statements of a grid's loop; of a block's iteration with tiles while there is a `plan`."""
+
+    plan: TilePlan | None = None
+    offsets: dict[str, str]  # variable that runs over an axis → C text of its distance from the tile's start
+    register: str = ""  # C text of which element of a thread's registers is at hand
+    read: set[str]  # what threads may have read since the last barrier, and written
+    written_tiles: set[str]
+    scratch_bytes = 0
+    stale_scratch = False  # whether threads may still read what an earlier turn of a loop has left in scratch memory
+
+    # ---- the iteration
+
+    def tile_iteration(self, loop: ir.For) -> tuple[str, TilePlan]:
+        """The text of an iteration, and how its tiles are kept."""
+        plan = plan_of(loop, dict(self.kernel.variables))
+        self.plan, self.offsets, self.scratch_bytes = plan, {}, plan.shared_bytes
+        self.read, self.written_tiles = self.effects(loop.body)
+        self.stale_scratch = True
+        text = self.printed(self.write, loop.body)
+        self.plan = None
+        if self.scratch_bytes > MOST_SHARED:
+            raise SharedMemoryError(loop, self.scratch_bytes)
+        return text, plan
+
+    def tile_declarations(self, plan: TilePlan, variables: dict[str, Any]) -> list[str]:
+        lines = []
+        if self.scratch_bytes:
+            lines.append("extern __shared__ __align__(16) unsigned char tile_memory[];")
+        for name, offset in plan.shared.items():
+            dtype = variables[name].dtype.ctype
+            lines.append(f"{dtype} *const {cname(name)} = ({dtype} *)(tile_memory + {offset});")
+        for name, layout in plan.registers.items():
+            count = layout.row_steps * layout.column_steps
+            lines.append(f"{variables[name].dtype.ctype} {cname(name)}[{count}];")
+        return lines
+
+    # ---- barriers
+
+    def effects(self, parts: Any) -> tuple[set[str], set[str]]:
+        """What these statements read and write that threads share."""
+        read, written = set[str](), set[str]()
+        assert self.plan is not None
+        for n in ir.walk(*parts):
+            if isinstance(n, ir.Load):
+                read.add(_MEMORY)
+            elif isinstance(n, (ir.Store, ir.Atomic)):
+                written.add(_MEMORY)
+            elif isinstance(n, ir.Invoke):
+                (read if n.function in self.pure else written).add(_MEMORY)
+            elif isinstance(n, ir.Element) and getattr(n.array, "name", "") in self.plan.shared:
+                read.add(n.array.name)  # type: ignore[union-attr]
+            elif isinstance(n, ir.SetElement) and n.name in self.plan.shared:
+                written.add(n.name)
+        return read, written
+
+    def barrier(self) -> None:
+        self.out.line("__syncthreads();")
+        self.read, self.written_tiles, self.stale_scratch = set(), set(), False
+
+    def order(self, read: set[str], written: set[str], uses_scratch: bool = False) -> None:
+        """A barrier before a step, if it needs one."""
+        if read & self.written_tiles or written & (self.read | self.written_tiles):
+            self.barrier()
+        if uses_scratch and self.stale_scratch:
+            self.barrier()
+        self.read |= read
+        self.written_tiles |= written
+
+    # ---- statements between nests
+
+    def write_statement(self, s: ir.Stmt) -> None:
+        if self.plan is None or self.offsets or self.register:
+            super().write_statement(s)
+        elif isinstance(s, ir.For) and s.capacity:
+            self.write_nest(s)
+        elif isinstance(s, (ir.For, ir.While, ir.If)):
+            self.write_control(s)
+        else:
+            self.write_uniform(s)
+
+    def write_control(self, s: Any) -> None:
+        """A loop or branch that all threads take alike."""
+        heads = (s.condition,) if isinstance(s, (ir.If, ir.While)) else s.ranges
+        self.order(*self.effects(heads))
+        if isinstance(s, ir.If):
+            before = set(self.read), set(self.written_tiles)
+            with self.out.block(f"if ({self.expr(s.condition)})"):
+                self.write(s.then)
+            then = self.read, self.written_tiles
+            self.read, self.written_tiles = before
+            if s.orelse:
+                with self.out.orelse():
+                    self.write(s.orelse)
+            self.read, self.written_tiles = self.read | then[0], self.written_tiles | then[1]
+            return
+        read, written = self.effects((s,))
+        self.read, self.written_tiles, self.stale_scratch = self.read | read, self.written_tiles | written, True
+        super().write_statement(s)
+        self.read, self.written_tiles, self.stale_scratch = self.read | read, self.written_tiles | written, True
+
+    def write_uniform(self, s: ir.Stmt) -> None:
+        """A statement that stands for all threads: one of them does what has an effect."""
+        read, written = self.effects((s,))
+        self.order(read, written, isinstance(s, ir.Assign) and bool(written))
+        if isinstance(s, ir.Assign) and written:  # by an atomic or a call, of which all get the value
+            kind = s.value.type
+            name = self.scratch(1, kind.dtype)
+            with self.out.block("if (rank == 0)"):
+                self.out.line(f"{name}[0] = {self.expr(s.value)};")
+            self.barrier()
+            self.out.line(f"{cname(s.name)} = {name}[0];")
+        elif isinstance(s, (ir.Store, ir.SetElement)) or written:
+            with self.out.block("if (rank == 0)"):
+                super().write_statement(s)
+        else:
+            super().write_statement(s)
+
+    def scratch(self, count: int, dtype: Any) -> str:
+        """Shared memory of one step, declared here. It is written for the first time behind a barrier."""
+        self.counters += 1
+        name = f"scratch{self.counters}"
+        self.out.line(f"{dtype.ctype} *const {name} = ({dtype.ctype} *)(tile_memory + {self.scratch_bytes});")
+        self.scratch_bytes += -(-count * dtype.itemsize // 16) * 16
+        return name
+
+    # ---- nests
+
+    def write_nest(self, s: ir.For) -> None:
+        loops, body = nest_of(s)
+        with self.out.block():
+            if loops[-1].reductions:
+                self.write_full_reduction(loops, body)
+            elif is_reduction(body):
+                self.write_reduction(loops, body)
+            elif is_contraction(body):
+                self.write_contraction(loops, body)
+            else:
+                self.order(*self.effects((s,)))
+                self.declare_lengths(loops)
+                self.each_element(axes_of(loops), loops, lambda: self.write(body))
+
+    def declare_lengths(self, loops: list[ir.For]) -> None:
+        for s in loops:
+            start, stop = self.expr(s.ranges[0].start), self.expr(s.ranges[0].stop)  # type: ignore[arg-type]
+            self.out.line(f"const int {_length(s)} = (int)({stop} - {start});")
+
+    def each_element(self, axes: Axes, loops: list[ir.For], write: Any, guarded: bool = True) -> None:
+        """What `write` prints, for each of a thread's elements."""
+        assert self.plan is not None
+        layout = self.plan.layout(axes)
+        with self.row_loop(layout):
+            rows = self.row_positions(layout, axes[:-1], loops[:-1])
+            with self.column_loop(layout):
+                columns = self.column_position(layout, loops[-1])
+                tests = [*rows, *columns] if guarded else []
+                self.register = f"row_step * {layout.column_steps} + column_step"
+                if tests:
+                    with self.out.block(f"if ({' && '.join(tests)})"):
+                        self.bind_variables(loops)
+                        write()
+                else:
+                    self.bind_variables(loops)
+                    write()
+        self.register, self.offsets = "", {}
+
+    def row_loop(self, layout: Layout) -> Any:
+        self.unroll(layout)
+        block = self.out.block(f"for (int row_step = 0; row_step < {layout.row_steps}; ++row_step)")
+        self.out.line(f"const int row = rank / {layout.lanes} + row_step * {layout.groups};")
+        self.out.line("(void)row;")
+        return block
+
+    def column_loop(self, layout: Layout) -> Any:
+        self.unroll(layout)
+        return self.out.block(f"for (int column_step = 0; column_step < {layout.column_steps}; ++column_step)")
+
+    def unroll(self, layout: Layout) -> None:
+        if layout.row_steps * layout.column_steps <= _MOST_UNROLLED:
+            self.out.line("#pragma unroll")
+
+    def row_positions(self, layout: Layout, axes: Axes, loops: list[ir.For]) -> list[str]:
+        """Declares where the row is along its axes; the tests that it is inside."""
+        rest = math.prod(n for _, n in axes)
+        tests = ["row < 1"] if not axes and layout.groups > 1 else []
+        for (variable, capacity), s in zip(axes, loops, strict=True):
+            rest //= capacity
+            name = f"at_{cname(variable)}"
+            digit = "row" if rest == 1 else f"row / {rest}"
+            self.out.line(f"const int {name} = {digit if s is loops[0] else f'{digit} % {capacity}'};")
+            self.offsets[variable] = name
+            tests.append(f"{name} < {_length(s)}")
+        return tests
+
+    def column_position(self, layout: Layout, s: ir.For) -> list[str]:
+        name = f"at_{cname(s.variables[0])}"
+        self.out.line(f"const int {name} = rank % {layout.lanes} + column_step * {layout.lanes};")
+        self.offsets[s.variables[0]] = name
+        return [f"{name} < {_length(s)}"]
+
+    def bind_variables(self, loops: list[ir.For]) -> None:
+        for s in loops:
+            variable = s.variables[0]
+            start = self.expr(s.ranges[0].start)  # type: ignore[arg-type]
+            self.out.line(f"const int64_t {cname(variable)} = {start} + {self.offsets[variable]};")
+            self.out.line(f"(void){cname(variable)};")
+
+    # ---- reductions
+
+    def write_full_reduction(self, loops: list[ir.For], body: Any) -> None:
+        """All elements of a nest into a number, which all threads get."""
+        ((name, op),) = loops[-1].reductions
+        kind = self.type_of(name)
+        partial = self.scratch(self.plan.threads // _LANES, kind.dtype)  # type: ignore[union-attr]
+        read, written = self.effects(body)
+        self.order(read, written, uses_scratch=True)
+        self.declare_lengths(loops)
+        self.each_element(axes_of(loops), loops, lambda: self.write(body))
+        self.combine_lanes_of_block(name, op, kind, loops[0].loc, _LANES)
+        with self.out.block(f"if (rank % {_LANES} == 0)"):
+            self.out.line(f"{partial}[rank / {_LANES}] = {cname(name)};")
+        self.barrier()
+        self.combine_partials(name, op, kind, loops[0].loc, partial, "0", self.plan.threads // _LANES)  # type: ignore[union-attr]
+
+    def write_reduction(self, loops: list[ir.For], body: Any) -> None:
+        """Rows into their results, by the lanes of each row."""
+        inner, update = nest_of(body[1])
+        ((name, op),) = inner[-1].reductions
+        kind, kept, gone = self.type_of(name), axes_of(loops), axes_of(inner)
+        threads = self.plan.threads  # type: ignore[union-attr]
+        layout = Layout(math.prod(n for _, n in kept), math.prod(n for _, n in gone), threads)
+        warps = max(layout.lanes // _LANES, 1)
+        partial = self.scratch(layout.row_steps * layout.groups * warps, kind.dtype) if warps > 1 else ""
+        read, written = self.effects((*loops[-1].body,))
+        self.order(read, set() if partial else written, bool(partial))
+        self.declare_lengths([*loops, *inner])
+        with self.row_loop(layout):
+            tests = self.row_positions(layout, kept, loops)
+            self.bind_variables(loops)
+            self.register = "0"
+            self.write((body[0],))
+            with self.out.block(f"if ({' && '.join(tests)})"), self.column_loop(layout):
+                self.reduce_columns(layout, inner, update)
+            self.combine_lanes_of_block(name, op, kind, body[1].loc, min(layout.lanes, _LANES))
+            if partial:
+                with self.out.block(f"if (rank % {_LANES} == 0)"):
+                    self.out.line(f"{partial}[row * {warps} + rank % {layout.lanes} / {_LANES}] = {cname(name)};")
+            else:
+                self.store_row(layout, tests, body[2])
+        self.register, self.offsets = "", {}
+        if partial:
+            self.barrier()
+            with self.row_loop(layout):
+                tests = self.row_positions(layout, kept, loops)
+                self.bind_variables(loops)
+                self.register = "0"
+                self.combine_partials(name, op, kind, body[1].loc, partial, f"row * {warps}", warps)
+                self.store_row(layout, tests, body[2])
+            self.register, self.offsets = "", {}
+            self.written_tiles |= written
+
+    def reduce_columns(self, layout: Layout, inner: list[ir.For], update: Any) -> None:
+        self.out.line(f"const int column = rank % {layout.lanes} + column_step * {layout.lanes};")
+        rest, tests = math.prod(s.capacity for s in inner), []
+        for s in inner:
+            rest //= s.capacity
+            digit = "column" if rest == 1 else f"column / {rest}"
+            name = f"at_{cname(s.variables[0])}"
+            self.out.line(f"const int {name} = {digit if s is inner[0] else f'{digit} % {s.capacity}'};")
+            self.offsets[s.variables[0]] = name
+            tests.append(f"{name} < {_length(s)}")
+        self.register = f"row_step * {layout.column_steps} + column_step"
+        with self.out.block(f"if ({' && '.join(tests)})"):
+            self.bind_variables(inner)
+            self.write(update)
+
+    def store_row(self, layout: Layout, tests: list[str], store: Any) -> None:
+        with self.out.block(f"if ({' && '.join([f'rank % {layout.lanes} == 0', *tests])})"):
+            self.write((store,))
+
+    def combine_lanes_of_block(self, name: str, op: str, kind: Any, loc: Any, lanes: int) -> None:
+        """The accumulators of neighbouring threads, so many at a time; each gets the result."""
+        if lanes > 1:
+            with self.out.block(f"for (int d = {lanes // 2}; d > 0; d /= 2)"):
+                x = cname(name)
+                self.out.line(f"{x} = {self.combined(op, kind, loc, x, f'pa_shuffle({x}, d)')};")
+
+    def combine_partials(self, name: str, op: str, kind: Any, loc: Any, partial: str, first: str, count: int) -> None:
+        x = cname(name)
+        self.out.line(f"{x} = {partial}[{first}];")
+        if count > 1:
+            with self.out.block(f"for (int w = 1; w < {count}; ++w)"):
+                self.out.line(f"{x} = {self.combined(op, kind, loc, x, f'{partial}[{first} + w]')};")
+
+    def type_of(self, name: str) -> Any:
+        return dict(self.kernel.variables)[name]
+
+    # ---- products
+
+    def write_contraction(self, loops: list[ir.For], body: Any) -> None:
+        """Sums that a thread runs along, of all its elements at the same time: what it reads serves several."""
+        begin, along, result = body
+        assert self.plan is not None
+        layout, name = self.plan.layout(axes_of(loops)), begin.name
+        self.order(*self.effects((loops[0],)))
+        self.declare_lengths(loops)
+        kind = self.type_of(name)
+        self.out.line(f"{kind.dtype.ctype} sums[{layout.row_steps * layout.column_steps}];")
+        self.renamed[name] = f"sums[row_step * {layout.column_steps} + column_step]"
+        axes = axes_of(loops)
+        self.each_element(axes, loops, lambda: self.write((begin,)))
+        (variable,), (range_,), (update,) = along.variables, along.ranges, along.body
+        reads = any(isinstance(n, (ir.Load, ir.Invoke, ir.Atomic)) for n in ir.walk(update))
+        start, stop = self.expr(range_.start), self.expr(range_.stop)
+        self.out.line(f"const int length = (int)({stop} - {start});")
+        self.out.line("#pragma unroll 4")
+        with self.out.block("for (int along = 0; along < length; ++along)"):
+            self.out.line(f"const int64_t {cname(variable)} = {start} + along;")
+            self.out.line(f"(void){cname(variable)};")
+
+            def write() -> None:
+                self.offsets[variable] = "along"
+                self.write((update,))
+
+            self.each_element(axes, loops, write, guarded=reads or not layout.is_exact)
+        self.each_element(axes, loops, lambda: self.write((result,)))
+        del self.renamed[name]
+
+    # ---- elements
+
+    def emit_Element(self, e: ir.Element) -> str:
+        if self.plan is None or not isinstance(e.array.type, ir.TileType):
+            return super().emit_Element(e)
+        return self.tile_element(e.array.name, e.array.type.shape, e.index)  # type: ignore[union-attr]
+
+    def write_SetElement(self, s: ir.SetElement) -> None:
+        if self.plan is None or (s.name not in self.plan.shared and s.name not in self.plan.registers):
+            super().write_SetElement(s)
+            return
+        value = self.expr(s.value)
+        self.out.line(f"{self.tile_element(s.name, s.shape, s.index)} = {value};")
+
+    def tile_element(self, name: str, shape: tuple[int, ...], index: tuple[ir.Expr, ...]) -> str:
+        assert self.plan is not None
+        if name in self.plan.registers:
+            return f"{cname(name)}[{self.register}]"
+        text = "0"
+        for n, position in zip(shape, index, strict=True):
+            at = "0"
+            if isinstance(position, ir.Binary) and isinstance(position.a, ir.Local):
+                at = self.offsets.get(position.a.name) or f"(int)({self.expr(position)})"
+            text = at if text == "0" else f"({text}) * {n} + {at}"
+        return f"{cname(name)}[{text}]"
+
+
+class SharedMemoryError(Exception):
+    """Tiles that don't fit a block."""
+
+    def __init__(self, loop: ir.For, nbytes: int):
+        super().__init__(loop, nbytes)
+        self.loop, self.nbytes = loop, nbytes
+
+
+def _length(s: ir.For) -> str:
+    return f"length_{cname(s.variables[0])}"

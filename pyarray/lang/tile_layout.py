@@ -1,0 +1,176 @@
+"""How a block of threads keeps tiles: which elements belong to which thread, and which tiles are in registers.
+
+The elements of a nest of loops over tile axes are rows along the last axis. So many lanes as a row has elements, rounded
+up to a power of two, take a row; groups of lanes take rows. A tile that is only ever used at the element at hand of
+nests over its own axes is in registers: each thread has what belongs to it. Others are in shared memory. All this
+follows from the text of the kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from . import ir
+
+MOST_THREADS, FEWEST_THREADS = 256, 64  # of a block
+MOST_REGISTERS = 128  # words of one tile in a thread
+MOST_SHARED = 64 << 10  # bytes of a block, which every GPU has
+_ELEMENTS = 8  # of a tile, for a thread
+
+Axes = tuple[tuple[str, int], ...]  # variables that run over the axes of a nest, with their capacities
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Elements in rows, for so many threads."""
+
+    rows: int
+    columns: int
+    threads: int
+
+    @property
+    def lanes(self) -> int:
+        return min(1 << max(self.columns - 1, 0).bit_length(), self.threads)
+
+    @property
+    def groups(self) -> int:
+        return self.threads // self.lanes
+
+    @property
+    def row_steps(self) -> int:
+        return -(-self.rows // self.groups)
+
+    @property
+    def column_steps(self) -> int:
+        return -(-self.columns // self.lanes)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether each thread has as many elements as any other."""
+        return self.rows % self.groups == 0 and self.columns % self.lanes == 0
+
+
+@dataclass(frozen=True)
+class TilePlan:
+    """`registers`: the tiles that are there, with their layout. `shared`: the others, with their offsets in bytes."""
+
+    threads: int
+    registers: Mapping[str, Layout]
+    shared: Mapping[str, int]
+    shared_bytes: int
+
+    def layout(self, axes: Axes) -> Layout:
+        return layout_of(axes, self.threads)
+
+
+def layout_of(axes: Axes, threads: int) -> Layout:
+    return Layout(math.prod(n for _, n in axes[:-1]), axes[-1][1], threads)
+
+
+def nest_of(s: ir.For) -> tuple[list[ir.For], tuple[Any, ...]]:
+    """The loops over axes that stand directly in each other, and the body of the innermost one."""
+    loops = [s]
+    while len(loops[-1].body) == 1 and isinstance(loops[-1].body[0], ir.For) and loops[-1].body[0].capacity:
+        loops.append(loops[-1].body[0])
+    return loops, loops[-1].body
+
+
+def axes_of(loops: list[ir.For]) -> Axes:
+    return tuple((s.variables[0], s.capacity) for s in loops)
+
+
+def is_reduction(body: tuple[Any, ...]) -> bool:
+    """Whether the body of a nest is a reduction that threads share: start, loops, result."""
+    return len(body) == 3 and isinstance(body[1], ir.For) and bool(body[1].capacity)
+
+
+def is_contraction(body: tuple[Any, ...]) -> bool:
+    """Whether it is one that a thread runs along: start, a loop that updates the accumulator, result."""
+    if len(body) != 3 or not isinstance(body[0], ir.Assign) or not isinstance(body[1], ir.For):
+        return False
+    loop, last = body[1], body[2]
+    update = loop.body[0] if len(loop.body) == 1 else None
+    if loop.capacity or not isinstance(update, ir.Assign) or not isinstance(last, ir.SetElement):
+        return False
+    same = isinstance(last.value, ir.Local) and last.value.name == body[0].name == update.name
+    return same and not any(isinstance(n, ir.Let) for n in ir.walk(*body))
+
+
+def has_tiles(loop: ir.For) -> bool:
+    """Whether a parallel loop has loops over axes of tiles."""
+    return any(isinstance(n, ir.For) and n.capacity for n in ir.walk(*loop.body))
+
+
+def run_names(index: tuple[Any, ...]) -> tuple[str, ...] | None:
+    """The variables at whose element a tile is used; None of another index."""
+    names = []
+    for position in index:
+        if isinstance(position, ir.Const):
+            continue
+        if not isinstance(position, ir.Binary) or not isinstance(position.a, ir.Local):
+            return None
+        names.append(position.a.name)
+    return tuple(names)
+
+
+def plan_of(loop: ir.For, variables: Mapping[str, Any]) -> TilePlan:
+    """The plan of a parallel loop, whose variables have these types."""
+    uses: dict[str, Any] = {}  # name → axes of the nests that it is used in, None if it can't be in registers
+    largest = 1
+    for n in ir.walk(*loop.body):
+        if isinstance(n, ir.For) and n.capacity:
+            largest = max(largest, math.prod(capacity for _, capacity in axes_of(nest_of(n)[0])))
+    threads = max(FEWEST_THREADS, min(MOST_THREADS, 1 << (largest // _ELEMENTS).bit_length() - 1 if largest >= 8 else 1))
+    for name, axes, index in _accesses(loop.body, ()):
+        own = None if axes is None or index is None or tuple(v for v, _ in axes) != index else axes
+        if uses.setdefault(name, own) != own:
+            uses[name] = None
+    registers, shared, offset = dict[str, Layout](), dict[str, int](), 0
+    for name, axes in uses.items():
+        kind = variables[name]
+        if axes:
+            layout = layout_of(axes, threads)
+            if layout.row_steps * layout.column_steps * max(kind.dtype.itemsize // 4, 1) <= MOST_REGISTERS:
+                registers[name] = layout
+                continue
+        shared[name] = offset
+        offset += -(-kind.size * kind.dtype.itemsize // 16) * 16
+    return TilePlan(threads, registers, shared, offset)
+
+
+def _accesses(body: tuple[Any, ...], axes: Axes | None) -> Iterator[tuple[str, Axes | None, tuple[str, ...] | None]]:
+    """(tile, axes of the nest around, variables of the index) of each use; no axes where another thread may use it."""
+    for s in body:
+        if isinstance(s, ir.For):
+            yield from _accesses_of_loop(s, axes)
+            continue
+        if isinstance(s, (ir.If, ir.While)):
+            yield from _expression_accesses((s.condition,), axes)
+            for inner in (s.body,) if isinstance(s, ir.While) else (s.then, s.orelse):
+                yield from _accesses(inner, axes)
+            continue
+        if isinstance(s, ir.SetElement):
+            yield s.name, axes, run_names(s.index)
+        yield from _expression_accesses(ir.children(s), axes)
+
+
+def _accesses_of_loop(s: ir.For, axes: Axes | None) -> Iterator[tuple[str, Axes | None, tuple[str, ...] | None]]:
+    if not s.capacity:
+        yield from _accesses(s.body, axes)
+        return
+    loops, body = nest_of(s)
+    nest = axes_of(loops)
+    if not is_reduction(body):
+        yield from _accesses(body, nest)
+        return
+    inner, update = nest_of(body[1])
+    yield from _accesses((body[0], body[2]), None)
+    yield from _accesses(update, (*nest, *axes_of(inner)) if len(inner) == 1 else None)
+
+
+def _expression_accesses(parts: Any, axes: Axes | None) -> Iterator[tuple[str, Axes | None, tuple[str, ...] | None]]:
+    for n in ir.walk(*parts):
+        if isinstance(n, ir.Element) and isinstance(n.array.type, ir.TileType):
+            yield n.array.name, axes, run_names(n.index)
