@@ -15,6 +15,7 @@ from .emit_statements import cname
 from .emit_team import GridEmitter
 from .tile_layout import (
     MOST_SHARED,
+    WARP,
     Axes,
     Layout,
     TilePlan,
@@ -26,7 +27,6 @@ from .tile_layout import (
 )
 
 _MEMORY = "memory"  # of all arrays, among the tiles that barriers are for
-_LANES = 32  # that combine by shuffles, on every device
 _MOST_UNROLLED = 128
 
 
@@ -243,16 +243,16 @@ class TileEmitter(GridEmitter):
         """All elements of a nest into a number, which all threads get."""
         ((name, op),) = loops[-1].reductions
         kind = self.type_of(name)
-        partial = self.scratch(self.plan.threads // _LANES, kind.dtype)  # type: ignore[union-attr]
+        partial = self.scratch(self.plan.threads // WARP, kind.dtype)  # type: ignore[union-attr]
         read, written = self.effects(body)
         self.order(read, written, uses_scratch=True)
         self.declare_lengths(loops)
         self.each_element(axes_of(loops), loops, lambda: self.write(body))
-        self.combine_lanes_of_block(name, op, kind, loops[0].loc, _LANES)
-        with self.out.block(f"if (rank % {_LANES} == 0)"):
-            self.out.line(f"{partial}[rank / {_LANES}] = {cname(name)};")
+        self.combine_lanes_of_block(name, op, kind, loops[0].loc, WARP)
+        with self.out.block(f"if (rank % {WARP} == 0)"):
+            self.out.line(f"{partial}[rank / {WARP}] = {cname(name)};")
         self.barrier()
-        self.combine_partials(name, op, kind, loops[0].loc, partial, "0", self.plan.threads // _LANES)  # type: ignore[union-attr]
+        self.combine_partials(name, op, kind, loops[0].loc, partial, "0", self.plan.threads // WARP)  # type: ignore[union-attr]
 
     def write_reduction(self, loops: list[ir.For], body: Any) -> None:
         """Rows into their results, by the lanes of each row."""
@@ -261,7 +261,7 @@ class TileEmitter(GridEmitter):
         kind, kept, gone = self.type_of(name), axes_of(loops), axes_of(inner)
         threads = self.plan.threads  # type: ignore[union-attr]
         layout = Layout(math.prod(n for _, n in kept), math.prod(n for _, n in gone), threads)
-        warps = max(layout.lanes // _LANES, 1)
+        warps = max(layout.lanes // WARP, 1)
         partial = self.scratch(layout.row_steps * layout.groups * warps, kind.dtype) if warps > 1 else ""
         read, written = self.effects((*loops[-1].body,))
         self.order(read, set() if partial else written, bool(partial))
@@ -273,10 +273,10 @@ class TileEmitter(GridEmitter):
             self.write((body[0],))
             with self.out.block(f"if ({' && '.join(tests)})"), self.column_loop(layout):
                 self.reduce_columns(layout, inner, update)
-            self.combine_lanes_of_block(name, op, kind, body[1].loc, min(layout.lanes, _LANES))
+            self.combine_lanes_of_block(name, op, kind, body[1].loc, min(layout.lanes, WARP))
             if partial:
-                with self.out.block(f"if (rank % {_LANES} == 0)"):
-                    self.out.line(f"{partial}[row * {warps} + rank % {layout.lanes} / {_LANES}] = {cname(name)};")
+                with self.out.block(f"if (rank % {WARP} == 0)"):
+                    self.out.line(f"{partial}[row * {warps} + rank % {layout.lanes} / {WARP}] = {cname(name)};")
             else:
                 self.store_row(layout, tests, body[2])
         self.register, self.offsets = "", {}

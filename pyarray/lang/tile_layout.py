@@ -1,7 +1,7 @@
 """How a block of threads keeps tiles: which elements belong to which thread, and which tiles are in registers.
 
-The elements of a nest of loops over tile axes are rows along the last axis. So many lanes as a row has elements, rounded
-up to a power of two, take a row; groups of lanes take rows. A tile that is only ever used at the element at hand of
+The elements of a nest of loops over tile axes are rows along the last axis. A power of two of lanes takes a row; groups of
+lanes take rows, one after the other. A tile that is only ever used at the element at hand of
 nests over its own axes is in registers: each thread has what belongs to it. Others are in shared memory. All this
 follows from the text of the kernel."""
 
@@ -14,6 +14,7 @@ from typing import Any
 
 from . import ir
 
+WARP = 32  # lanes that combine by shuffles, on every device
 MOST_THREADS, FEWEST_THREADS = 256, 64  # of a block
 MOST_REGISTERS = 128  # words of one tile in a thread
 MOST_SHARED = 64 << 10  # bytes of a block, which every GPU has
@@ -32,7 +33,10 @@ class Layout:
 
     @property
     def lanes(self) -> int:
-        return min(1 << max(self.columns - 1, 0).bit_length(), self.threads)
+        """Of a row: a warp's if there is a row for each warp, and no more than the row has elements."""
+        rows = 1 << max(self.rows.bit_length() - 1, 0)
+        columns = 1 << max(self.columns - 1, 0).bit_length()
+        return min(columns, max(WARP, self.threads // rows), self.threads)
 
     @property
     def groups(self) -> int:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pyarray as pa
+from pyarray.jit.launch_state import debug
 
 M = pa.ndarray[pa.float32, 2]
 V = pa.ndarray[pa.float32, 1]
@@ -64,3 +65,33 @@ def test_product(device, tile):
     c = pa.empty((33, 40), dtype=pa.float32, device=device)
     gemm(c, at, bt, *tile)
     np.testing.assert_allclose(pa.asnumpy(c), a @ b, rtol=1e-4, atol=1e-5)
+
+
+@pa.kernel
+def shifted(y: V, x: V):
+    for i in pa.tiles(y, 8):
+        t = x[i + 1]
+        y[i] = t
+
+
+def test_outside_is_reported_in_debug_mode(device):
+    y, x = pa.zeros(20, dtype=pa.float32, device=device), pa.ones(20, dtype=pa.float32, device=device)
+    with debug(True), pytest.raises(pa.BoundsError) as caught:
+        shifted(y, x)
+        device_of(y).synchronize() if device != "cpu" else None
+    assert "x[20]" in str(caught.value) or "20" in str(caught.value)
+
+
+@pytest.mark.parametrize("tile", [(8, 8, 4), (3, 5, 7)])
+def test_debug_mode_agrees(device, tile):
+    with debug(True):
+        test_product.__wrapped__(device, tile) if hasattr(test_product, "__wrapped__") else test_product(device, tile)
+        test_softmax(device, (13, 21), (4, 32))
+        test_elementwise(device, (13, 21))
+
+
+def test_an_axis_longer_than_its_tile(device):
+    x, y = pa.ones((2, 9), dtype=pa.float32, device=device), pa.ones((2, 9), dtype=pa.float32, device=device)
+    with debug(True), pytest.raises(AssertionError) as caught:
+        softmax(y, x, 1, 8)
+    assert "one tile of 8 elements for an axis of 9" in str(caught.value)
