@@ -13,10 +13,10 @@ from typing import Any
 from . import ir
 from .emit_statements import cname
 from .emit_team import GridEmitter
+from .emit_tile_vectors import Vectors, find_vectors, load_vectors, store_vectors, vector_test
 from .tile_layout import (
     MOST_SHARED,
     WARP,
-    Axes,
     Layout,
     TilePlan,
     axes_of,
@@ -63,8 +63,7 @@ class TileEmitter(GridEmitter):
             dtype = variables[name].dtype.ctype
             lines.append(f"{dtype} *const {cname(name)} = ({dtype} *)(tile_memory + {offset});")
         for name, layout in plan.registers.items():
-            count = layout.row_steps * layout.column_steps
-            lines.append(f"{variables[name].dtype.ctype} {cname(name)}[{count}];")
+            lines.append(f"{variables[name].dtype.ctype} {cname(name)}[{layout.elements}];")
         return lines
 
     # ---- barriers
@@ -170,31 +169,72 @@ class TileEmitter(GridEmitter):
             else:
                 self.order(*self.effects((s,)))
                 self.declare_lengths(loops)
-                self.each_element(axes_of(loops), loops, lambda: self.write(body))
+                self.each_element(loops, body, lambda: self.write(body), not self.is_harmless(loops, body))
+
+    def is_harmless(self, loops: list[ir.For], body: Any) -> bool:
+        """Whether elements that don't exist may be computed, too: of tiles of which each thread has its own."""
+        assert self.plan is not None
+        kinds = (ir.Load, ir.Store, ir.Atomic, ir.Invoke, ir.If, ir.For)
+        if not self.plan.layout(axes_of(loops)).is_exact or any(isinstance(n, kinds) for n in ir.walk(*body)):
+            return False
+        return all(isinstance(s, ir.SetElement) and s.name in self.plan.registers for s in body)
 
     def declare_lengths(self, loops: list[ir.For]) -> None:
         for s in loops:
             start, stop = self.expr(s.ranges[0].start), self.expr(s.ranges[0].stop)  # type: ignore[arg-type]
             self.out.line(f"const int {_length(s)} = (int)({stop} - {start});")
 
-    def each_element(self, axes: Axes, loops: list[ir.For], write: Any, guarded: bool = True) -> None:
-        """What `write` prints, for each of a thread's elements."""
+    def each_element(self, loops: list[ir.For], body: Any, write: Any, guarded: bool = True) -> None:
+        """What `write` prints, for each of a thread's elements; in vectors, where the arrays of `body` allow it."""
         assert self.plan is not None
-        layout = self.plan.layout(axes)
+        layout = self.plan.layout(axes_of(loops))
+        found = find_vectors(self, loops, body, layout.vector) if guarded else None
+        if found is None:
+            self.rows_of_elements(layout, loops, write, guarded, None)
+            return
+        test = vector_test(self, loops, found)
+        with self.out.block(f"if ({test})"):
+            self.rows_of_elements(layout, loops, write, guarded, found)
+        with self.out.orelse():
+            self.rows_of_elements(layout, loops, write, guarded, None)
+
+    def rows_of_elements(
+        self, layout: Layout, loops: list[ir.For], write: Any, guarded: bool, vectors: Vectors | None
+    ) -> None:
         with self.row_loop(layout):
-            rows = self.row_positions(layout, axes[:-1], loops[:-1])
-            with self.column_loop(layout):
-                columns = self.column_position(layout, loops[-1])
-                tests = [*rows, *columns] if guarded else []
-                self.register = f"row_step * {layout.column_steps} + column_step"
-                if tests:
-                    with self.out.block(f"if ({' && '.join(tests)})"):
-                        self.bind_variables(loops)
-                        write()
-                else:
+            tests = self.row_positions(layout, axes_of(loops[:-1]), loops[:-1])
+            with self.out.block(f"if ({' && '.join(tests)})" if guarded and tests else ""), self.column_loop(layout):
+                self.columns_of_elements(layout, loops, write, guarded, vectors)
+        self.register, self.offsets = "", {}
+
+    def columns_of_elements(
+        self, layout: Layout, loops: list[ir.For], write: Any, guarded: bool, vectors: Vectors | None
+    ) -> None:
+        """A thread's neighbours along a row."""
+        variable, out = loops[-1].variables[0], self.out
+        at, last = f"at_{cname(variable)}", _length(loops[-1])
+        first = f"(rank % {layout.lanes} + column_step * {layout.lanes}) * {layout.vector}"
+        self.offsets[variable] = at
+        self.register = f"(row_step * {layout.column_steps} + column_step) * {layout.vector} + v"
+        if vectors is None:
+            out.line("#pragma unroll")
+            with out.block(f"for (int v = 0; v < {layout.vector}; ++v)"):
+                out.line(f"const int {at} = {first} + v;")
+                with out.block(f"if ({at} < {last})" if guarded else ""):
                     self.bind_variables(loops)
                     write()
-        self.register, self.offsets = "", {}
+            return
+        out.line(f"const int first = {first};")
+        with out.block(f"if (first < {last})"):
+            load_vectors(self, loops, vectors, at)
+            out.line("#pragma unroll")
+            with out.block(f"for (int v = 0; v < {layout.vector}; ++v)"):
+                out.line(f"const int {at} = first + v;")
+                self.bind_variables(loops)
+                self.registers, self.results = vectors.registers(), vectors.results()
+                write()
+                self.registers, self.results = {}, {}
+            store_vectors(self, loops, vectors, at)
 
     def row_loop(self, layout: Layout) -> Any:
         self.unroll(layout)
@@ -208,7 +248,7 @@ class TileEmitter(GridEmitter):
         return self.out.block(f"for (int column_step = 0; column_step < {layout.column_steps}; ++column_step)")
 
     def unroll(self, layout: Layout) -> None:
-        if layout.row_steps * layout.column_steps <= _MOST_UNROLLED:
+        if layout.elements <= _MOST_UNROLLED:
             self.out.line("#pragma unroll")
 
     def row_positions(self, layout: Layout, axes: Axes, loops: list[ir.For]) -> list[str]:
@@ -223,12 +263,6 @@ class TileEmitter(GridEmitter):
             self.offsets[variable] = name
             tests.append(f"{name} < {_length(s)}")
         return tests
-
-    def column_position(self, layout: Layout, s: ir.For) -> list[str]:
-        name = f"at_{cname(s.variables[0])}"
-        self.out.line(f"const int {name} = rank % {layout.lanes} + column_step * {layout.lanes};")
-        self.offsets[s.variables[0]] = name
-        return [f"{name} < {_length(s)}"]
 
     def bind_variables(self, loops: list[ir.For]) -> None:
         for s in loops:
@@ -247,7 +281,7 @@ class TileEmitter(GridEmitter):
         read, written = self.effects(body)
         self.order(read, written, uses_scratch=True)
         self.declare_lengths(loops)
-        self.each_element(axes_of(loops), loops, lambda: self.write(body))
+        self.each_element(loops, body, lambda: self.write(body))
         self.combine_lanes_of_block(name, op, kind, loops[0].loc, WARP)
         with self.out.block(f"if (rank % {WARP} == 0)"):
             self.out.line(f"{partial}[rank / {WARP}] = {cname(name)};")
@@ -261,18 +295,30 @@ class TileEmitter(GridEmitter):
         kind, kept, gone = self.type_of(name), axes_of(loops), axes_of(inner)
         threads = self.plan.threads  # type: ignore[union-attr]
         layout = Layout(math.prod(n for _, n in kept), math.prod(n for _, n in gone), threads)
+        vectors = None
+        if len(gone) == 1:  # as the tiles of these axes are in registers
+            layout = self.plan.layout((*kept, *gone))  # type: ignore[union-attr]
+            vectors = find_vectors(self, [*loops, *inner], update, layout.vector)
         warps = max(layout.lanes // WARP, 1)
         partial = self.scratch(layout.row_steps * layout.groups * warps, kind.dtype) if warps > 1 else ""
         read, written = self.effects((*loops[-1].body,))
         self.order(read, set() if partial else written, bool(partial))
         self.declare_lengths([*loops, *inner])
+        if vectors is not None:
+            self.out.line(f"const bool in_vectors = {vector_test(self, [*loops, *inner], vectors)};")
         with self.row_loop(layout):
             tests = self.row_positions(layout, kept, loops)
             self.bind_variables(loops)
             self.register = "0"
             self.write((body[0],))
+            if vectors is not None:
+                with self.out.block(f"if (in_vectors && {' && '.join(tests)})"), self.column_loop(layout):
+                    self.reduce_columns(layout, inner, update, vectors)
+                tests = ["!in_vectors", *tests]
             with self.out.block(f"if ({' && '.join(tests)})"), self.column_loop(layout):
-                self.reduce_columns(layout, inner, update)
+                self.reduce_columns(layout, inner, update, None)
+            self.register = "0"
+            tests = tests[1:] if vectors is not None else tests
             self.combine_lanes_of_block(name, op, kind, body[1].loc, min(layout.lanes, WARP))
             if partial:
                 with self.out.block(f"if (rank % {WARP} == 0)"):
@@ -291,7 +337,11 @@ class TileEmitter(GridEmitter):
             self.register, self.offsets = "", {}
             self.written_tiles |= written
 
-    def reduce_columns(self, layout: Layout, inner: list[ir.For], update: Any) -> None:
+    def reduce_columns(self, layout: Layout, inner: list[ir.For], update: Any, vectors: Vectors | None) -> None:
+        """A row's elements of a thread."""
+        if len(inner) == 1:
+            self.columns_of_elements(layout, inner, lambda: self.write(update), True, vectors)
+            return
         self.out.line(f"const int column = rank % {layout.lanes} + column_step * {layout.lanes};")
         rest, tests = math.prod(s.capacity for s in inner), []
         for s in inner:
@@ -301,7 +351,6 @@ class TileEmitter(GridEmitter):
             self.out.line(f"const int {name} = {digit if s is inner[0] else f'{digit} % {s.capacity}'};")
             self.offsets[s.variables[0]] = name
             tests.append(f"{name} < {_length(s)}")
-        self.register = f"row_step * {layout.column_steps} + column_step"
         with self.out.block(f"if ({' && '.join(tests)})"):
             self.bind_variables(inner)
             self.write(update)
@@ -337,10 +386,9 @@ class TileEmitter(GridEmitter):
         self.order(*self.effects((loops[0],)))
         self.declare_lengths(loops)
         kind = self.type_of(name)
-        self.out.line(f"{kind.dtype.ctype} sums[{layout.row_steps * layout.column_steps}];")
-        self.renamed[name] = f"sums[row_step * {layout.column_steps} + column_step]"
-        axes = axes_of(loops)
-        self.each_element(axes, loops, lambda: self.write((begin,)))
+        self.out.line(f"{kind.dtype.ctype} sums[{layout.elements}];")
+        self.renamed[name] = f"sums[(row_step * {layout.column_steps} + column_step) * {layout.vector} + v]"
+        self.each_element(loops, (), lambda: self.write((begin,)))
         (variable,), (range_,), (update,) = along.variables, along.ranges, along.body
         reads = any(isinstance(n, (ir.Load, ir.Invoke, ir.Atomic)) for n in ir.walk(update))
         start, stop = self.expr(range_.start), self.expr(range_.stop)
@@ -354,8 +402,8 @@ class TileEmitter(GridEmitter):
                 self.offsets[variable] = "along"
                 self.write((update,))
 
-            self.each_element(axes, loops, write, guarded=reads or not layout.is_exact)
-        self.each_element(axes, loops, lambda: self.write((result,)))
+            self.each_element(loops, (), write, guarded=reads or not layout.is_exact)
+        self.each_element(loops, (), lambda: self.write((result,)))
         del self.renamed[name]
 
     # ---- elements

@@ -15,27 +15,30 @@ from typing import Any
 from . import ir
 
 WARP = 32  # lanes that combine by shuffles, on every device
-MOST_THREADS, FEWEST_THREADS = 256, 64  # of a block
+MOST_THREADS, FEWEST_THREADS = 512, 64  # of a block
+MOST_PRODUCT_THREADS = 256  # where there is a product: of more elements of a thread what it reads serves more
 MOST_REGISTERS = 128  # words of one tile in a thread
 MOST_SHARED = 64 << 10  # bytes of a block, which every GPU has
-_ELEMENTS = 8  # of a tile, for a thread
+MOST_VECTOR = 8  # neighbours along a row that a thread has
+_ELEMENTS = 16  # of a tile, for a thread
 
 Axes = tuple[tuple[str, int], ...]  # variables that run over the axes of a nest, with their capacities
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Elements in rows, for so many threads."""
+    """Elements in rows, for so many threads, each of which has `vector` neighbours."""
 
     rows: int
     columns: int
     threads: int
+    vector: int = 1
 
     @property
     def lanes(self) -> int:
         """Of a row: a warp's if there is a row for each warp, and no more than the row has elements."""
         rows = 1 << max(self.rows.bit_length() - 1, 0)
-        columns = 1 << max(self.columns - 1, 0).bit_length()
+        columns = 1 << max(self.columns // self.vector - 1, 0).bit_length()
         return min(columns, max(WARP, self.threads // rows), self.threads)
 
     @property
@@ -48,12 +51,17 @@ class Layout:
 
     @property
     def column_steps(self) -> int:
-        return -(-self.columns // self.lanes)
+        return -(-self.columns // (self.lanes * self.vector))
+
+    @property
+    def elements(self) -> int:
+        """Of a thread."""
+        return self.row_steps * self.column_steps * self.vector
 
     @property
     def is_exact(self) -> bool:
         """Whether each thread has as many elements as any other."""
-        return self.rows % self.groups == 0 and self.columns % self.lanes == 0
+        return self.rows % self.groups == 0 and self.columns % (self.lanes * self.vector) == 0
 
 
 @dataclass(frozen=True)
@@ -61,16 +69,18 @@ class TilePlan:
     """`registers`: the tiles that are there, with their layout. `shared`: the others, with their offsets in bytes."""
 
     threads: int
+    vector: int
     registers: Mapping[str, Layout]
     shared: Mapping[str, int]
     shared_bytes: int
 
     def layout(self, axes: Axes) -> Layout:
-        return layout_of(axes, self.threads)
+        return layout_of(axes, self.threads, self.vector)
 
 
-def layout_of(axes: Axes, threads: int) -> Layout:
-    return Layout(math.prod(n for _, n in axes[:-1]), axes[-1][1], threads)
+def layout_of(axes: Axes, threads: int, vector: int) -> Layout:
+    columns = axes[-1][1]
+    return Layout(math.prod(n for _, n in axes[:-1]), columns, threads, math.gcd(vector, columns))
 
 
 def nest_of(s: ir.For) -> tuple[list[ir.For], tuple[Any, ...]]:
@@ -122,11 +132,16 @@ def run_names(index: tuple[Any, ...]) -> tuple[str, ...] | None:
 def plan_of(loop: ir.For, variables: Mapping[str, Any]) -> TilePlan:
     """The plan of a parallel loop, whose variables have these types."""
     uses: dict[str, Any] = {}  # name → axes of the nests that it is used in, None if it can't be in registers
-    largest = 1
+    largest, most, widest = 1, MOST_THREADS, 16 // MOST_VECTOR
     for n in ir.walk(*loop.body):
         if isinstance(n, ir.For) and n.capacity:
-            largest = max(largest, math.prod(capacity for _, capacity in axes_of(nest_of(n)[0])))
-    threads = max(FEWEST_THREADS, min(MOST_THREADS, 1 << (largest // _ELEMENTS).bit_length() - 1 if largest >= 8 else 1))
+            loops, body = nest_of(n)
+            largest = max(largest, math.prod(capacity for _, capacity in axes_of(loops)))
+            most = MOST_PRODUCT_THREADS if is_contraction(body) else most
+        elif isinstance(n, (ir.Load, ir.Store)):
+            widest = max(widest, n.array.type.dtype.itemsize)
+    threads = min(most, max(FEWEST_THREADS, 1 << max(largest // _ELEMENTS, 1).bit_length() - 1))
+    vector = max(16 // widest, 1)
     for name, axes, index in _accesses(loop.body, ()):
         own = None if axes is None or index is None or tuple(v for v, _ in axes) != index else axes
         if uses.setdefault(name, own) != own:
@@ -135,13 +150,13 @@ def plan_of(loop: ir.For, variables: Mapping[str, Any]) -> TilePlan:
     for name, axes in uses.items():
         kind = variables[name]
         if axes:
-            layout = layout_of(axes, threads)
-            if layout.row_steps * layout.column_steps * max(kind.dtype.itemsize // 4, 1) <= MOST_REGISTERS:
+            layout = layout_of(axes, threads, vector)
+            if layout.elements * max(kind.dtype.itemsize // 4, 1) <= MOST_REGISTERS:
                 registers[name] = layout
                 continue
         shared[name] = offset
         offset += -(-kind.size * kind.dtype.itemsize // 16) * 16
-    return TilePlan(threads, registers, shared, offset)
+    return TilePlan(threads, vector, registers, shared, offset)
 
 
 def _accesses(body: tuple[Any, ...], axes: Axes | None) -> Iterator[tuple[str, Axes | None, tuple[str, ...] | None]]:
