@@ -284,11 +284,13 @@ def _scan(scope: Scope, node: ast.AST, name: str, tile: Tile, axis: Any) -> Tile
     """`cumsum` and `cumprod` along an axis."""
     loc, kind = scope.loc(node), tile.type
     numbers = _axes_to_reduce(scope, node, kind, axis) if axis is not None or kind.ndim != 1 else {0}
-    if len(numbers) != 1 or not kind.axes[min(numbers)]:
+    if len(numbers) != 1:
         scope.fail(node, f"{name}() of a {kind} takes one axis", f"write {name}(t, axis=-1)")
     (number,) = numbers
     result = {"b": int64, "i": int64, "u": uint64}.get(kind.dtype.kind, kind.dtype)
     wide, op = _accumulator(result), _SCANS[name]
+    if not kind.axes[number]:
+        return Tile(replace(kind, dtype=result), cast(tile.element, result))
     running = new_temporary(scope, ir.ScalarType(wide))
     local = ir.Local(loc, ir.ScalarType(wide), running)
     scanned = check_size(scope, node, replace(kind, dtype=result))

@@ -76,7 +76,7 @@ def _unordered(indices: Iterable[int]) -> Iterable[int]:
 def _tiles(sizes: Any, tile: Any) -> Iterable[Any]:
     shape = getattr(sizes, "shape", sizes)
     if not isinstance(shape, tuple):
-        return [slice(k, min(k + tile, shape)) for k in range(0, shape, tile)] or [slice(0, 0)]
+        return [slice(k, min(k + tile, shape)) for k in range(0, shape, tile)]
     axes = ([slice(k, min(k + b, n)) for k in range(0, n, b)] for n, b in zip(shape, tile, strict=True))
     return itertools.product(*axes)
 
