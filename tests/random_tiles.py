@@ -97,17 +97,13 @@ class Drawn:
                 return self._load(axes, depth, inner)
             a, x = self.expression(axes, depth - 1, inner)
             call = f".{self.random.choice(('max', 'min'))}(axis={self.random.choice((0, 1, -1))}, keepdims=True)"
-            other, there = self._load(axes, 0, inner)  # of the whole shape
-            return f"({clipped(a, 'pa')} * 1 + {other} * 0){call} + {other}", (
-                f"({clipped(x, 'np')} * 1 + {there} * 0){call} + {there}"
-            )
+            other = whole(axes)
+            return f"({clipped(a, 'pa')} + {other}){call} + {other}", f"({clipped(x, 'np')} + {other}){call} + {other}"
         axis = self.random.choice(more)
         wide = "".join(sorted({*axes, axis}))
         a, x = self.expression(wide, depth - 1, inner)
-        other, there = self._load(wide, 0, inner)
-        (p, q), (base, ref) = self._load(wide, 0, inner), (f"({a} + {other} * 0)", f"({x} + {there} * 0)")
         call = f".sum(axis={wide.index(axis)})"
-        return clipped(f"({base} + {p} * 0){call}", "pa"), clipped(f"({ref} + {q} * 0){call}", "np")
+        return clipped(f"({a} + {whole(wide)}){call}", "pa"), clipped(f"({x} + {whole(wide)}){call}", "np")
 
     def _whole(self, axes: str, depth: int, inner: bool) -> tuple[str, str]:
         """A number: the sum of a tile."""
@@ -117,10 +113,9 @@ class Drawn:
 
     def _scan(self, axes: str, depth: int, inner: bool) -> tuple[str, str]:
         a, x = self.expression(axes, depth - 1, inner)
-        own, there = self._load(axes, 0, inner)
         call = f".cumsum(axis={self.random.randrange(len(axes))})"
-        return clipped(f"({clipped(a, 'pa')} + {own} * 0){call}", "pa"), (
-            clipped(f"({clipped(x, 'np')} + {there} * 0){call}", "np")
+        return clipped(f"({clipped(a, 'pa')} + {whole(axes)}){call}", "pa"), (
+            clipped(f"({clipped(x, 'np')} + {whole(axes)}){call}", "np")
         )
 
     def _product(self, axes: str, depth: int, inner: bool) -> tuple[str, str]:
@@ -136,8 +131,7 @@ class Drawn:
         a, x = self.expression(axes, 2, inner)
         name = f"t{self.count}"
         self.count += 1
-        base, ref = self._load(axes, 0, inner)
-        lines.append((f"{name} = {clipped(a, 'pa')} + {base} * 0", f"{name} = {clipped(x, 'np')} + {ref} * 0"))
+        lines.append((f"{name} = {clipped(a, 'pa')} + {whole(axes)}", f"{name} = {clipped(x, 'np')} + {whole(axes)}"))
         self.known.append((name, axes))
 
     def _program(self) -> tuple[str, str]:
@@ -198,6 +192,12 @@ def _broadcast(own: str, axes: str) -> str:
     if own == axes[-1]:
         return ""
     return "[:, None]" if len(axes) == 2 else ""
+
+
+def whole(axes: str) -> str:
+    """A tile of zeros with all of these axes."""
+    vectors = {"i": "u", "j": "v", "k": "w"}
+    return " + ".join(f"{vectors[x]}[{x}]{_broadcast(x, axes)} * 0" for x in axes)
 
 
 def clipped(text: str, module: str) -> str:
