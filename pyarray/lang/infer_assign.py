@@ -40,7 +40,7 @@ from .infer_tile_functions import add_product
 from .infer_tile_loops import unpack_tiles
 from .infer_tiles import assign_tile_name, has_tile_index, load_tile, store_tile
 from .infer_values import advice_for_captured, constant_shape, describe, is_array, is_local_array
-from .tile_values import TileSpace, is_tile
+from .tile_values import TileSpace, copy_tile, is_tile
 
 _ORDER = "buifc"  # of kinds: each holds those before it, and signed integers hold unsigned ones as NumPy casts them
 
@@ -72,6 +72,8 @@ def _assign_aggregate(scope: Scope, where: ast.AST, name: str, value: Any) -> li
     (t[1], t[0])` needs."""
     set_structure(scope, where, name, value)
     note_aliases(scope, where, name, value)
+    if any(is_tile(leaf) for _, leaf in leaves(name, value)):
+        scope.fail(where, f"{name!r} can't hold a tuple with tiles", "give each a name: a, b = ...")
     result: list[ir.Stmt] = []
     temporaries = list(leaves(name, _assign_temporaries(scope, where, value, result)))
     scope.assigned |= {name, *(path for path, _ in temporaries)}
@@ -263,6 +265,10 @@ def _assign_temporaries(scope: Scope, where: ast.AST, value: Any, into: list[ir.
         return transform("", value, lambda _, item: _assign_temporaries(scope, where, item, into))
     if isinstance(value, ir.Static):
         return value
+    if is_tile(value):
+        local, copied = copy_tile(scope, where, value)
+        into += copied
+        return local
     is_value = is_array(value) or is_local_array(value)
     return assign_temporary(scope, value if is_value else scope.number(where, value), into)
 

@@ -18,6 +18,7 @@ from .infer_generators import refuse_generator, refuse_parameters
 from .infer_local_functions import define, definition_of, holds_function, local_function
 from .infer_scope import Scope, rule
 from .infer_temporaries import has_side_effect, new_temporary
+from .infer_tile_inlining import return_tiles
 from .infer_values import describe, is_array, is_local_array
 from .loop_exits import ReturnLowering, has_return, set_flag
 from .tile_values import Done
@@ -105,6 +106,8 @@ def _expr(scope: Scope, node: ast.Expr) -> list[ir.Stmt]:
 
 @rule(ast.Return)
 def _return(scope: Scope, node: ast.Return) -> list[ir.Stmt]:
+    if scope.inlined:
+        return return_tiles(scope, node)
     if scope.is_kernel:
         _check_kernel_return(scope, node)
     bare = node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None)

@@ -27,7 +27,9 @@ from .promotion import binary
 
 @rule(ast.While)
 def _while(scope: Scope, node: ast.While) -> list[ir.Stmt]:
+    pending = len(scope.pending)
     condition = infer_condition(scope, node.test)
+    scope.refuse_pending(node.test, pending)
     scope.assigned = condition.when_true
     loop = _enter_loop(scope, node)
     body = _infer_loop_body(scope, node.body)

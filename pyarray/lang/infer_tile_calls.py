@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import builtins as python
+import inspect
 from typing import Any
 
 from ..dtypes import DType, named_dtype
@@ -19,6 +20,7 @@ from .infer_scope import Scope
 from .infer_temporaries import assign_temporary, new_temporary
 from .infer_tile_functions import FUNCTIONS as TILE_FUNCTIONS
 from .infer_tile_functions import call_tile_function
+from .infer_tile_inlining import inline
 from .infer_tile_loops import is_tiles, tile_space
 from .infer_tiles import length, store_tile
 from .infer_values import Method, describe, is_array
@@ -36,6 +38,7 @@ from .tile_values import (
     tile_type,
 )
 
+_EMPTY = inspect.Parameter.empty
 _PYTHON = {python.sum: "sum", python.any: "any", python.all: "all"}
 
 
@@ -67,6 +70,8 @@ def _elementwise_call(
 ) -> Any:
     loc = scope.loc(node)
     source = source_for(function) or lambda_source(scope, function)
+    if source is not None and _takes_tiles(function, source, args, keywords):
+        return inline(scope, node, source, args, keywords)
     if source is not None:
         names = list(keywords)
         count = len(args)
@@ -94,6 +99,18 @@ def _elementwise_call(
         return elementwise_tile(scope, node, args, lambda x: scope.coerce(node, x, kind))
     what = f"{getattr(function, '__name__', function)!r} takes no tiles"
     scope.fail(node, what, f"there are functions of numbers, and {', '.join(TILE_FUNCTIONS)}")
+
+
+def _takes_tiles(function: Any, source: Any, args: list[Any], keywords: dict[str, Any]) -> bool:
+    """Whether a function gets tiles as a whole. A ufunc, and a function whose parameters are annotated as numbers,
+    is called for each element."""
+    if not hasattr(function, "__pyarray_func__") or not isinstance(source.node, ast.FunctionDef):
+        return False
+    try:
+        bound = source.signature.bind(*args, **keywords).arguments
+    except TypeError:
+        return True
+    return not any(is_tile(x) and source.signature.parameters[n].annotation is not _EMPTY for n, x in bound.items())
 
 
 def _atomic(scope: Scope, node: ast.Call, op: str, args: list[Any], index: tuple[Any, ...]) -> Any:

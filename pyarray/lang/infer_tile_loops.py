@@ -84,7 +84,7 @@ def tile_loop(scope: Scope, node: ast.For, before: list[ir.Stmt]) -> TileLoop | 
     if not isinstance(callee, ir.Static) or not is_tiles(callee.value):
         return None
     in_tiles = scope.before_parallel is not None
-    if not scope.is_kernel or (not in_tiles and (scope.loop_depth or scope.branch_depth)):
+    if not in_tiles and (not scope.is_kernel or scope.loop_depth or scope.branch_depth):
         what = "a loop over tiles stands at the top level of a kernel, or in a parallel loop"
         scope.fail(node, what, "move it there")
     space = tile_space(scope, node.iter, [scope.infer(x) for x in node.iter.args])

@@ -65,7 +65,7 @@ class Done:
 
 def axis_name(scope: Scope, node: ast.Name) -> str:
     """The axis of a tile index, which its place in the source tells from others of that name."""
-    return f"{scope.source.loc(node).line}_{node.col_offset}:{node.id}"
+    return f"{scope.inlined}{node.lineno - scope.source.node.lineno}_{node.col_offset}:{node.id}"
 
 
 def run_variable(axis: str) -> str:
@@ -79,6 +79,11 @@ def start_variable(axis: str) -> str:
 
 def stop_variable(axis: str) -> str:
     return f".b{axis.partition(':')[0]}"
+
+
+def is_axis_variable(name: str) -> bool:
+    """Whether it is one of these three; temporaries are numbers."""
+    return name[:2] in (".x", ".a", ".b")
 
 
 def index_local(loc: ir.Loc, name: str) -> ir.Local:
@@ -212,6 +217,14 @@ def check_size(scope: Scope, where: Where, kind: ir.TileType) -> ir.TileType:
         what = f"a tile of {kind.dtype} of shape {kind.shape} has {size} bytes, and {MOST_BYTES} is the most"
         scope.fail(where, what, "choose smaller tile sizes")
     return kind
+
+
+def copy_tile(scope: Scope, where: Where, value: Any) -> tuple[ir.Local, list[ir.Stmt]]:
+    """A variable with the elements of a tile, and the statements that set it."""
+    tile = as_tile(scope, where, value)
+    loc, kind = scope.loc(where), check_size(scope, where, tile.type)
+    name = new_temporary(scope, kind)
+    return ir.Local(loc, kind, name), assign_tile(scope, where, name, tile, kind)
 
 
 def materialized(scope: Scope, where: Where, value: Any) -> Tile:

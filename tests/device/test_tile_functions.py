@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pyarray as pa
+from pyarray.errors import BoundsError
 from pyarray.jit.launch_state import debug
 
 M = pa.ndarray[pa.float32, 2]
@@ -244,3 +245,97 @@ def test_attention(device, mode):
     s = np.where(np.tri(37, dtype=bool), q @ k.T, -np.inf)
     w = np.exp(s - s.max(1, keepdims=True))
     np.testing.assert_allclose(pa.asnumpy(out), w / w.sum(1, keepdims=True) @ v, rtol=2e-4, atol=1e-5)
+
+
+@pa.func
+def normal(t, eps):
+    m = t.mean(axis=1, keepdims=True)
+    d = t - m
+    return d / pa.sqrt((d * d).mean(axis=1, keepdims=True) + eps), m
+
+
+@pa.func
+def leaky(x: pa.float32):
+    if x > 0:
+        return x
+    return x * 0.5
+
+
+@pa.func
+def gram(x, i, j, n):
+    acc = pa.zeros((i, j), pa.float32)
+    for k in pa.tiles(n, 4):
+        acc += x[i, k] @ x[j, k].T
+    return acc
+
+
+@pa.func
+def too_deep(x, i, j):
+    return gram(x, i, j, x.shape[1] + 1)
+
+
+@pa.kernel
+def with_functions(y: M, z: M, x: M):
+    for i in pa.tiles(x.shape[0], 4):
+        (j,) = pa.tiles(x.shape[1], 32)
+        t, m = normal(x[i, j], 1e-5)
+        t, other = t * 1, t
+        y[i, j] = leaky(t) + m * 0 + other * 0
+    for i, j in pa.tiles(z, (4, 4)):
+        z[i, j] = gram(x, i, j, x.shape[1])
+
+
+def test_functions_take_tiles(device, mode):
+    x = numbers(9, 13)
+    y, z, xt = on(device, np.zeros((9, 13), "f"), np.zeros((9, 9), "f"), x)
+    with_functions(y, z, xt)
+    n = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
+    np.testing.assert_allclose(pa.asnumpy(y), np.where(n > 0, n, n * 0.5), rtol=2e-4, atol=1e-5)
+    np.testing.assert_allclose(pa.asnumpy(z), x @ x.T, rtol=1e-4, atol=1e-5)
+
+
+@pa.kernel
+def beyond(z: M, x: M):
+    for i, j in pa.tiles(z, (4, 4)):
+        z[i, j] = too_deep(x, i, j)
+
+
+def test_the_call_stack_of_inlined_functions(device):
+    z, x = on(device, np.zeros((9, 9), "f"), numbers(9, 13))
+    with debug(), pytest.raises(BoundsError) as caught:
+        beyond(z, x)
+    assert [frame.function for frame in caught.value.frames] == ["beyond", "too_deep", "gram"]
+    assert (caught.value.argument, caught.value.axis, caught.value.index) == ("x", 1, 13)
+
+
+def test_saved_kernels_and_dumps_keep_the_call_stack(device, tmp_path):
+    z, x = on(device, np.zeros((9, 9), "f"), numbers(9, 13))
+    with debug():
+        with pytest.raises(BoundsError):
+            beyond(z, x)
+        beyond.save(tmp_path / "kernel")
+        loaded = pa.load_kernel(tmp_path / "kernel")
+        with pytest.raises(BoundsError) as caught:
+            loaded(z, x)
+    assert [frame.function for frame in caught.value.frames] == ["beyond", "too_deep", "gram"]
+
+
+def test_a_saved_kernel(device, tmp_path):
+    x = numbers(37, 12)
+    out, *t = on(device, np.zeros((37, 12), "f"), x, x, x)
+    attend(out, *t, 8, 8)
+    attend.save(tmp_path / "kernel")
+    again = pa.zeros_like(out)
+    pa.load_kernel(tmp_path / "kernel")(again, *t, 8, 8)
+    np.testing.assert_array_equal(pa.asnumpy(again), pa.asnumpy(out))
+
+
+def test_the_tuner_chooses_sizes_of_tiles(device):
+    tuned = pa.autotune(configs=[pa.Config(rows=8, step=8), pa.Config(rows=16, step=4)], key=["q"])(attend)
+    q, k, v = (numbers(37, 12, seed=s) for s in range(3))
+    out, *t = on(device, np.zeros((37, 12), "f"), q, k, v)
+    tuned(out, *t)
+    s = np.where(np.tri(37, dtype=bool), q @ k.T, -np.inf)
+    w = np.exp(s - s.max(1, keepdims=True))
+    np.testing.assert_allclose(pa.asnumpy(out), w / w.sum(1, keepdims=True) @ v, rtol=2e-4, atol=1e-5)
+
