@@ -196,6 +196,9 @@ class _GridProgram:
         code.hoisted, code.sites = frozenset(), sites_of(loop.body)
         assert loop.loop is not None
         text, plan = code.tile_iteration(loop)
+        if self.shape.of_loop(loop.loop)[0] != THREADS:
+            remark = f"threads have no effect: a block of {plan.threads} follows from the sizes of the tiles"
+            code.remarks[loop.loc.line, remark] = None
         step = KernelStep(
             f"{code.symbol}_{loop.loop}", None if self.uses_frame else self.size_slots(loop), team=True,
             shared=code.scratch_bytes, threads=plan.threads,

@@ -15,7 +15,6 @@ from .emit_statements import cname
 from .emit_team import GridEmitter
 from .emit_tile_vectors import Vectors, find_vectors, load_vectors, store_vectors, vector_test
 from .tile_layout import (
-    MOST_SHARED,
     WARP,
     Layout,
     TilePlan,
@@ -51,8 +50,6 @@ class TileEmitter(GridEmitter):
         self.stale_scratch = True
         text = self.printed(self.write, loop.body)
         self.plan = None
-        if self.scratch_bytes > MOST_SHARED:
-            raise SharedMemoryError(loop, self.scratch_bytes)
         return text, plan
 
     def tile_declarations(self, plan: TilePlan, variables: dict[str, Any]) -> list[str]:
@@ -141,6 +138,7 @@ class TileEmitter(GridEmitter):
                 self.out.line(f"{name}[0] = {self.expr(s.value)};")
             self.barrier()
             self.out.line(f"{cname(s.name)} = {name}[0];")
+            self.stale_scratch = True
         elif isinstance(s, (ir.Store, ir.SetElement)) or written:
             with self.out.block("if (rank == 0)"):
                 super().write_statement(s)
@@ -148,11 +146,12 @@ class TileEmitter(GridEmitter):
             super().write_statement(s)
 
     def scratch(self, count: int, dtype: Any) -> str:
-        """Shared memory of one step, declared here. It is written for the first time behind a barrier."""
+        """Shared memory of one step, declared here, which the next step that needs some takes, too."""
+        assert self.plan is not None
         self.counters += 1
-        name = f"scratch{self.counters}"
-        self.out.line(f"{dtype.ctype} *const {name} = ({dtype.ctype} *)(tile_memory + {self.scratch_bytes});")
-        self.scratch_bytes += -(-count * dtype.itemsize // 16) * 16
+        name, offset = f"scratch{self.counters}", self.plan.shared_bytes
+        self.out.line(f"{dtype.ctype} *const {name} = ({dtype.ctype} *)(tile_memory + {offset});")
+        self.scratch_bytes = max(self.scratch_bytes, offset + -(-count * dtype.itemsize // 16) * 16)
         return name
 
     # ---- nests
@@ -287,6 +286,7 @@ class TileEmitter(GridEmitter):
             self.out.line(f"{partial}[rank / {WARP}] = {cname(name)};")
         self.barrier()
         self.combine_partials(name, op, kind, loops[0].loc, partial, "0", self.plan.threads // WARP)  # type: ignore[union-attr]
+        self.stale_scratch = True
 
     def write_reduction(self, loops: list[ir.For], body: Any) -> None:
         """Rows into their results, by the lanes of each row."""
@@ -334,7 +334,7 @@ class TileEmitter(GridEmitter):
                 self.register = "0"
                 self.combine_partials(name, op, kind, body[1].loc, partial, f"row * {warps}", warps)
                 self.store_row(layout, tests, body[2])
-            self.register, self.offsets = "", {}
+            self.register, self.offsets, self.stale_scratch = "", {}, True
             self.written_tiles |= written
 
     def reduce_columns(self, layout: Layout, inner: list[ir.For], update: Any, vectors: Vectors | None) -> None:
@@ -431,14 +431,6 @@ class TileEmitter(GridEmitter):
                 at = self.offsets.get(position.a.name) or f"(int)({self.expr(position)})"
             text = at if text == "0" else f"({text}) * {n} + {at}"
         return f"{cname(name)}[{text}]"
-
-
-class SharedMemoryError(Exception):
-    """Tiles that don't fit a block."""
-
-    def __init__(self, loop: ir.For, nbytes: int):
-        super().__init__(loop, nbytes)
-        self.loop, self.nbytes = loop, nbytes
 
 
 def _length(s: ir.For) -> str:

@@ -211,6 +211,8 @@ class Scope:
             advice = "assign it first: a, b = ..."
         elif is_aggregate(value):
             advice = "take one of its items or fields"
+        elif isinstance(getattr(value, "type", None), ir.TileType):
+            advice = "combine its elements, t.sum() or (t > 0).any(), or choose among them by pa.where()"
         self.fail(where, f"expected a number, got {describe(value)}", advice)
 
     def integer(self, where: ast.AST, value: Any, what: str, saturating: bool = False) -> ir.Expr:

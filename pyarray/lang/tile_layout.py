@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import ir
+from .parse import FunctionSource
 
 WARP = 32  # lanes that combine by shuffles, on every device
 MOST_THREADS, FEWEST_THREADS = 512, 64  # of a block
@@ -20,6 +21,8 @@ MOST_PRODUCT_THREADS = 256  # where there is a product: of more elements of a th
 MOST_REGISTERS = 128  # words of one tile in a thread
 MOST_SHARED = 64 << 10  # bytes of a block, which every GPU has
 MOST_VECTOR = 8  # neighbours along a row that a thread has
+SCRATCH = 4 << 10  # of these, by which warps combine their results
+MOST_STACK = 1 << 20  # bytes of all tiles of a kernel on a CPU
 _ELEMENTS = 16  # of a tile, for a thread
 
 Axes = tuple[tuple[str, int], ...]  # variables that run over the axes of a nest, with their capacities
@@ -110,6 +113,23 @@ def is_contraction(body: tuple[Any, ...]) -> bool:
         return False
     same = isinstance(last.value, ir.Local) and last.value.name == body[0].name == update.name
     return same and not any(isinstance(n, ir.Let) for n in ir.walk(*body))
+
+
+def check_tiles(tree: ir.Tree, source: FunctionSource) -> None:
+    """Refuses a kernel whose tiles don't fit a block of a GPU, or the stack of a thread; on every device alike, so that
+    a kernel that runs on one runs on all."""
+    variables = dict(tree.kernel.variables)
+    for loop in tree.kernel.body:
+        if not isinstance(loop, ir.For) or loop.loop is None or not has_tiles(loop):
+            continue
+        nbytes = plan_of(loop, variables).shared_bytes
+        if nbytes > MOST_SHARED - SCRATCH:
+            what = f"the tiles that threads exchange have {nbytes} bytes, and {MOST_SHARED - SCRATCH} is the most"
+            source.fail(loop.loc, what, "choose smaller tile sizes")
+    nbytes = sum(k.size * k.dtype.itemsize for k in variables.values() if isinstance(k, ir.TileType))
+    if nbytes > MOST_STACK:
+        what = f"the tiles of a kernel have {nbytes} bytes, and a thread has {MOST_STACK} for them"
+        source.fail(tree.kernel.loc, what, "choose smaller tile sizes, or make two kernels of it")
 
 
 def has_tiles(loop: ir.For) -> bool:

@@ -169,7 +169,7 @@ def broadcast_axes(scope: Scope, where: Where, kinds: Sequence[ir.TileType]) -> 
             if axis and axes[k] and axis != axes[k]:
                 found = " and ".join(f"({', '.join(map(axis_label, x.axes))})" for x in kinds if x.axes)
                 what = f"tiles of {found} don't broadcast: axes are aligned from the last one"
-                scope.fail(where, what, f"say which axis is missing: m[:, None] of a tile of ({axis_label(axes[k])})")
+                scope.fail(where, what, "of a tile that lacks the last axis write m[:, None], or keepdims=True")
             if axis:
                 axes[k], capacities[k] = axis, capacity
     return axes, capacities

@@ -339,3 +339,52 @@ def test_the_tuner_chooses_sizes_of_tiles(device):
     w = np.exp(s - s.max(1, keepdims=True))
     np.testing.assert_allclose(pa.asnumpy(out), w / w.sum(1, keepdims=True) @ v, rtol=2e-4, atol=1e-5)
 
+
+
+@pa.kernel
+def told(total: V, x: M):
+    s = pa.float32(0)
+    for i, j in pa.tiles(x, (4, 8)):
+        if i.start == 4 and j.start == 8:
+            print("part", x[i, j].max(), len(i), j.size)
+        s += x[i, j].sum()
+    for k in range(1):
+        total[k] = s
+
+
+def test_messages_and_sums_over_all_tiles(device, mode, capfd):
+    x = np.arange(130, dtype="f").reshape(10, 13)
+    total, xt = on(device, np.zeros(1, "f"), x)
+    told(total, xt)
+    np.testing.assert_allclose(pa.asnumpy(total), x.sum())
+    pa.synchronize() if hasattr(pa, "synchronize") else None
+    assert "part 103.0 4 5" in capfd.readouterr().out
+
+
+@pa.kernel
+def places(found: N, count: N, x: M):
+    for i in pa.tiles(x.shape[0], 4):
+        first = pa.atomic_add(count, 0, len(i))
+        for k in range(len(i)):
+            found[first + k] = i.start + k
+
+
+def test_a_number_that_one_thread_gets_for_all(device, mode):
+    x, (found, count) = numbers(10, 3), on(device, np.zeros(10, "i8"), np.zeros(1, "i8"))
+    places(found, count, *on(device, x))
+    assert sorted(pa.asnumpy(found).tolist()) == list(range(10))
+    assert pa.asnumpy(count).tolist() == [10]
+
+
+@pa.kernel
+def in_place(x: M):
+    for j in pa.tiles(x.shape[1], 8):
+        (i,) = pa.tiles(x.shape[0], 16)
+        x[i, j] = x[x.shape[0] - 1 - i, j] * 2
+
+
+def test_all_is_read_before_it_is_stored(device, mode):
+    x = numbers(13, 21)
+    (xt,) = on(device, x.copy())
+    in_place(xt)
+    np.testing.assert_array_equal(pa.asnumpy(xt), x[::-1] * 2)
