@@ -1,6 +1,6 @@
 """Random kernels of tiles, each with the same program of NumPy's on slices.
 
-All values are small integers, in integer and in floating types, so that every order of summation has the same result."""
+All values are small integers, in integer and in floating types, so that every order of summation gives the same."""
 
 from __future__ import annotations
 

@@ -45,7 +45,8 @@ def find_vectors(code: Emitter, loops: list[ir.For], body: Any, count: int) -> V
     variable = loops[-1].variables[0]
     stores = [n for n in nodes if isinstance(n, ir.Store)]
     loads = {_ref(n): n for s in body for n in always_evaluated(s) if isinstance(n, ir.Load) and _fits(n, variable)}
-    store = stores[0] if stores and body == (stores[0],) and _fits(stores[0], variable) and not stores[0].marks else None
+    alone = bool(stores) and body == (stores[0],) and not stores[0].marks
+    store = stores[0] if alone and _fits(stores[0], variable) else None
     if stores and store is None:
         return None  # a load behind the store of a neighbour would be before it
     return Vectors(loads, store, count) if loads or store is not None else None
@@ -64,7 +65,8 @@ def vector_test(code: Emitter, loops: list[ir.For], vectors: Vectors) -> str:
     """Whether a tile has whole vectors alone: their length, their strides and where the first one is."""
     last = f"length_{cname(loops[-1].variables[0])}"
     tests = [f"{last} % {vectors.count} == 0"]
-    for node in (*vectors.loads.values(), *([vectors.store] if vectors.store else [])):
+    accesses: list[Any] = [*vectors.loads.values(), *([vectors.store] if vectors.store else [])]
+    for node in accesses:
         kind, array = node.array.type, code.expr(node.array)
         size = kind.dtype.itemsize
         nbytes = min(16, size * vectors.count)
@@ -100,4 +102,3 @@ def store_vectors(code: Any, loops: list[ir.For], vectors: Vectors, at: str) -> 
         code.out.line(f"const int {at} = first;")
         code.bind_variables(loops)
         code.out.line(f"*({vectors.type(vectors.store)} *)&{code.lvalue(vectors.store)} = result;")
-

@@ -16,6 +16,7 @@ from .emit_team import GridEmitter
 from .emit_tile_vectors import Vectors, find_vectors, load_vectors, store_vectors, vector_test
 from .tile_layout import (
     WARP,
+    Axes,
     Layout,
     TilePlan,
     axes_of,
@@ -285,7 +286,8 @@ class TileEmitter(GridEmitter):
         with self.out.block(f"if (rank % {WARP} == 0)"):
             self.out.line(f"{partial}[rank / {WARP}] = {cname(name)};")
         self.barrier()
-        self.combine_partials(name, op, kind, loops[0].loc, partial, "0", self.plan.threads // WARP)  # type: ignore[union-attr]
+        warps = self.plan.threads // WARP  # type: ignore[union-attr]
+        self.combine_partials(name, op, kind, loops[0].loc, partial, "0", warps)
         self.stale_scratch = True
 
     def write_reduction(self, loops: list[ir.For], body: Any) -> None:

@@ -390,13 +390,15 @@ def _aug_assign(scope: Scope, node: ast.AugAssign) -> list[ir.Stmt]:
 
 def _added_product(scope: Scope, node: ast.AugAssign, old: Any) -> list[ir.Stmt] | None:
     """`acc += a @ b` of tiles, summed in place; None of other updates."""
-    is_sum = isinstance(node.op, ast.Add) and isinstance(node.value, ast.BinOp)
-    if not is_sum or not isinstance(node.value.op, ast.MatMult) or not isinstance(old, ir.Local) or not is_tile(old):
+    value = node.value
+    if not isinstance(node.op, ast.Add) or not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.MatMult):
+        return None
+    if not isinstance(old, ir.Local) or not is_tile(old):
         return None
     _check_assignable(scope, node, old.name)
     pending = list(scope.pending)
-    left = scope.infer(node.value.left)
-    added = add_product(scope, node.value, old, left, scope.infer(node.value.right))
+    left = scope.infer(value.left)
+    added = add_product(scope, value, old, left, scope.infer(value.right))
     if added is None:
         scope.pending[:] = pending
     return added

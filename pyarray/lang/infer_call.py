@@ -68,13 +68,7 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     if (found := call_with_tiles(scope, node, function, args, keywords)) is not None:
         return found
     if isinstance(function, Method):
-        if function.name == "subview":
-            return subview(scope, node, function.owner, args, keywords)
-        if function.name == "view":
-            return _bitcast(scope, node, function.owner, args, keywords)
-        if is_local_array(function.owner) or function.name not in ("reshape", "ravel"):
-            return call_array_function(scope, node, function.name, [function.owner, *args], keywords)
-        return reshape(scope, node, function, args, keywords)
+        return _call_method(scope, node, function, args, keywords)
     if isinstance(function, BoundReplace):
         return replaced(scope, node, [function.owner, *args], keywords, "_replace")
     if function is dataclasses.replace or (function is not None and function is getattr(copy, "replace", None)):
@@ -102,6 +96,16 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     if node.keywords:
         scope.fail(node.keywords[0].value, "keyword arguments are for @pa.func functions", "pass it by position")
     return _call_builtin(scope, node, function, args)
+
+
+def _call_method(scope: Scope, node: ast.Call, method: Method, args: list[Any], keywords: dict[str, Any]) -> Any:
+    if method.name == "subview":
+        return subview(scope, node, method.owner, args, keywords)
+    if method.name == "view":
+        return _bitcast(scope, node, method.owner, args, keywords)
+    if is_local_array(method.owner) or method.name not in ("reshape", "ravel"):
+        return call_array_function(scope, node, method.name, [method.owner, *args], keywords)
+    return reshape(scope, node, method, args, keywords)
 
 
 def _is_inferred(scope: Scope, callee: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 from typing import Any
 
 from ..dtypes import asdtype, named_dtype
@@ -100,8 +101,8 @@ def _compare(scope: Scope, node: ast.Compare) -> Any:
         elif (method := comparison_method(scope, node, _COMPARE[type(op)], left, right)) is not None:
             part, again = method if len(node.ops) == 1 else scope.truth(node, method), right
         elif (is_tile(left) or is_tile(right)) and len(node.ops) == 1:
-            name = _COMPARE[type(op)]
-            return elementwise_tile(scope, node, [left, right], lambda a, b: compare(scope.loc(node), name, a, b))
+            how = partial(compare, scope.loc(node), _COMPARE[type(op)])
+            return elementwise_tile(scope, node, [left, right], how)
         elif is_elementwise(left, right) and len(node.ops) == 1:
             return _compare_elements(scope, node, _COMPARE[type(op)], left, right)
         else:

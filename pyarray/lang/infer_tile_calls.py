@@ -27,7 +27,6 @@ from .infer_values import Method, describe, is_array
 from .promotion import call, cast
 from .tile_values import (
     Done,
-    Tile,
     TileIndex,
     as_tile,
     check_size,
@@ -61,7 +60,7 @@ def call_with_tiles(scope: Scope, node: ast.Call, function: Any, args: list[Any]
     found = _PYTHON.get(function, found) if isinstance(function, type(python.sum)) else found
     is_function = found in (*TILE_FUNCTIONS, "amin", "amax", "matrix_transpose")
     if is_function and not hasattr(function, "__pyarray_func__") and not (found in ("min", "max") and len(args) == 2):
-        return call_tile_function(scope, node, found, args, keywords)
+        return call_tile_function(scope, node, str(found), args, keywords)
     return _elementwise_call(scope, node, function, name, args, keywords)
 
 
@@ -155,11 +154,9 @@ def masked_store(scope: Scope, node: ast.Call, function: Any) -> Done | None:
     if len(node.args) != 2 or [k.arg for k in node.keywords] not in ([], ["where"]):
         scope.fail(node, "copyto() takes elements, a tile and where=", "write pa.copyto(a[i, j], x, where=mask)")
     target = node.args[0]
-    array = scope.infer(target.value) if isinstance(target, ast.Subscript) else None
+    array: Any = scope.infer(target.value) if isinstance(target, ast.Subscript) else None
     if not is_array(array) or not isinstance(target, ast.Subscript):
         scope.fail(target, f"copyto() stores into elements of an array, got {describe(scope.infer(target))}")
     condition = scope.infer(node.keywords[0].value) if node.keywords else None
     scope.pending += store_tile(scope, target, array, scope.infer(node.args[1]), condition, node)
     return Done()
-
-

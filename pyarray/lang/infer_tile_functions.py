@@ -21,7 +21,6 @@ from .promotion import binary, call, cast, compare, constant, join
 from .tile_values import (
     Tile,
     as_tile,
-    assign_tile,
     check_size,
     elementwise_tile,
     index_local,
@@ -47,7 +46,8 @@ def call_tile_function(scope: Scope, node: ast.Call, name: str, args: list[Any],
     """A function of tiles that isn't elementwise, or a method of a tile."""
     name = _ALIASES.get(name, name)
     if name in ("matmul", "dot"):
-        return tile_matmul(scope, node, *_two(scope, node, name, args), _dtype_of(scope, node, name, keywords))
+        left, right = _two(scope, node, name, args)
+        return tile_matmul(scope, node, left, right, _dtype_of(scope, node, name, keywords))
     if name == "astype":
         if len(args) != 2 or keywords:
             scope.fail(node, "astype() takes a dtype", "write t.astype(pa.float32)")
@@ -117,7 +117,6 @@ def _axes_to_reduce(scope: Scope, node: ast.AST, kind: ir.TileType, axis: Any) -
 
 
 def _reduce_by_name(scope: Scope, node: ast.AST, name: str, value: Any, axis: Any, keepdims: bool) -> Any:
-    loc = scope.loc(node)
     tile = as_tile(scope, node, value)
     dtype = tile.type.dtype
     if dtype.kind == "c" and name not in ("sum", "prod", "mean"):
@@ -214,8 +213,8 @@ def reduce_tile(
         if keepdims or k not in numbers
     ]
     if not gone:
-        return Tile(replace(tile.type, dtype=result, axes=tuple(a for a, _ in axes), shape=tuple(n for _, n in axes)),
-                    cast(tile.element, result))  # fmt: skip
+        shape = replace(tile.type, dtype=result, axes=tuple(a for a, _ in axes), shape=tuple(n for _, n in axes))
+        return Tile(shape, cast(tile.element, result))
     inner = loops_over(loc, gone, [update], ((name, op),)) if trailing else plain_loops(loc, gone, [update])
     if not kept:
         scope.pending += [begin, inner]
@@ -262,7 +261,8 @@ def _arg_extreme(scope: Scope, node: ast.AST, name: str, tile: Tile, axis: Any, 
     first = compare(loc, "eq", here, constant(loc, 0))
     taken = (ir.Assign(loc, best, tile.element), ir.Assign(loc, place, here))
     update = ir.If(loc, ir.Logic(loc, ir.BOOL, "or", first, better), taken, ())
-    begin = [ir.Assign(loc, best, cast(constant(loc, 0), kind.dtype)), ir.Assign(loc, place, cast(constant(loc, 0), int64))]
+    zero = constant(loc, 0)
+    begin = [ir.Assign(loc, best, cast(zero, kind.dtype)), ir.Assign(loc, place, cast(zero, int64))]
     inner = plain_loops(loc, [(gone, kind.shape[number])], [update])
     axes = [
         ("", 1) if k in numbers else pair
@@ -296,7 +296,7 @@ def _scan(scope: Scope, node: ast.AST, name: str, tile: Tile, axis: Any) -> Tile
     scanned = check_size(scope, node, replace(kind, dtype=result))
     target = new_temporary(scope, scanned)
     element = materialized(scope, node, tile).element
-    body = [
+    body: list[ir.Stmt] = [
         ir.Assign(loc, running, binary(loc, op, local, cast(element, wide))),
         ir.SetElement(loc, target, scanned.shape, positions(loc, scanned.axes), cast(local, result)),
     ]
@@ -345,8 +345,8 @@ def _product(
             scope.fail(node, f"'@' takes two tiles, got {describe(x)}", "load both: a[i, k] @ b[k, j]")
     a, b = as_tile(scope, node, left), as_tile(scope, node, right)
     first, second = a.type.axes, b.type.axes
-    inner = second[-2] if len(second) > 1 else second[0]
-    if len(first) > 2 or len(second) > 2 or first[-1] != inner or not inner:
+    inner = second[-2] if len(second) > 1 else second[0]  # pyright: ignore[reportGeneralTypeIssues]
+    if len(first) > 2 or len(second) > 2 or first[-1] != inner or not inner:  # pyright: ignore[reportGeneralTypeIssues]
         own, other = (", ".join(map(axis_label, axes)) for axes in (first, second))
         what = f"'@' is not defined for tiles of ({own}) and ({other})"
         scope.fail(node, what, "the last axis of the one is the first axis of the other: a[i, k] @ b[k, j]")
@@ -384,5 +384,3 @@ def _accumulate(
     ]
     scope.pending.append(loops_over(loc, kept, body))
     return as_tile(scope, node, target)
-
-

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from . import ir
-from .aggregates import is_aggregate, leaves, transform
+from .aggregates import is_aggregate, transform
 from .infer_invoke import argument_of, default_of
 from .infer_scope import Scope
 from .infer_temporaries import assign_temporary, new_temporary
@@ -27,9 +27,7 @@ from .tile_values import (
 _FINAL_RETURN = "a function of tiles returns at its end alone"
 
 
-def inline(
-    scope: Scope, node: ast.Call, source: FunctionSource, args: list[Any], keywords: dict[str, Any]
-) -> Any:
+def inline(scope: Scope, node: ast.Call, source: FunctionSource, args: list[Any], keywords: dict[str, Any]) -> Any:
     """What the function returns, after its statements, which are pending."""
     if any(active is source for active in scope.instances.active):
         scope.fail(node, f"{source.name!r} calls itself", "write a loop: GPUs have no stack for recursion")
@@ -84,15 +82,12 @@ def _bind(scope: Scope, node: ast.Call, inner: Scope, name: str, value: Any, nam
             return leaf
         if isinstance(leaf, ir.Const) and leaf.type.weak and type(leaf.value) in (bool, int, float):
             return ir.Static(leaf.value)
-        own = inner.source.stored
-        local = leaf if isinstance(leaf, ir.Local) and not own & {name, path} else None
-        local = local or assign_temporary(scope, leaf, scope.pending)
-        if not isinstance(local, ir.Local):  # a constant with a type
-            variable = new_temporary(scope, leaf.type)
-            scope.pending.append(ir.Assign(leaf.loc, variable, leaf))
-            local = ir.Local(leaf.loc, leaf.type, variable)
-        names[path] = local.name
-        return local.type
+        if isinstance(leaf, ir.Local) and not inner.source.stored & {name, path}:
+            names[path] = leaf.name
+            return leaf.type
+        names[path] = new_temporary(scope, leaf.type)
+        scope.pending.append(ir.Assign(leaf.loc, names[path], leaf))
+        return leaf.type
 
     inner.params[name] = transform(name, value, bound) if is_aggregate(value) else bound(name, value)
 
@@ -121,7 +116,7 @@ def _renamed(names: dict[str, str], function: str, call: ir.Loc) -> Callable[[An
 
 def return_tiles(scope: Scope, node: ast.Return) -> list[ir.Stmt]:
     """`return` in an inlined function: its value is kept in variables."""
-    if node is not scope.source.node.body[-1]:  # type: ignore[union-attr]
+    if node is not scope.source.node.body[-1]:  # type: ignore[index]
         scope.fail(node, _FINAL_RETURN, "assign the result in both branches, and return it behind them")
     if node.value is None:
         return []

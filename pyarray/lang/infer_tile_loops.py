@@ -68,7 +68,8 @@ def tile_space(scope: Scope, node: ast.Call, args: list[Any]) -> TileSpace:
         scope.fail(node, what, _ADVICE)
     for n in capacities:
         if not isinstance(n, ir.Const) or type(n.value) is not int or n.value < 1:
-            what = f"the size of a tile is a constant from 1 on, got {n.value if isinstance(n, ir.Const) else describe(n)}"
+            found = n.value if isinstance(n, ir.Const) else describe(n)
+            what = f"the size of a tile is a constant from 1 on, got {found}"
             scope.fail(node.args[1], what, "use a number, a captured value or a parameter that is a pa.constexpr")
         if n.value > MOST_BYTES:
             scope.fail(node.args[1], f"a tile of {n.value} elements doesn't fit a block", "choose a smaller size")

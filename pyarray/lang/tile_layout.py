@@ -1,9 +1,9 @@
 """How a block of threads keeps tiles: which elements belong to which thread, and which tiles are in registers.
 
-The elements of a nest of loops over tile axes are rows along the last axis. A power of two of lanes takes a row; groups of
-lanes take rows, one after the other. A tile that is only ever used at the element at hand of
-nests over its own axes is in registers: each thread has what belongs to it. Others are in shared memory. All this
-follows from the text of the kernel."""
+The elements of a nest of loops over tile axes are rows along the last axis. A power of two of lanes takes a row;
+groups of lanes take rows, one after the other. A tile that is only ever used at the element at hand of nests over its
+own axes is in registers: each thread has what belongs to it. Others are in shared memory. All this follows from the
+text of the kernel."""
 
 from __future__ import annotations
 
@@ -211,5 +211,5 @@ def _accesses_of_loop(s: ir.For, axes: Axes | None) -> Iterator[tuple[str, Axes 
 
 def _expression_accesses(parts: Any, axes: Axes | None) -> Iterator[tuple[str, Axes | None, tuple[str, ...] | None]]:
     for n in ir.walk(*parts):
-        if isinstance(n, ir.Element) and isinstance(n.array.type, ir.TileType):
+        if isinstance(n, ir.Element) and isinstance(n.array, ir.Local) and isinstance(n.array.type, ir.TileType):
             yield n.array.name, axes, run_names(n.index)

@@ -124,7 +124,8 @@ def as_tile(scope: Scope, where: Where, value: Any) -> Tile:
     if isinstance(value, Tile):
         return value
     if isinstance(value, TileIndex):
-        return Tile(ir.TileType(ir.INDEX.dtype, (value.capacity,), (value.axis,)), index_local(loc, run_variable(value.axis)))
+        kind = ir.TileType(ir.INDEX.dtype, (value.capacity,), (value.axis,))
+        return Tile(kind, index_local(loc, run_variable(value.axis)))
     if isinstance(getattr(value, "type", None), ir.TileType):
         kind = value.type
         return Tile(kind, ir.Element(loc, ir.ScalarType(kind.dtype), value, positions(loc, kind.axes)))
@@ -186,9 +187,7 @@ def loops_over(
     for axis, capacity in reversed(axes):
         range_ = ir.Range(index_local(loc, start_variable(axis)), index_local(loc, stop_variable(axis)), None)
         name = run_variable(axis)
-        made = (
-            ir.For(loc, (name,), (range_,), made, None, reductions, unordered=bool(reductions), capacity=capacity),
-        )
+        made = (ir.For(loc, (name,), (range_,), made, None, reductions, unordered=bool(reductions), capacity=capacity),)
         reductions = ()
     (nest,) = made
     return nest

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pyarray as pa
+from pyarray.errors import BoundsError
 from pyarray.jit.launch_state import debug
 
 M = pa.ndarray[pa.float32, 2]
@@ -76,16 +77,15 @@ def shifted(y: V, x: V):
 
 def test_outside_is_reported_in_debug_mode(device):
     y, x = pa.zeros(20, dtype=pa.float32, device=device), pa.ones(20, dtype=pa.float32, device=device)
-    with debug(True), pytest.raises(pa.BoundsError) as caught:
+    with debug(True), pytest.raises(BoundsError) as caught:
         shifted(y, x)
-        device_of(y).synchronize() if device != "cpu" else None
-    assert "x[20]" in str(caught.value) or "20" in str(caught.value)
+    assert (caught.value.argument, caught.value.index, caught.value.extent) == ("x", 20, 20)
 
 
 @pytest.mark.parametrize("tile", [(8, 8, 4), (3, 5, 7)])
 def test_debug_mode_agrees(device, tile):
     with debug(True):
-        test_product.__wrapped__(device, tile) if hasattr(test_product, "__wrapped__") else test_product(device, tile)
+        test_product(device, tile)
         test_softmax(device, (13, 21), (4, 32))
         test_elementwise(device, (13, 21))
 

@@ -37,7 +37,7 @@ IN_LOOP = {
     "c[i, j] = t[:, :, :]": "3 axes of a tile of float32",
     "r[i] = t": "a tile of .i, j. can't be stored into elements of .i.|don't broadcast",
     "c[i, j] = c[i, :]": r"an access by tiles has no slices.*\n.*\n.*\nname the axis",
-    "c[i] = t": "1 indices for a 2-D contiguous array of float32.*\n.*\n.*\nan access by tiles has an index for each axis",
+    "c[i] = t": "1 indices for a 2-D contiguous array.*\n.*\n.*\nan access by tiles has an index for each axis",
     "r[0] = t[0, 0]": "of a tile no elements are taken",
     "r[i] = t @ t": "'@' is not defined for tiles of .i, j. and .i, j.",
     "c[i, j] = t @ 2": "'@' takes two tiles, got a int64",
@@ -86,8 +86,8 @@ IN_LOOP = {
     "for k in pa.tiles(c, (4, 4)): pass": "these tiles need 2 names",
     "for k in pa.tiles(n): pass": "tiles.. takes an array or sizes, and the sizes of a tile",
     "def f(x): return x\n        c[i, j] = f(t)": "'f' takes no tiles: it is defined in a kernel",
-    "for k in pa.tiles(n, 500):\n            for l in pa.tiles(n, 500): x = t[:, None, None] * k[:, None] * l": "don't broadcast",
-    "for k in pa.tiles(n, 500):\n            for l in pa.tiles(n, 500): x = k[:, None] * l": "bytes, and 131072 is the most",
+    "for k in pa.tiles(n, 99):\n            for l in pa.tiles(n, 99): x = t[:, None, None] * l": "don't broadcast",
+    "for k in pa.tiles(n, 500):\n            for l in pa.tiles(n, 500): x = k[:, None] * l": "and 131072 is the most",
 }  # fmt: skip
 
 
