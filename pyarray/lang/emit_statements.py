@@ -17,6 +17,7 @@ from .emit_expressions import begin_iteration as begin_iteration
 from .emit_expressions import cname as cname
 from .emit_expressions import ctype as ctype
 from .emit_expressions import sites_of as sites_of
+from .emit_tile_products import is_cpu_contraction, write_cpu_contraction
 from .printer import Printer
 from .promotion import binary, call
 from .write_mask import mask_itemsize
@@ -127,7 +128,9 @@ class Emitter(ExprEmitter):
                 self.write(s.orelse)
 
     def write_For(self, s: ir.For) -> None:
-        if s.reductions and self.dialect.lanes and sole_inner_loop(s.body) is None:
+        if s.capacity and self.dialect.blocks and is_cpu_contraction(s):
+            write_cpu_contraction(self, s)
+        elif s.reductions and self.dialect.lanes and sole_inner_loop(s.body) is None:
             self.write_unordered(s)
         elif len(s.ranges) > 1:
             self.write_product(s)

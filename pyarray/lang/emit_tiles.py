@@ -13,6 +13,7 @@ from typing import Any
 from . import ir
 from .emit_statements import cname
 from .emit_team import GridEmitter
+from .emit_tile_products import write_contraction
 from .emit_tile_vectors import Vectors, find_vectors, load_vectors, store_vectors, vector_test
 from .tile_layout import (
     WARP,
@@ -165,7 +166,7 @@ class TileEmitter(GridEmitter):
             elif is_reduction(body):
                 self.write_reduction(loops, body)
             elif is_contraction(body):
-                self.write_contraction(loops, body)
+                write_contraction(self, loops, body)
             else:
                 self.order(*self.effects((s,)))
                 self.declare_lengths(loops)
@@ -377,36 +378,6 @@ class TileEmitter(GridEmitter):
 
     def type_of(self, name: str) -> Any:
         return dict(self.kernel.variables)[name]
-
-    # ---- products
-
-    def write_contraction(self, loops: list[ir.For], body: Any) -> None:
-        """Sums that a thread runs along, of all its elements at the same time: what it reads serves several."""
-        begin, along, result = body
-        assert self.plan is not None
-        layout, name = self.plan.layout(axes_of(loops)), begin.name
-        self.order(*self.effects((loops[0],)))
-        self.declare_lengths(loops)
-        kind = self.type_of(name)
-        self.out.line(f"{kind.dtype.ctype} sums[{layout.elements}];")
-        self.renamed[name] = f"sums[(row_step * {layout.column_steps} + column_step) * {layout.vector} + v]"
-        self.each_element(loops, (), lambda: self.write((begin,)))
-        (variable,), (range_,), (update,) = along.variables, along.ranges, along.body
-        reads = any(isinstance(n, (ir.Load, ir.Invoke, ir.Atomic)) for n in ir.walk(update))
-        start, stop = self.expr(range_.start), self.expr(range_.stop)
-        self.out.line(f"const int length = (int)({stop} - {start});")
-        self.out.line("#pragma unroll 4")
-        with self.out.block("for (int along = 0; along < length; ++along)"):
-            self.out.line(f"const int64_t {cname(variable)} = {start} + along;")
-            self.out.line(f"(void){cname(variable)};")
-
-            def write() -> None:
-                self.offsets[variable] = "along"
-                self.write((update,))
-
-            self.each_element(loops, (), write, guarded=reads or not layout.is_exact)
-        self.each_element(loops, (), lambda: self.write((result,)))
-        del self.renamed[name]
 
     # ---- elements
 
