@@ -203,7 +203,7 @@ class _GridProgram:
             f"{code.symbol}_{loop.loop}", None if self.uses_frame else self.size_slots(loop), team=True,
             shared=code.scratch_bytes, threads=plan.threads,
         )  # fmt: skip
-        with self.kernel_function(step, loop.loop):
+        with self.kernel_function(step, loop.loop, plan.blocks):
             self.write_bounds(loop, before)
             out.lines(["const int rank = (int)threadIdx.x;", "(void)rank;"])
             out.lines(code.tile_declarations(plan, dict(self.kernel.variables)))

@@ -69,10 +69,12 @@ class Layout:
 
 @dataclass(frozen=True)
 class TilePlan:
-    """`registers`: the tiles that are there, with their layout. `shared`: the others, with their offsets in bytes."""
+    """`blocks` of so many `threads` run on a multiprocessor at a time, 0 if that is left open. `registers`: the tiles
+    that are there, with their layout. `shared`: the others, with their offsets in bytes."""
 
     threads: int
     vector: int
+    blocks: int
     registers: Mapping[str, Layout]
     shared: Mapping[str, int]
     shared_bytes: int
@@ -176,7 +178,8 @@ def plan_of(loop: ir.For, variables: Mapping[str, Any]) -> TilePlan:
                 continue
         shared[name] = offset
         offset += -(-kind.size * kind.dtype.itemsize // 16) * 16
-    return TilePlan(threads, vector, registers, shared, offset)
+    blocks = 2 if most == MOST_PRODUCT_THREADS == threads else 0  # one computes while the other waits
+    return TilePlan(threads, vector, blocks, registers, shared, offset)
 
 
 def _accesses(body: tuple[Any, ...], axes: Axes | None) -> Iterator[tuple[str, Axes | None, tuple[str, ...] | None]]:

@@ -1,7 +1,7 @@
-"""Softmax and its relatives along rows, on GPUs: one launch, in which a row is read from memory once.
+"""Softmax and its relatives along rows: one launch, in which a row is read from memory once.
 
-Rows of any length are loops over elements, which the threads of a block share and keep. Long rows are tiles: a block
-keeps more of them."""
+Rows of any length are loops over elements, which the threads of a GPU's block share and keep. Longer rows are tiles
+there: a block keeps more of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RESULTS = {
 
 def rows_of(x: ndarray, axis: object) -> ndarray | None:
     """The rows along the axis as a matrix, where `row_function` takes them; else None."""
-    if not on_grid(x) or not x._size or x._dtype.kind != "f" or not x._shape:
+    if not x._size or x._dtype.kind != "f" or not x._shape:
         return None
     last = len(x._shape) - 1
     if axis not in (last, -1) and not (axis is None and last == 0):
@@ -47,7 +47,7 @@ def row_function(name: str, x: ndarray, rows: ndarray) -> ndarray:
     out = unchecked_empty(x._shape[:-1] + (1,) if reduced else x._shape, x._dtype, x._buffer.device)
     length = rows._shape[1]
     wide = float32 if x._dtype.itemsize < 8 else x._dtype
-    columns = MOST_TILE if MOST_ELEMENTS < length <= MOST_TILE else 0
+    columns = MOST_TILE if on_grid(x) and MOST_ELEMENTS < length <= MOST_TILE else 0
     matrix = out.reshape(rows._shape[0], 1 if reduced else length)
     _kernel(name, wide, columns)(matrix, rows)
     return out
@@ -58,13 +58,15 @@ def row_function(name: str, x: ndarray, rows: ndarray) -> ndarray:
 def _kernel(name: str, wide: DType, columns: int) -> jit.kernel.Kernel:
     reduced, result = name == "logsumexp", _RESULTS[name]
     if columns:
+        result = result.replace("exp(value - top)", "weights")
         text = f"""def {name}(out, x):
     for i in tiles(x.shape[0], 1):
         (j,) = tiles(x.shape[1], {columns})
         value = wide(x[i, j])
         top = value.max(axis=1, keepdims=True)
         top = where(top - top == 0, top, 0)
-        total = exp(value - top).sum(axis=1, keepdims=True)
+        weights = exp(value - top)
+        total = weights.sum(axis=1, keepdims=True)
         out[i, {"0" if reduced else "j"}] = ({result}){".sum(axis=1)" if reduced else ""}
 """
     else:
