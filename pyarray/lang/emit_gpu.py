@@ -160,9 +160,7 @@ class _GridProgram:
             return
         lines = list[str]()
         if self.hoisted_checks is not None:
-            inside = ir.assigned(*loop.body)
-            invariant = {n: t for n, t in (*self.kernel.params, *self.code.outer) if n not in inside}
-            code.hoisted, lines = self.hoisted_checks.loop(loop, invariant)
+            code.hoisted, lines = self.hoists(loop)
         code.sites = sites_of(loop.body)
         code.cached_row = None
         digits, code.digit_lines, code.digits = thread_digits(code, loop) or ([], "", {})
@@ -192,25 +190,48 @@ class _GridProgram:
 
     def tile_program(self, loop: ir.For, before: list[Any]) -> None:
         """The kernel of a loop with tiles: a block for each iteration."""
-        code, out = self.code, self.code.out
-        code.hoisted, code.sites = frozenset(), sites_of(loop.body)
+        code, out, lines = self.code, self.code.out, list[str]()
         assert loop.loop is not None
+        if self.hoisted_checks is not None:
+            code.hoisted, lines = self.hoists(loop)
+        code.sites = sites_of(loop.body)
         text, plan = code.tile_iteration(loop)
+        code.hoisted = frozenset()
+        checked = code.tile_iteration(loop)[0] if lines else ""
         if self.shape.of_loop(loop.loop)[0] != THREADS:
             remark = f"threads have no effect: a block of {plan.threads} follows from the sizes of the tiles"
             code.remarks[loop.loc.line, remark] = None
+        sizes = None if self.uses_frame else self.size_slots(loop)
         step = KernelStep(
-            f"{code.symbol}_{loop.loop}", None if self.uses_frame else self.size_slots(loop), team=True,
-            shared=code.scratch_bytes, threads=plan.threads,
-        )  # fmt: skip
+            f"{code.symbol}_{loop.loop}", sizes, team=True, shared=code.scratch_bytes, threads=plan.threads
+        )
         with self.kernel_function(step, loop.loop, plan.blocks):
             self.write_bounds(loop, before)
             out.lines(["const int rank = (int)threadIdx.x;", "(void)rank;"])
             out.lines(code.tile_declarations(plan, dict(self.kernel.variables)))
-            with out.block("for (int64_t t = blockIdx.x; t < count; t += gridDim.x)"):
-                self.iteration_head(loop)
-                out.text(text)
+            if not lines:
+                self.block_loop(loop, text)
+            else:
+                out.lines(["if (count <= 0) return;", "const int64_t begin = 0, end = count;"])
+                out.lines(line.replace("env->", "") for line in lines)
+                with out.block("if (inside)"):
+                    out.line("const bool inside = true;")
+                    self.block_loop(loop, text)
+                with out.orelse():
+                    self.block_loop(loop, checked)
         out.line("")
+
+    def block_loop(self, loop: ir.For, text: str) -> None:
+        with self.code.out.block("for (int64_t t = blockIdx.x; t < count; t += gridDim.x)"):
+            self.iteration_head(loop)
+            self.code.out.text(text)
+
+    def hoists(self, loop: ir.For) -> tuple[frozenset[int], list[str]]:
+        """The sites that are tested once, and the tests."""
+        assert self.hoisted_checks is not None
+        inside = ir.assigned(*loop.body)
+        invariant = {n: t for n, t in (*self.kernel.params, *self.code.outer) if n not in inside}
+        return self.hoisted_checks.loop(loop, invariant)
 
     def block_rows(self, loop: ir.For, step: KernelStep, before: list[Any], digits: list[str]) -> None:
         """The kernel of a loop for rows that a block caches, if there is one: its step precedes the loop's."""

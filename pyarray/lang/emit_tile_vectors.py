@@ -40,7 +40,8 @@ def _ref(node: Any) -> Ref:
 def find_vectors(code: Emitter, loops: list[ir.For], body: Any, count: int) -> Vectors | None:
     """What a nest could take in vectors; None if that is nothing, or if accesses are checked."""
     nodes = list(ir.walk(*body))
-    if count == 1 or code.debug or any(isinstance(n, (ir.Atomic, ir.For)) for n in nodes):
+    checked = any(getattr(n, "site", None) not in (None, *code.hoisted) for n in nodes)
+    if count == 1 or checked or any(isinstance(n, (ir.Atomic, ir.For)) for n in nodes):
         return None
     variable = loops[-1].variables[0]
     stores = [n for n in nodes if isinstance(n, ir.Store)]

@@ -36,7 +36,8 @@ class TileLoop:
             assert isinstance(target, ast.Name)
             loc, axis = scope.loc(target), define_index(scope, target, capacity)
             names.append(new_temporary(scope, ir.INDEX))
-            start = binary(loc, "mul", index_local(loc, names[-1]), constant(loc, capacity))
+            product = binary(loc, "mul", index_local(loc, names[-1]), constant(loc, capacity))
+            start = call(loc, "min", [product, size])  # which it is: bounds elimination takes it from here
             prefix.append(ir.Assign(loc, start_variable(axis), start))
             end = binary(loc, "add", index_local(loc, start_variable(axis)), constant(loc, capacity))
             prefix.append(ir.Assign(loc, stop_variable(axis), call(loc, "min", [end, size])))
@@ -118,6 +119,6 @@ def unpack_tiles(scope: Scope, target: ast.expr, space: TileSpace) -> list[ir.St
     result += [
         ir.Evaluate(loc, ir.Assert(loc, None, fits, (size,), text)),
         ir.Assign(loc, start_variable(axis), constant(loc, 0)),
-        ir.Assign(loc, stop_variable(axis), call(loc, "min", [size, constant(loc, capacity)])),
+        ir.Assign(loc, stop_variable(axis), call(loc, "min", [constant(loc, capacity), size])),
     ]
     return result

@@ -79,6 +79,11 @@ def axis_label(axis: str) -> str:
     return axis.partition(":")[2] or "1"
 
 
+def is_axis_bound(name: str) -> bool:
+    """Whether a variable is the start or the stop of a tile index (`tile_values`)."""
+    return name[:2] in (".a", ".b")
+
+
 @dataclass(frozen=True, slots=True)
 class TupleType:
     """What a function returns that returns several values."""
