@@ -159,6 +159,9 @@ def elementwise_tile(scope: Scope, where: Where, values: Sequence[Any], compute:
     element = scope.apply(where, compute, *(tile.element for tile in tiles))
     if not axes:
         return element
+    if not isinstance(getattr(element, "type", None), ir.ScalarType):
+        what = f"a function that is called for each element returns a number, this one {describe(element)}"
+        scope.fail(where, what, "leave out the annotations of its parameters: then it takes tiles")
     return Tile(tile_type(scope, where, element.type.dtype, axes, capacities), element)
 
 

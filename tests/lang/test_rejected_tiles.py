@@ -118,6 +118,11 @@ FUNCTIONS = {
 }
 
 
+def test_a_function_of_elements_that_returns_two():
+    text = f"@pa.func\ndef f(x: pa.float32):\n    return x, x\n{HEAD}        a = f(t)\n"
+    refused(text, "a function that is called for each element returns a number.*\n.*\n.*\nleave out the annotations")
+
+
 @pytest.mark.parametrize("body", FUNCTIONS)
 def test_functions(body):
     text = f"@pa.func\ndef f(t, n):\n{body}\n{HEAD}        c[i, j] = f(t, n)\n"
