@@ -157,7 +157,8 @@ class CallPlan:
     items), ("named", class, items) or ("array", buffer, key, sizes, strides or None for C order, view or None) with
     a view (offset, sizes, strides, code of the dtype, whether it is a BufferView). `written` are operands. With
     `conditions` the plan is for all calls with operands of these types where they hold: (low, high, factors), or
-    ("equal", number, number)."""
+    ("equal", number, number). `numbers` is a function of the call's numbers, which gives so many further ones, and
+    raises for those that the general way is to refuse."""
 
     def __init__(
         self,
@@ -167,16 +168,22 @@ class CallPlan:
         result: Any,
         written: tuple[int, ...],
         conditions: tuple[tuple[Any, ...], ...] | None,
+        numbers: tuple[Callable[..., tuple[Any, ...]], int] | None = None,
         /,
     ) -> None: ...
 
 class PlanTable:
     """A function's plans by its calls. `learn(function, args, options, operands)` calls the function, and gives its
     result with a plan or with why there is none. `numbers` has a bit for each position of which Python's numbers are
-    operands."""
+    operands; if there are any, those of keywords are, but `without` these."""
 
     def __init__(
-        self, function: Callable[..., Any], learn: Callable[..., tuple[Any, CallPlan | str]], numbers: int, /
+        self,
+        function: Callable[..., Any],
+        learn: Callable[..., tuple[Any, CallPlan | str]],
+        numbers: int,
+        without: tuple[str, ...],
+        /,
     ) -> None: ...
     def cache_info(self) -> dict[str, int]: ...
     def clear(self) -> None: ...

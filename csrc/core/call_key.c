@@ -128,7 +128,17 @@ static int add_aliases(pac_call *call) {
     return 1;
 }
 
-int pac_call_read(pac_call *call, uint64_t numbers, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+/* Whether a number that is passed by this position or keyword is an operand. */
+static int is_operand(const pac_call_numbers *numbers, Py_ssize_t position, PyObject *keyword) {
+    if (!keyword) return position < 64 && numbers->positions >> position & 1;
+    if (!numbers->positions) return 0;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(numbers->without); ++k)
+        if (!PyUnicode_Compare(PyTuple_GET_ITEM(numbers->without, k), keyword)) return 0;
+    return 1;
+}
+
+int pac_call_read(pac_call *call, const pac_call_numbers *numbers, PyObject *const *args, Py_ssize_t count,
+                  PyObject *names) {
     const Py_ssize_t keywords = names ? PyTuple_GET_SIZE(names) : 0;
     call->layouts = call->objects = call->operands = call->numbers = 0;
     call->words = 1;
@@ -136,8 +146,9 @@ int pac_call_read(pac_call *call, uint64_t numbers, PyObject *const *args, Py_ss
     call->why = NULL;
     call->what = NULL;
     for (Py_ssize_t k = 0; k < count + keywords; ++k) {
-        if (k >= count && !add_object(call, KEYWORD, PyTuple_GET_ITEM(names, k - count), 0)) return 0;
-        if (!add(call, args[k], k < 64 && k < count && numbers >> k & 1, 0)) return 0;
+        PyObject *keyword = k < count ? NULL : PyTuple_GET_ITEM(names, k - count);
+        if (keyword && !add_object(call, KEYWORD, keyword, 0)) return 0;
+        if (!add(call, args[k], is_operand(numbers, k, keyword), 0)) return 0;
     }
     if (call->operands > 1 && !add_aliases(call)) return 0;
     call->hash = call->types_hash;

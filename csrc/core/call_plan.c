@@ -41,41 +41,44 @@ static int64_t product(const run *r, const pac_product *p) {
 
 /* ---- what must hold --------------------------------------------------------------------------------------------- */
 
-static int source_fits(const pac_source *s, const pac_call *call) {
-    if (s->kind == PAC_NUMBER) return s->index < call->numbers;
+static int source_fits(const pac_source *s, const pac_plan *plan, const pac_call *call) {
+    if (s->kind == PAC_NUMBER) return s->index < call->numbers + plan->computed;
     if (s->kind == PAC_DIM || s->kind == PAC_STRIDE) return s->at < call->operand[s->index].ndim;
     return 1;
 }
 
-static int product_fits(const pac_product *p, const pac_call *call) {
+static int product_fits(const pac_product *p, const pac_plan *plan, const pac_call *call) {
     for (int k = 0; k < p->count; ++k)
-        if (!source_fits(&p->source[k], call)) return 0;
+        if (!source_fits(&p->source[k], plan, call)) return 0;
     return 1;
 }
 
-static int result_fits(const pac_result *r, const pac_call *call) {
+static int result_fits(const pac_result *r, const pac_plan *plan, const pac_call *call) {
     const int ndim = (int)(r->key >> 8 & 0xFF), dims = r->kind != PAC_RESULT_ARRAY ? 0 : r->ordered ? ndim : 2 * ndim;
     for (int k = 0; k < dims; ++k)
-        if (!source_fits(&r->dims[k], call)) return 0;
+        if (!source_fits(&r->dims[k], plan, call)) return 0;
     for (int k = 0; k < r->count; ++k)
-        if (!result_fits(&r->item[k], call)) return 0;
+        if (!result_fits(&r->item[k], plan, call)) return 0;
     return 1;
 }
 
 int pac_plan_fits(PyObject *self, const pac_call *call) {
     const pac_plan *plan = (pac_plan *)self;
-    int fits = plan->operands == call->operands && result_fits(&plan->result, call);
-    for (int k = 0; k < plan->buffers && fits; ++k) fits = product_fits(&plan->buffer[k], call);
-    for (int k = 0; k < plan->conditions && fits; ++k) fits = product_fits(&plan->condition[k].product, call);
+    int fits = plan->operands == call->operands && call->numbers + plan->computed <= PAC_CALL_NUMBERS &&
+               result_fits(&plan->result, plan, call);
+    for (int k = 0; k < plan->buffers && fits; ++k) fits = product_fits(&plan->buffer[k], plan, call);
+    for (int k = 0; k < plan->conditions && fits; ++k) fits = product_fits(&plan->condition[k].product, plan, call);
     for (int k = 0; k < plan->steps && fits; ++k) {
         const pac_step *step = &plan->step[k];
-        fits = product_fits(&step->size, call) && source_fits(&step->elements, call);
-        for (int n = 0; n < step->fills && fits; ++n) fits = source_fits(&step->fill[n].source, call);
+        fits = product_fits(&step->size, plan, call) && source_fits(&step->elements, plan, call);
+        for (int n = 0; n < step->fills && fits; ++n) fits = source_fits(&step->fill[n].source, plan, call);
     }
     return fits;
 }
 
 int pac_plan_of_types(PyObject *plan) { return ((pac_plan *)plan)->of_types; }
+
+int pac_plan_computes(PyObject *plan) { return ((pac_plan *)plan)->compute != NULL; }
 
 static int apart(const pac_buffer *a, const pac_buffer *b) {
     if (!a->owner && !b->owner) return 1;
@@ -118,9 +121,33 @@ static int holds(const run *r) {
     return 1;
 }
 
-int pac_plan_holds(PyObject *self, const pac_call *call) {
+/* Adds the numbers that the plan computes to the call's, borrowed from what is returned. Py_NotImplemented: the
+   function refuses these numbers, and the general way says why. NULL with an exception. */
+static PyObject *computed_numbers(const pac_plan *plan, pac_call *call) {
+    PyObject *made = PyObject_Vectorcall(plan->compute, call->number, (size_t)call->numbers, NULL);
+    if (!made) {
+        if (!PyErr_ExceptionMatches(PyExc_Exception)) return NULL;
+        PyErr_Clear();
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    if (!PyTuple_Check(made) || PyTuple_GET_SIZE(made) != plan->computed) {
+        PyErr_Format(PyExc_TypeError, "expected a tuple of %d numbers, got %R", plan->computed, made);
+        Py_CLEAR(made);
+        return NULL;
+    }
+    for (int k = 0; k < plan->computed; ++k) call->number[call->numbers++] = PyTuple_GET_ITEM(made, k);
+    return made;
+}
+
+int pac_plan_holds(PyObject *self, pac_call *call) {
     const run r = {.plan = (pac_plan *)self, .call = call};
-    return holds(&r);
+    if (!r.plan->compute) return holds(&r);
+    const int numbers = call->numbers;
+    PyObject *more = computed_numbers(r.plan, call);
+    const int found = more && more != Py_NotImplemented && holds(&r);
+    Py_XDECREF(more);
+    call->numbers = numbers;
+    return found;
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------ */
@@ -221,23 +248,33 @@ static PyObject *done(run *r) {
     return result(r, &plan->result);
 }
 
-/* Python runs in allocations, checks and while a launch is long: all that is used has a reference. */
+static PyObject *done_if_it_holds(run *r) {
+    if (!holds(r)) Py_RETURN_NOTIMPLEMENTED;
+    PyObject *made = done(r);
+    for (int k = 0; k < r->allocated; ++k) Py_DECREF(r->buffer[k]);
+    return made;
+}
+
+/* Python runs in allocations, checks, while numbers are computed and while a launch is long: all that is used has a
+   reference. */
 PyObject *pac_plan_run(PyObject *self, pac_call *call) {
     run r = {.plan = (pac_plan *)self, .call = call};
-    if (!holds(&r)) Py_RETURN_NOTIMPLEMENTED;
+    const int numbers = call->numbers;
     Py_INCREF(self);
     for (int k = 0; k < call->operands; ++k) {
         Py_INCREF(call->operand[k].array);
         Py_INCREF(call->operand[k].buffer);
     }
-    for (int k = 0; k < call->numbers; ++k) Py_INCREF(call->number[k]);
-    PyObject *made = done(&r);
-    for (int k = 0; k < r.allocated; ++k) Py_DECREF(r.buffer[k]);
+    for (int k = 0; k < numbers; ++k) Py_INCREF(call->number[k]);
+    PyObject *more = r.plan->compute ? computed_numbers(r.plan, call) : NULL;
+    PyObject *made = r.plan->compute && (!more || more == Py_NotImplemented) ? Py_XNewRef(more) : done_if_it_holds(&r);
+    Py_XDECREF(more);
     for (int k = 0; k < call->operands; ++k) {
         Py_DECREF(call->operand[k].array);
         Py_DECREF(call->operand[k].buffer);
     }
-    for (int k = 0; k < call->numbers; ++k) Py_DECREF(call->number[k]);
+    for (int k = 0; k < numbers; ++k) Py_DECREF(call->number[k]);
+    call->numbers = numbers;
     Py_DECREF(self);
     return made;
 }
@@ -288,7 +325,8 @@ static PyType_Slot plan_slots[] = {
     {Py_tp_new, plan_new},
     {Py_tp_dealloc, plan_dealloc},
     {Py_tp_traverse, plan_traverse},
-    {Py_tp_doc, "What a warm call does: CallPlan(operands, buffers, steps, result, written, conditions)."},
+    {Py_tp_doc,
+     "What a warm call does: CallPlan(operands, buffers, steps, result, written, conditions, numbers=None)."},
     {0},
 };
 static PyType_Spec plan_spec = {"pyarray._core.CallPlan", sizeof(pac_plan), 0,

@@ -56,6 +56,8 @@ typedef struct pac_result {
 typedef struct {
     PyObject_HEAD
     int of_types, operands, buffers, steps, conditions;
+    PyObject *compute; /* a Python function of the call's numbers that gives `computed` further ones, or NULL */
+    int computed;
     uint32_t written; /* a bit for each operand that is written */
     pac_product *buffer; /* bytes */
     pac_step *step;

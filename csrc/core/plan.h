@@ -37,9 +37,16 @@ typedef struct {
     PyObject *what;  /* an argument without a key, or NULL */
 } pac_call;
 
-/* Reads a call. `numbers` has a bit for each position of which floats, complex numbers and integers of Python are
-   operands: the key has their class. 0, without an exception: an argument can't be compared. */
-int pac_call_read(pac_call *call, uint64_t numbers, PyObject *const *args, Py_ssize_t count, PyObject *names);
+/* Which floats, complex numbers and integers of Python are operands, of which a key has the class: those at positions
+   that have a bit, and, if there are any, those of all keywords but these. */
+typedef struct {
+    uint64_t positions;
+    PyObject *without; /* a tuple of names */
+} pac_call_numbers;
+
+/* Reads a call. 0, without an exception: an argument can't be compared. */
+int pac_call_read(pac_call *call, const pac_call_numbers *numbers, PyObject *const *args, Py_ssize_t count,
+                  PyObject *names);
 
 /* The call's key, which borrows from it: of types and layouts, or of types alone. */
 pac_key pac_call_key(pac_call *call, int of_types);
@@ -68,12 +75,13 @@ int pac_bound_run(PyObject *bound, const int64_t *slots, int64_t size);
 
 extern PyTypeObject *pac_plan_type;
 
-/* Whether the plan's key is of types alone. */
+/* Whether the plan's key is of types alone; whether it computes numbers of the call's, in Python. */
 int pac_plan_of_types(PyObject *plan);
+int pac_plan_computes(PyObject *plan);
 
 /* Whether the plan names nothing that a call of its key doesn't have; whether its checks hold for such a call. */
 int pac_plan_fits(PyObject *plan, const pac_call *call);
-int pac_plan_holds(PyObject *plan, const pac_call *call);
+int pac_plan_holds(PyObject *plan, pac_call *call);
 
 /* Does what the plan says for a call with its key: the result; Py_NotImplemented, of nothing done, where its checks
    fail; NULL with an exception. */

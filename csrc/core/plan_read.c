@@ -1,4 +1,5 @@
-/* CallPlan(operands, buffers, steps, result, written, conditions): what Python describes, read into arrays of C. */
+/* CallPlan(operands, buffers, steps, result, written, conditions, numbers): what Python describes, read into arrays of
+   C. */
 #include "call_plan.h"
 #include <limits.h>
 #include <string.h>
@@ -214,10 +215,23 @@ static int read_result(pac_plan *plan, PyObject *x, pac_result *r, int depth) {
     return r->item != NULL;
 }
 
+/* (function, count) */
+static int read_computed(pac_plan *plan, PyObject *x) {
+    PyObject *compute;
+    if (!expect_tuple(x, "what computes numbers") || !PyArg_ParseTuple(x, "Oi", &compute, &plan->computed)) return 0;
+    if (plan->computed < 0 || plan->computed > PAC_CALL_NUMBERS) {
+        PyErr_Format(PyExc_ValueError, "a call plan computes up to %d numbers, got %d", PAC_CALL_NUMBERS,
+                     plan->computed);
+        return 0;
+    }
+    plan->compute = Py_NewRef(compute);
+    return 1;
+}
+
 int pac_plan_read(pac_plan *plan, PyObject *args) {
-    PyObject *buffers, *steps, *result, *written, *conditions;
-    if (!PyArg_ParseTuple(args, "iO!O!OO!O", &plan->operands, &PyTuple_Type, &buffers, &PyTuple_Type, &steps, &result,
-                          &PyTuple_Type, &written, &conditions))
+    PyObject *buffers, *steps, *result, *written, *conditions, *numbers = Py_None;
+    if (!PyArg_ParseTuple(args, "iO!O!OO!O|O", &plan->operands, &PyTuple_Type, &buffers, &PyTuple_Type, &steps, &result,
+                          &PyTuple_Type, &written, &conditions, &numbers))
         return 0;
     if (plan->operands < 1 || plan->operands > PAC_CALL_OPERANDS || PyTuple_GET_SIZE(buffers) > PAC_PLAN_BUFFERS) {
         PyErr_Format(PyExc_ValueError, "a call plan has 1 to %d operands and up to %d buffers, got %d and %zd",
@@ -235,6 +249,7 @@ int pac_plan_read(pac_plan *plan, PyObject *args) {
         if (PyErr_Occurred()) return 0;
         if (operand >= 0 && operand < plan->operands) plan->written |= 1u << operand;
     }
+    if (numbers != Py_None && !read_computed(plan, numbers)) return 0;
     if (!plan->buffer || !read_steps(plan, steps)) return 0;
     if (plan->of_types && (!expect_tuple(conditions, "conditions") || !read_conditions(plan, conditions))) return 0;
     return read_result(plan, result, &plan->result, 0);
@@ -249,7 +264,7 @@ static int result_references(pac_result *r, int (*visit)(PyObject **, void *), v
 }
 
 int pac_plan_references(pac_plan *plan, int (*visit)(PyObject **, void *), void *arg) {
-    int stop = 0;
+    int stop = plan->compute ? visit(&plan->compute, arg) : 0;
     for (int k = 0; k < plan->steps && !stop; ++k) {
         pac_step *step = &plan->step[k];
         if (step->launch) stop = visit(&step->launch, arg);

@@ -9,7 +9,7 @@ enum {
 typedef struct {
     PyObject_HEAD
     PyObject *function, *learn; /* learn(function, args, options, operands) -> (result, plan or why there is none) */
-    uint64_t numbers;           /* a bit for each position of which Python's numbers are operands */
+    pac_call_numbers numbers;
     pac_cache plans;            /* a plan, or the text that says why such calls have none */
     int of_types;               /* plans */
     /* How often calls came that have no plan: a hash with a number below CAPTURED_AT in its lowest bits. A wrong one
@@ -159,9 +159,11 @@ static PyObject *planned(plan_table *t, pac_call *call, int *none) {
                 *none = 1;
                 continue;
             }
+            const int computes = pac_plan_computes(e->value);
             PyObject *result = pac_plan_run(e->value, call);
-            if (result != Py_NotImplemented) return result; /* else no Python has run, and the table is as it was */
-            *none |= !of_types; /* such a call is in other memory */
+            if (result != Py_NotImplemented) return result;
+            *none |= !of_types; /* such a call is in other memory, or its numbers don't fit */
+            if (computes) return result; /* by Python, so that the table may have changed */
             Py_DECREF(result);
         }
     }
@@ -174,7 +176,7 @@ PyObject *pac_table_call(PyObject *table, PyObject *const *args, size_t flags, P
     const Py_ssize_t count = PyVectorcall_NARGS(flags);
     pac_call call;
     int none;
-    if (!pac_plain() || !pac_call_read(&call, t->numbers, args, count, names) || !call.operands)
+    if (!pac_plain() || !pac_call_read(&call, &t->numbers, args, count, names) || !call.operands)
         return PyObject_Vectorcall(t->function, args, flags, names);
     if (t->plans.generation != pac_plan_generation) {
         forget(t);
@@ -196,16 +198,19 @@ PyObject *pac_table_call(PyObject *table, PyObject *const *args, size_t flags, P
 
 /* ---- the object ------------------------------------------------------------------------------------------------- */
 
-/* PlanTable(function, learn, numbers) */
+/* PlanTable(function, learn, numbers, without) */
 static PyObject *table_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(options)) {
-    PyObject *function, *learn;
+    PyObject *function, *learn, *without;
     unsigned long long numbers;
-    if (!PyArg_ParseTuple(args, "OOK", &function, &learn, &numbers)) return NULL;
+    if (!PyArg_ParseTuple(args, "OOKO!", &function, &learn, &numbers, &PyTuple_Type, &without)) return NULL;
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(without); ++k)
+        if (!PyUnicode_Check(PyTuple_GET_ITEM(without, k)))
+            return PyErr_Format(PyExc_TypeError, "expected names of keywords, got %R", without);
     plan_table *t = (plan_table *)type->tp_alloc(type, 0);
     if (!t) return NULL;
     t->function = Py_NewRef(function);
     t->learn = Py_NewRef(learn);
-    t->numbers = numbers;
+    t->numbers = (pac_call_numbers){numbers, Py_NewRef(without)};
     t->plans.generation = pac_plan_generation;
     return (PyObject *)t;
 }
@@ -233,6 +238,7 @@ static void table_dealloc(PyObject *self) {
     forget(t);
     Py_XDECREF(t->function);
     Py_XDECREF(t->learn);
+    Py_XDECREF(t->numbers.without);
     type->tp_free(self);
     Py_DECREF(type);
 }
@@ -271,8 +277,13 @@ static PyObject *lookup(const plan_table *t, pac_call *call) {
     for (int of_types = 1; of_types >= 0 && t->plans.generation == pac_plan_generation; --of_types) {
         const pac_key key = pac_call_key(call, of_types);
         uint64_t at = key.hash;
-        for (const pac_entry *e; (e = pac_cache_next(&t->plans, &key, &at));)
-            if (!is_plan(e->value) || pac_plan_holds(e->value, call)) return Py_NewRef(e->value);
+        for (const pac_entry *e; (e = pac_cache_next(&t->plans, &key, &at));) {
+            PyObject *value = Py_NewRef(e->value);
+            if (!is_plan(value) || pac_plan_holds(value, call)) return value;
+            const int computes = pac_plan_computes(value);
+            Py_DECREF(value);
+            if (computes) break; /* by Python, so that the table may have changed */
+        }
     }
     return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
@@ -282,7 +293,7 @@ static PyObject *lookup(const plan_table *t, pac_call *call) {
 static PyObject *table_find(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     const plan_table *t = (plan_table *)self;
     pac_call call;
-    if (!pac_call_read(&call, t->numbers, args, count, names))
+    if (!pac_call_read(&call, &t->numbers, args, count, names))
         return Py_BuildValue("sO", call.why, call.what ? call.what : Py_None);
     if (!call.operands) return Py_BuildValue("sO", "there is no array", Py_None);
     const pac_key key = pac_call_key(&call, 0);
@@ -301,7 +312,7 @@ static PyMethodDef table_methods[] = {
 static PyType_Slot table_slots[] = {
     {Py_tp_new, table_new},     {Py_tp_dealloc, table_dealloc}, {Py_tp_traverse, table_traverse},
     {Py_tp_clear, table_clear}, {Py_tp_methods, table_methods},
-    {Py_tp_doc, "A function's plans by its calls: PlanTable(function, learn, numbers)."},
+    {Py_tp_doc, "A function's plans by its calls: PlanTable(function, learn, numbers, without)."},
     {0},
 };
 static PyType_Spec table_spec = {"pyarray._core.PlanTable", sizeof(plan_table), 0,

@@ -20,12 +20,12 @@ from ..buffer_view import BufferView
 from ..errors import CompileError
 from ..jit.captures import Contents, captures, memory, same_constant
 from ..jit.kernel import Func
-from ..jit.launch_state import fast_path_table, launch_state
-from ..jit.replay import captured
+from ..jit.replay import Capture as Captured
+from ..jit.replay import captured_by
 from ..lang.ir import static_key
 from ..lang.parse import Capture
 from ..locks import new_lock
-from .plan import NotFusable, Plan, Run
+from .plan import NotFusable, Plan
 from .report import report
 from .trace_restrictions import tracing
 from .tracing import ArrayTracer, Leaf, NumberTracer, Trace, no_out
@@ -39,7 +39,6 @@ __all__ = ["fuse"]
 R = TypeVar("R")
 _TYPE = 0xFFFFF | 0xFFF << 20  # of a key: dtype, rank, layout and device
 _ARRAYS = frozenset((ndarray, BufferView))
-_LAYOUTS = 4096
 # raised by a launch for numbers, sizes and shapes that don't fit: the unfused function's errors say it better
 _REFUSED = (NotFusable, struct.error, ValueError, TypeError, IndexError, OverflowError, ZeroDivisionError)
 
@@ -60,16 +59,14 @@ class Fused(Generic[R]):
         self._names = names
         self._has_out = "out" in names or any(p.kind is p.VAR_KEYWORD for p in self._signature.parameters.values())
         self._static = frozenset([*static, *(names.index(name) for name in static)])
-        # By types: a plan has no sizes. The other by mode, type keys, shapes, strides, types of numbers, and other
-        # values by `static_key`: addresses and numbers are passed at each launch, whose results are new arrays or are
-        # tested against the operands. Captured values are compared at each call.
+        # By types: what the function does has no sizes. Captured values are compared at each call.
         self._plans: dict[Any, Any] = {}
-        self._layouts: dict[Any, Any] = fast_path_table()
         # numbers are operands, but for those that are compiled in
         operands = sum(1 << k for k in range(64) if k not in self._static)
-        self._call_plans = PlanTable(self._call, self._learn, operands)
+        self._call_plans = PlanTable(self._call, self._learn, operands, tuple(static))
         self._planned = PlannedFunction(self._call_plans)
         self._captures: tuple[Capture | Contents, ...] | None = None
+        self._captured: tuple[ndarray, ...] = ()  # arrays among their values, operands of each call
         self._counts = {"traces": 0, "unfused": 0}
         self._lock = new_lock()
 
@@ -86,17 +83,11 @@ class Fused(Generic[R]):
                 if c.current_value() is not c.value:
                     self._forget()
                     break
-        return cast(R, self._planned(*args, **options))
+        return cast(R, self._planned(*args, self._captured, **options))
 
     def _call(self, *args: Any, **options: Any) -> Any:
-        out = None if self._has_out else options.pop("out", None)
-        arguments = [*enumerate(args), *options.items()]
-        tracer: Any = next((x for _, x in arguments if isinstance(x, Tracer)), None)
-        if tracer is not None:  # inside another one
-            no_out(tracer._trace, out)
-            return self.__wrapped__(*args, **options)
-        results = self._results(_Call(self, args, arguments, tuple(options)), out)
-        return results if out is None or results is out else _stored(self.__name__, out, results)
+        """A call without a plan; the last of `args` are the captured arrays."""
+        return self._computed(args[:-1], options, None)
 
     def _learn(
         self,
@@ -105,30 +96,33 @@ class Fused(Generic[R]):
         options: dict[str, Any],
         operands: tuple[ndarray, ...],
     ) -> tuple[Any, CallPlan | str]:
-        """The results of a call, and its plan or why it has none: what is launched, with numbers where the call has
-        them; or all launches of a call without numbers."""
-        call = _Call(self, args, [*enumerate(args), *options.items()], tuple(options))
-        if not call.numbers:
-            return captured(function, args, options, operands)
-        results = function(*args, **options)
-        if options or len(call.arrays) != len(operands) or call.layout not in self._layouts:
-            return results, "of a call with numbers only one launch without keywords is planned"
-        plan, _, run = self._layouts[call.layout]
-        kind = None if isinstance(results, ndarray) else type(results)
-        found = plan.call_plan(run, len(operands), kind)
-        return results, found or "a call with numbers is more than one launch that takes them as they are"
+        """The results of a call, and its plan or why it has none."""
+        capture = Captured(operands, False)
+        return captured_by(capture, self._computed, (args[:-1], options, capture), {})
 
-    def _results(self, call: _Call, out: Any) -> Any:
+    def _computed(self, args: tuple[Any, ...], options: dict[str, Any], capture: Captured | None) -> Any:
+        out = None if self._has_out else options.pop("out", None)
+        arguments = [*enumerate(args), *options.items()]
+        tracer: Any = next((x for _, x in arguments if isinstance(x, Tracer)), None)
+        if tracer is not None:  # inside another one
+            no_out(tracer._trace, out)
+            return self.__wrapped__(*args, **options)
+        results = self._results(_Call(self, args, arguments, tuple(options)), out, capture)
+        return results if out is None or results is out else _stored(self.__name__, out, results)
+
+    def _results(self, call: _Call, out: Any, capture: Captured | None) -> Any:
         """The results, in `out` where the last launch can write there."""
-        if not call.arrays or any(x.device is not call.arrays[0].device for x in call.arrays):
-            return self._eager(call)
-        into = out if type(out) in _ARRAYS else None
-        steps_of_layout = self._layouts.get(call.layout)
-        plan, results = steps_of_layout[:2] if steps_of_layout else self._plan(call)
         try:
-            run = steps_of_layout[2] if steps_of_layout else self._prepared(call, plan, results)
-            return results(run(plan.environment(call.arrays, call.numbers), into))
-        except _REFUSED:
+            if not call.arrays or any(x.device is not call.arrays[0].device for x in call.arrays):
+                raise NotFusable("there are no arrays, or they are on several devices")
+            plan, results = self._plan(call)
+            if capture is not None and call.numbers and plan.shaped_by_numbers:
+                capture.refuse("a shape depends on a number")
+            environment = plan.environment(call.arrays, call.numbers)
+            return results(plan.run(environment, out if type(out) in _ARRAYS else None, capture)[0])
+        except _REFUSED as error:
+            if capture is not None:
+                capture.refuse(f"the function isn't fused: {error}")
             return self._eager(call)
 
     def _eager(self, call: _Call) -> Any:
@@ -138,19 +132,13 @@ class Fused(Generic[R]):
 
     def _plan(self, call: _Call) -> tuple[Plan, Callable[[list[ndarray]], Any]]:
         with self._lock:
-            if call.types not in self._plans:
-                self._plans[call.types] = self._traced(call)
+            plan: tuple[Plan, Callable[[list[ndarray]], Any]] | None = self._plans.get(call.types)
+            if plan is None or not plan[0].is_current():
+                self._plans[call.types] = plan = self._traced(call)
                 self._counts["traces"] += 1
-            plan: tuple[Plan, Callable[[list[ndarray]], Any]] = self._plans[call.types]
+                new = [x for x in plan[0].captured if not any(x is y for y in self._captured)]
+                self._captured = (*self._captured, *new)
             return plan
-
-    def _prepared(self, call: _Call, plan: Plan, results: Callable[[list[ndarray]], Any]) -> Run:
-        run = plan.prepare(plan.environment(call.arrays, call.numbers))
-        if call.layout[0] is False and not plan.shaped_by_numbers:
-            if len(self._layouts) >= _LAYOUTS:
-                self._layouts.clear()
-            self._layouts[call.layout] = plan, results, run
-        return run
 
     def _traced(self, call: _Call) -> tuple[Plan, Callable[[list[ndarray]], Any]]:
         self._forget()  # names that came since the last trace are guarded from now on
@@ -181,7 +169,7 @@ class Fused(Generic[R]):
         with self._lock:
             if not all(same_constant(c.current_value(), c.value) for c in self._captures or ()):
                 self._plans.clear()
-                self._layouts.clear()
+                self._captured = ()
                 self._call_plans.clear()
             self._captures = tuple(captures(self.__wrapped__, (Fused, Func)))
 
@@ -200,52 +188,50 @@ class Fused(Generic[R]):
         try:
             plan = self._plan(call)[0]
             environment = plan.environment(call.arrays, call.numbers)
-            run = plan.prepare(environment)
+            steps = plan.run(environment)[1]
         except CompileError as error:
             return f"{self.__name__}: can't be fused, a call raises: {error}"
         except _REFUSED as error:
             empty = any(not x._size for x in call.arrays)
             why = "an array is empty" if empty else str(error) or "a number or a shape doesn't fit"
             return f"{self.__name__}: not fused, since {why}"
-        return report(self.__name__, plan, run, environment, call.names_of_arrays(self._names))
+        return report(self.__name__, plan, steps, environment, call.names_of_arrays(self._names))
 
     def cache_info(self) -> dict[str, int]:
         """`traces` (runs of the function on tracers), `unfused` (calls that the plain function answered),
-        `layouts` (combinations of shapes and strides whose launch is remembered), and those of a library function:
-        `plans`, `hits`, `misses`, `captures`."""
-        return {**self._counts, "layouts": len(self._layouts), **self._call_plans.cache_info()}
+        and those of a library function: `plans`, `hits`, `misses`, `captures`."""
+        return {**self._counts, **self._call_plans.cache_info()}
 
 
 class _Call:
-    """The flattened arguments of one call: `arrays` and `numbers` in order, the key of their types and the key of
-    their shapes and strides. Other values are part of both."""
+    """The flattened arguments of one call: `arrays` and `numbers` in order, and the key of their types, of which other
+    values are part."""
 
-    __slots__ = ("_names", "_order", "_values", "args", "arrays", "layout", "numbers", "options", "types")
+    __slots__ = ("_names", "_order", "_values", "args", "arrays", "numbers", "options", "types")
 
     def __init__(self, fused: Fused, args: tuple[Any, ...], arguments: list[tuple[Any, Any]], names: tuple[str, ...]):
         self.arrays: list[ndarray] = []
         self.numbers: list[Any] = []
         self._values: list[Any] = []
         kinds: list[Any] = [names]
-        layout: list[Any] = [launch_state.key, names]
+        device = next((x.device for _, x in arguments if isinstance(x, ndarray)), None)
         for position, x in arguments:
             kind = type(x)
-            if not isinstance(x, ndarray) and (isinstance(x, (np.ndarray, np.generic)) or is_foreign(x)):
+            if isinstance(x, np.generic):  # a number, wherever the arrays are
+                x = asarray(x, device=device)
+            elif not isinstance(x, ndarray) and (isinstance(x, np.ndarray) or is_foreign(x)):
                 x = asarray(x)
             if isinstance(x, ndarray):
                 x = unmarked(x)
                 self.arrays.append(x)
                 kinds.append(x._key & _TYPE)
-                layout.append((x._key, x._shape, x._strides))
             elif kind in (int, float, complex) and position not in fused._static:
                 self.numbers.append(x)
                 kinds.append(kind)
-                layout.append(kind)
             else:
                 kinds.append(_value_key(fused, position, x))
-                layout.append(kinds[-1])
             self._values.append(x)
-        self.types, self.layout = tuple(kinds), tuple(layout)
+        self.types = tuple(kinds)
         self._names = names
         self._order = [position in fused._static for position, _ in arguments]
         count = len(args)

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from .. import shapes
-from .._core import BoundLaunch, CallPlan
-from ..array import WATCHED, ndarray, type_key, unchecked_array
+from ..api.numpy.array_queries import may_share_memory
+from ..array import ndarray, type_key, unchecked_array
 from ..dtypes import DType
-from ..jit.bound_launch import bind_launch, first_slots
 from ..jit.kernel import Kernel
-from ..jit.launch_state import launch_state
 from ..kernels.elementwise.elementwise import map_layout
 from ..kernels.reduce.reduce import COLUMNS, ReduceOp, piece_count, reduce_into
 from ..memory.buffer import Buffer
@@ -31,17 +29,13 @@ class Result(NamedTuple):
     strides: tuple[int, ...]
     dtype: DType
 
-    def described(self, device: Any) -> tuple[Any, ...]:
-        """Its bytes, and what `unchecked_array` takes behind a buffer."""
+    def allocate(self, device: Any) -> ndarray:
+        """A new one."""
         size = shapes.size(self.shape)
         strided = not shapes.is_contiguous(self.shape, self.strides, self.dtype.itemsize)
         key = type_key(self.dtype, len(self.shape), strided, True, device)
-        return size * self.dtype.itemsize, self.shape, self.strides, size, self.dtype, key
-
-    def allocate(self, device: Any) -> ndarray:
-        """A new one."""
-        nbytes, *fields = self.described(device)
-        return unchecked_array(Buffer.allocate(device, nbytes), *fields)
+        buffer = Buffer.allocate(device, size * self.dtype.itemsize)
+        return unchecked_array(buffer, self.shape, self.strides, size, self.dtype, key)
 
 
 MIN_ROW = 32  # elements of a row from which a division for each row is cheaper than a copy
@@ -62,71 +56,19 @@ class Launch:
     finish: Callable[[list[ndarray]], list[ndarray]] | None = None
 
     def run(self, operands: Sequence[ndarray], numbers: Sequence[Any], into: ndarray | None = None) -> list[ndarray]:
-        """The results for these operands; `into` has the layout of the only result, which is written there. With
-        bounds checks and observers, where they are on."""
+        """The results for these operands; the only result is written to `into`, if that is given."""
         outputs = [result.allocate(self.device) for result in self.results] if into is None else [into]
-        self.kernel(*self._windows(outputs, operands), *self.sizes, *numbers)
+        arrays, offsets = [*outputs, *operands], [*(0 for _ in outputs), *self.offsets]
+        views = [x._view(offset, *window) for x, offset, window in zip(arrays, offsets, self.windows, strict=True)]
+        self.kernel(*views, *self.sizes, *numbers)
         return outputs if self.finish is None else self.finish(outputs)
 
-    def _windows(self, outputs: Sequence[ndarray], operands: Sequence[ndarray]) -> list[ndarray]:
-        arrays = [*outputs, *operands]
-        offsets = [*(0 for _ in outputs), *self.offsets]
-        return [x._view(offset, *window) for x, offset, window in zip(arrays, offsets, self.windows, strict=True)]
-
-    def prepared(self, operands: Sequence[ndarray], numbers: Sequence[Any]) -> Callable[..., list[ndarray]]:
-        """`run` without looking anything up, where nothing observes it."""
-        windows = self._windows([result.allocate(self.device) for result in self.results], operands)
-        if launch_state.key is not False:
-            self.kernel.variant((*windows, *self.sizes, *numbers))
-            return self.run
-        variant = self.kernel.variant((*windows, *self.sizes, *numbers), checked=False)
-        layouts = [*self.windows, *(None for _ in (*self.sizes, *numbers))]
-        offsets = [*(0 for _ in self.results), *self.offsets]
-        return BoundRun(self, bind_launch(variant, layouts, self.sizes, offsets), variant.program.params)
-
-
-class BoundRun:
-    """`Launch.run` with the launch bound to the operands' layouts."""
-
-    def __init__(self, launch: Launch, bound_launch: BoundLaunch, params: Sequence[tuple[str, Any]]):
-        self._launch, self._bound_launch, self._params = launch, bound_launch, params
-        self._results = [result.described(launch.device) for result in launch.results]
-
-    def __call__(
-        self, operands: Sequence[ndarray], numbers: Sequence[Any], into: ndarray | None = None
-    ) -> list[ndarray]:
-        if into is None:
-            allocate, device = Buffer.allocate, self._launch.device
-            outputs = [unchecked_array(allocate(device, nbytes), *fields) for nbytes, *fields in self._results]
-        else:
-            outputs = [into]
-            if into._key & WATCHED:
-                into._buffer.before_write()
-        self._bound_launch(*outputs, *operands, *numbers)
-        return outputs if self._launch.finish is None else self._launch.finish(outputs)
-
-    def plan(
-        self, operands: int, positions: Sequence[int], numbers: Sequence[int], kind: type | None
-    ) -> CallPlan | None:
-        """The plan of a call with so many operands that does this alone: `positions` are those of the launch's
-        operands among them, `numbers` those of its numbers among the call's. It returns the outputs as `kind`, None:
-        the only one. None where results are computed from partial ones."""
-        if self._launch.finish is not None:
-            return None
-        params, results = self._params, self._results
-        arrays, passed = len(results) + len(positions), len(self._launch.sizes) + len(results) + len(positions)
-        sources: list[Any] = [("buffer", k, 0) for k in range(len(results))]
-        sources += [("operand", k, at) for k, at in zip(positions, self._launch.offsets, strict=True)]
-        slots = list(first_slots(params))
-        fills = list(zip(slots[:arrays], sources, strict=True))
-        for (_, parameter), slot, k in zip(params[passed:], slots[passed:], numbers, strict=True):
-            fills.append((slot, ("number", k, parameter.dtype.code)))
-        made = tuple(
-            ("array", k, key, shape, strides, None) for k, (_, shape, strides, _, _, key) in enumerate(results)
-        )
-        result = made[0] if kind is None else ("list" if kind is list else "tuple", made)
-        buffers = tuple((nbytes,) for nbytes, *_ in results)
-        return CallPlan(operands, buffers, ((self._bound_launch, tuple(fills), ()),), result, (), None)
+    def can_write_to(self, out: ndarray | None, operands: Sequence[ndarray]) -> bool:
+        """Whether `out` has the layout of the only result, and is no operand's memory."""
+        if out is None or not out._writeable or out.device is not self.device:
+            return False
+        same = [(out._shape, out._strides, out._dtype)] == list(self.results)
+        return same and not any(may_share_memory(out, x) for x in operands)
 
 
 class Reduction(NamedTuple):

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import shapes
-from .._core import CallPlan
 from ..api.core.ufunc import result_layout
-from ..api.numpy.array_queries import may_share_memory
 from ..api.standard.manipulation import broadcast_to
 from ..array import STRIDED, ndarray
+from ..array_convert import to_device
+from ..jit.replay import Capture
 from . import axis_split, fused_launch
 from .axis_split import SplitLayout
 from .fused_launch import Result
@@ -28,12 +28,19 @@ class NotFusable(Exception):
 
 
 class Environment:
-    """The arrays and numbers of one launch."""
+    """The arrays and numbers of one call; `computed` are numbers that its launches compute of these."""
 
     def __init__(self, arrays: list[ndarray], numbers: Sequence[Any], position_of: Callable[[Node], int]):
         self.arrays, self.numbers, self.position_of = arrays, numbers, position_of
-        # Of one launch, whose arrays and numbers don't change.
+        self.computed: list[NumberTracer] = []
+        # Of one call, whose arrays and numbers don't change.
         self._shapes: dict[Node, tuple[int, ...]] = {}
+
+    def with_numbers(self, numbers: Sequence[Any]) -> Environment:
+        """That of other numbers for arrays of the same shapes, without the arrays."""
+        other = Environment([], numbers, self.position_of)
+        other._shapes = self._shapes
+        return other
 
     def shape(self, node: Node) -> tuple[int, ...]:
         """Sizes of a node's axes."""
@@ -85,16 +92,15 @@ class Environment:
                 layout = axis_split.reshape(layout, self.shape(step))
         return layout
 
-    def operands(self, lowering: Lowering, positions: Sequence[int | None]) -> list[ndarray]:
-        """The arrays that a kernel is launched with."""
-        return [
-            self.arrays[position] if position is not None else self.copied(*lowering.operands[k])
-            for k, position in enumerate(positions)
-        ]
-
-    def values(self, lowering: Lowering) -> list[Any]:
-        """The numbers that a kernel is launched with."""
-        return [x.value(self) for x in lowering.numbers]
+    def number_of(self, x: NumberTracer) -> int | None:
+        """Which of the call's numbers, then of those that are computed, this is; None: it depends on none of them."""
+        if x.argument is not None or not x.scalars:
+            return x.argument
+        for k, computed in enumerate(self.computed):
+            if computed is x:
+                return len(self.numbers) + k
+        self.computed.append(x)
+        return len(self.numbers) + len(self.computed) - 1
 
     def copied(self, leaf: Node, chain: Chain) -> ndarray:
         """An operand behind its chain, by views and copies of arrays."""
@@ -175,45 +181,14 @@ class Lowering:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One launch. `positions` are those of the operands among a launch's arrays, None for one that is copied;
-    `divided` are numbers of operands whose index is divided, `short` of those that are copied since their rows
-    are short; `result` is the only result of an elementwise step, which may be written to `out`."""
+    """What one launch did: `divided` are numbers of operands whose index is divided, `unseen` of those that are
+    copied since no strides show them, `short` since their rows are short. `reduction` ends it."""
 
     lowering: Lowering
-    positions: tuple[int | None, ...]
-    run: Callable[..., list[ndarray]]
-    divided: Collection[int] = ()
-    short: Collection[int] = ()
-    result: Result | None = None
-
-    def __call__(self, environment: Environment, out: ndarray | None = None) -> list[ndarray]:
-        """Its results: in `out` where that has the layout and is no operand's memory."""
-        operands = environment.operands(self.lowering, self.positions)
-        values = environment.values(self.lowering)
-        if out is None or not out._writeable or self.result != (out._shape, out._strides, out._dtype):
-            return self.run(operands, values)
-        if out.device is operands[0].device and not any(may_share_memory(out, x) for x in operands):
-            return self.run(operands, values, out)
-        return self.run(operands, values)
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """All launches for arguments of known shapes and strides. An output is a result of a step, the one whose
-    position is in `order`, or a view of a reduction, in `views_of_reductions`."""
-
-    steps: tuple[Step, ...]
-    views_of_reductions: dict[int, tuple[Node, Chain]]
-    order: tuple[int, ...]
-
-    def __call__(self, environment: Environment, out: ndarray | None = None) -> list[ndarray]:
-        arrays = environment.arrays
-        for step in self.steps:
-            arrays += step(environment, out if step is self.steps[-1] else None)
-        views = self.views_of_reductions
-        return [
-            environment.copied(*views[k]) if k in views else arrays[position] for k, position in enumerate(self.order)
-        ]
+    reduction: Reduce | None
+    divided: Collection[int]
+    unseen: Collection[int]
+    short: Collection[int]
 
 
 class Plan:
@@ -228,12 +203,17 @@ class Plan:
         # Of one plan: nodes are compared by identity and hold what the text is made of.
         self._lowered = functools.cache(lambda *nodes: Lowering(trace.name, nodes))
         parts = [p for n in needed if isinstance(n, View) for item in n.items for p in _parts(item)]
+        self.captured, self._ranks = trace.captured, [x.ndim for x in trace.captured]
         self.shaped_by_numbers = any(isinstance(x, NumberTracer) and x.scalars for x in parts)
 
     def _position(self, node: Node) -> int:
         if not isinstance(node, Leaf):
             return self._positions[node]
         return node.position if node.position >= 0 else self._trace.arguments - node.position - 1
+
+    def is_current(self) -> bool:
+        """Whether captured arrays still have the ranks with which the function was traced: `resize` changes them."""
+        return [x.ndim for x in self.captured] == self._ranks
 
     def name_of(self, leaf: Node, arguments: Sequence[str]) -> str:
         """The name of an operand in a report."""
@@ -242,47 +222,48 @@ class Plan:
             return arguments[position]
         return "a captured array" if position < count else f"the result of {position - count + 1}"
 
-    def ends(self, run: Run) -> list[Reduce | None]:
-        """The reduction that ends each launch, None for an elementwise one."""
-        return [*self._reductions, *[None] * (len(run.steps) - len(self._reductions))]
-
     def environment(self, arrays: Sequence[ndarray], numbers: Sequence[Any]) -> Environment:
         """The environment of a call with these arguments. Raises `NotFusable`."""
-        environment = Environment([*arrays, *self._trace.captured], numbers, self._position)
-        for number, low, high in self._trace.limits:
-            if not low <= number.value(environment) <= high:
-                raise NotFusable
+        captured = [to_device(x, self._trace.device) for x in self._trace.captured]
+        environment = Environment([*arrays, *captured], numbers, self._position)
+        _test(self._trace.limits, environment)
         return environment
 
-    def prepare(self, environment: Environment) -> Run:
-        """The function that computes the outputs for arguments of these shapes and strides. Raises `NotFusable`."""
+    def run(
+        self, environment: Environment, out: ndarray | None = None, capture: Capture | None = None
+    ) -> tuple[list[ndarray], list[Step]]:
+        """The outputs for these arguments and what was launched. The only output is written to
+        `out`, where that has its layout and is no operand's memory. `capture` is told which numbers the launches are
+        given. Raises `NotFusable`."""
         steps: list[Step] = []
-        for node in self._reductions:
-            steps.append(self._step(environment, [node.source], node))
-            environment.arrays += steps[-1](environment)
-        last = len(environment.arrays)
-        views = {k: chain for k, node in enumerate(self._outputs) if (chain := _of_reduction(node))}
-        order: dict[int, int] = {}
-        for group in self._groups(environment, views):
-            steps.append(self._step(environment, [self._outputs[k] for k in group], None))
-            order |= {k: last + n for n, k in enumerate(group, len(order))}
+        for reduction in self._reductions:
+            results = self._launch(environment, [reduction.source], reduction, steps, None, capture)
+            environment.arrays += results
+        made: dict[int, ndarray] = {}
+        for k, node in enumerate(self._outputs):
+            if chain := _of_reduction(node):
+                made[k] = environment.copied(*chain)
+        for group in self._groups(environment, made):
+            into = out if len(self._outputs) == 1 else None
+            results = self._launch(environment, [self._outputs[k] for k in group], None, steps, into, capture)
+            made |= zip(group, results, strict=True)
+        if capture is not None:
+            capture.computed = self._computed(environment)
+        return [made[k] for k in range(len(self._outputs))], steps
 
-        return Run(tuple(steps), views, tuple(order.get(k, -1) for k in range(len(self._outputs))))
+    def _computed(self, environment: Environment) -> tuple[Callable[..., tuple[Any, ...]], int] | None:
+        """The function that tests the numbers of a call and computes further ones, for arrays of these shapes."""
+        computed, limits = tuple(environment.computed), [x for x in self._trace.limits if x[0].scalars]
+        if not computed and not limits:
+            return None
 
-    def call_plan(self, run: Run, operands: int, kind: type | None) -> CallPlan | None:
-        """The plan of calls whose arguments are these operands and numbers: one launch that takes them as they are.
-        None where there is more to do. The outputs are returned as `kind`, None: the only one."""
-        step = run.steps[0]
-        views = run.views_of_reductions
-        is_direct = not views or [chain for _, chain in views.values()] == [()]
-        if len(run.steps) > 1 or self._trace.limits or self._trace.captured or not is_direct:
-            return None
-        positions = [k for k in step.positions if k is not None]
-        numbers = [x.argument for x in step.lowering.numbers if x.argument is not None]
-        everything = len(positions) == len(step.positions) and len(numbers) == len(step.lowering.numbers)
-        if not everything or self.shaped_by_numbers or not isinstance(step.run, fused_launch.BoundRun):
-            return None
-        return step.run.plan(operands, positions, numbers, kind)
+        def compute(*numbers: Any) -> tuple[Any, ...]:
+            given = environment.with_numbers(numbers)
+            _test(limits, given)
+            return tuple([x.value(given) for x in computed])
+
+        environment = environment.with_numbers(())
+        return compute, len(computed)
 
     def _groups(self, environment: Environment, views: Container[int]) -> list[list[int]]:
         """Numbers of the outputs that are computed together: those of one shape."""
@@ -292,57 +273,81 @@ class Plan:
                 by_shape.setdefault(environment.shape(node), []).append(k)
         return list(by_shape.values())
 
-    def _step(self, environment: Environment, nodes: Sequence[Node], reduction: Reduce | None) -> Step:
-        """How nodes of one shape are computed, or the reduction of one."""
+    def _launch(
+        self,
+        environment: Environment,
+        nodes: Sequence[Node],
+        reduction: Reduce | None,
+        steps: list[Step],
+        out: ndarray | None,
+        capture: Capture | None,
+    ) -> list[ndarray]:
+        """Computes nodes of one shape, or the reduction of one."""
         lowering, shape = self._lowered(*nodes), environment.shape(nodes[0])
         if 0 in shape or not lowering.operands:
             raise NotFusable
         device, element = self._trace.device, lowering.element
-        layouts: list[Any] = [environment.split_layout(*x) for x in lowering.operands]
-        copied = {k for k, x in enumerate(layouts) if x is None}  # no strides show them
-        _copy(copied, layouts, lowering, environment)
-        split, divided, short = fused_launch.split_axes(shape, layouts), set[int](), set[int]()
+        operands = _Operands(environment, lowering)
+        unseen = operands.copy(k for k, x in enumerate(operands.layouts) if x is None)
+        split, divided, short = fused_launch.split_axes(shape, operands.layouts), set[int](), set[int]()
         if split is None:  # an axis can't be cut for all of these
-            cut = {k for k, x in enumerate(layouts) if any(len(axis) > 1 for axis in x.axes)}
+            cut = {k for k, x in enumerate(operands.layouts) if any(len(axis) > 1 for axis in x.axes)}
             grid = device.driver.grid
             if reduction is None:
-                cheap = fused_launch.divides_cheaply(layouts, grid)
+                cheap = fused_launch.divides_cheaply(operands.layouts, grid)
             else:
-                cheap = fused_launch.divides_rarely(shape, reduction.axes, layouts, grid)
-            divided, short = (cut, short) if cheap else (divided, cut)
-            if not cheap:
-                _copy(short, layouts, lowering, environment)
-                split = fused_launch.split_axes(shape, layouts)
-        positions = [
-            None if k in copied | short else self._position(leaf) for k, (leaf, _) in enumerate(lowering.operands)
-        ]
+                cheap = fused_launch.divides_rarely(shape, reduction.axes, operands.layouts, grid)
+            if cheap:
+                divided = cut
+            else:
+                short = operands.copy(cut)
+                split = fused_launch.split_axes(shape, operands.layouts)
+        layouts = operands.layouts
         offsets = [x.offset for x in layouts]
-        sizes = [leaf.dtype.itemsize for leaf, _ in lowering.operands]
         if reduction is None:
             results = [Result(shape, *_layout(shape, x, lowering, environment), x.dtype) for x in nodes]
             if split is None:
                 launch = fused_launch.divided_launch(element, results, layouts, device)
             else:
+                sizes = [leaf.dtype.itemsize for leaf, _ in lowering.operands]
                 launch = fused_launch.map_launch(element, results, split, offsets, sizes, device)
         else:
-            out = environment.shape(reduction)
-            result = Result(out, shapes.contiguous_strides(out, reduction.dtype.itemsize), reduction.dtype)
+            kept = environment.shape(reduction)
+            result = Result(kept, shapes.contiguous_strides(kept, reduction.dtype.itemsize), reduction.dtype)
             what = fused_launch.Reduction(element, reduction.op, reduction.axes, result, reduction.kind, device)
             if split is None:
                 launch = fused_launch.divided_reduction(what, shape, layouts)
             else:
                 launch = fused_launch.reduce_launch(what, split, offsets)
-        operands, numbers = environment.operands(lowering, positions), environment.values(lowering)
-        only = launch.results[0] if reduction is None and len(nodes) == 1 else None
-        run = launch.prepared(operands, numbers)
-        return Step(lowering, tuple(positions), run, divided, short, only)
+        steps.append(Step(lowering, reduction, divided, unseen, short))
+        numbers = [x.value(environment) for x in lowering.numbers]
+        if capture is not None:
+            capture.numbers = [environment.number_of(x) for x in lowering.numbers]
+        into = out if reduction is None and launch.can_write_to(out, operands.arrays) else None
+        return launch.run(operands.arrays, numbers, into)
 
 
-def _copy(positions: Iterable[int], layouts: list[Any], lowering: Lowering, environment: Environment) -> None:
-    """Copies operands behind their chains."""
-    for k in positions:
-        array = environment.copied(*lowering.operands[k])
-        layouts[k] = axis_split.split_layout(array._shape, array._strides)
+class _Operands:
+    """The arrays that a kernel is launched with, and their layouts: None where no strides show one."""
+
+    def __init__(self, environment: Environment, lowering: Lowering):
+        self._environment, self._operands = environment, lowering.operands
+        self.arrays = [environment.arrays[environment.position_of(leaf)] for leaf, _ in lowering.operands]
+        self.layouts: list[Any] = [environment.split_layout(*x) for x in lowering.operands]
+
+    def copy(self, positions: Iterable[int]) -> set[int]:
+        """Copies operands behind their chains; their positions."""
+        copied = set(positions)
+        for k in copied:
+            self.arrays[k] = array = self._environment.copied(*self._operands[k])
+            self.layouts[k] = axis_split.split_layout(array._shape, array._strides)
+        return copied
+
+
+def _test(limits: Iterable[tuple[NumberTracer, float, float]], environment: Environment) -> None:
+    """Raises `NotFusable` where a number is out of its limits."""
+    if not all(low <= number.value(environment) <= high for number, low, high in limits):
+        raise NotFusable
 
 
 def _layout(shape: tuple[int, ...], node: Node, lowering: Lowering, environment: Environment) -> tuple[tuple[int, ...]]:

@@ -18,7 +18,6 @@ from .. import shapes
 from ..api.core.ufunc import PYTHON
 from ..api.methods.operators import general_operators
 from ..array import ndarray
-from ..array_convert import to_device
 from ..array_hooks import ScalarTracer, Tracer, call_function, call_ufunc
 from ..dtypes import DType, asdtype, result_type
 from ..errors import CompileError
@@ -127,8 +126,7 @@ class Trace:
 
     def capture(self, array: ndarray) -> Leaf:
         """An array that is no argument: from a global or a closure."""
-        moved = to_device(array, self.device)
-        self.captured.append(moved)
+        self.captured.append(array)
         return Leaf(array._dtype, array.ndim, -len(self.captured))  # resolved by Plan._position
 
 

@@ -8,8 +8,8 @@ from collections import Counter
 from typing import Any
 
 from .. import config
+from .._core import clear_plans
 from .cache_counters import retired
-from .launch_state import clear_fast_paths
 
 _kernels: weakref.WeakSet[Any] = weakref.WeakSet()  # Kernel, TextKernel
 
@@ -45,7 +45,7 @@ def _forget(setting: str) -> None:
     if config.SETTINGS[setting].code:
         for k in all_kernels():
             k.forget()
-        clear_fast_paths()
+        clear_plans()
 
 
 config.watchers.append(_forget)

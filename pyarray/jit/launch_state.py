@@ -1,14 +1,13 @@
 """How this thread launches: with bounds checks or without, observed or not.
 
-Fast-path keys include `launch_state.key`; debug mode and observers change it, so that no fast path is found
-then, and other launches pay nothing.
+Call plans ask in C whether debug mode or an observer is on (`pac_plain`), so that other launches pay nothing. What is
+kept in Python for launches has `launch_state.key` in its key.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from .. import config
-from .._core import clear_plans, set_process_state, set_thread_debug, set_thread_observed
+from .._core import set_process_state, set_thread_debug, set_thread_observed
 from ..locks import new_lock
 from ..memory.host_access import not_repeatable
 
@@ -50,31 +49,6 @@ Observer = Callable[[Launch], None]  # must call `launch.run()` once
 _observers: tuple[Observer, ...] = ()  # the innermost first
 _lock = new_lock()
 _debug_overrides: dict[int, dict[str, Any]] = {}  # the attributes of threads that are in a `debug()`
-
-
-class _FastPathTable(dict[Any, Any]):
-    """A dictionary that can be in a WeakSet."""
-
-    __slots__ = ("__weakref__",)
-    __hash__ = object.__hash__  # type: ignore[assignment]
-
-
-# Weak, since functions that have tables are made while a program runs, and their launches keep kernels alive
-_fast_paths: weakref.WeakSet[_FastPathTable] = weakref.WeakSet()
-
-
-def fast_path_table() -> dict[Any, Any]:
-    """A new dictionary for fast paths: launches of what is compiled. `clear_fast_paths` empties it."""
-    table = _FastPathTable()
-    _fast_paths.add(table)
-    return table
-
-
-def clear_fast_paths() -> None:
-    """Drop all fast paths: what they launch was compiled under other settings."""
-    clear_plans()
-    for table in list(_fast_paths):
-        table.clear()
 
 
 class _Unobserved(threading.local):

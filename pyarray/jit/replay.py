@@ -60,7 +60,7 @@ def replayable_by_types(function: _Function) -> _Function:
 
 def _planned(function: Any, learn: Callable[..., Any]) -> Any:
     plain = checked(function)  # says what is wrong with keywords
-    return functools.update_wrapper(PlannedFunction(PlanTable(plain, learn, 0)), plain)
+    return functools.update_wrapper(PlannedFunction(PlanTable(plain, learn, 0, ())), plain)
 
 
 def captured(
@@ -71,7 +71,13 @@ def captured(
     by_types: bool = False,
 ) -> tuple[Any, CallPlan | str]:
     """The call's result, and its plan or why it has none."""
-    capture = Capture(operands, by_types)
+    return captured_by(Capture(operands, by_types), function, args, options)
+
+
+def captured_by(
+    capture: Capture, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+) -> tuple[Any, CallPlan | str]:
+    """The call's result, and the plan of what this captures or why there is none."""
     before, host_access.occurred, host_access.capture = host_access.occurred, False, capture
     try:
         with observing(capture.observe):
@@ -95,7 +101,8 @@ def guard(flag: ndarray, check: Callable[..., None]) -> None:
 
 class Capture:
     """The launches of a call as they are captured, with the buffers of operands and of temporaries. `by_types`: it
-    takes plans for all operands of some types, which the function offers."""
+    takes plans for all operands of some types, which the function offers. `numbers` are which of the call's numbers the
+    last ones of the next launch are, None for a constant: its values don't tell. `computed` is for the plan."""
 
     def __init__(self, operands: Sequence[ndarray], by_types: bool):
         self.operands, self.by_types = operands, by_types
@@ -104,7 +111,13 @@ class Capture:
         self.steps: list[tuple[Any, ...]] = []
         self.written: set[int] = set()  # operands
         self.refusal: str | None = None
+        self.numbers: Sequence[int | None] = ()
+        self.computed: tuple[Callable[..., tuple[Any, ...]], int] | None = None
         self.plan_of_types: CallPlan | None = None
+
+    def refuse(self, why: str) -> None:
+        """The call has no plan."""
+        self.refusal, self.numbers = why, ()
 
     def observe(self, launch: Launch) -> None:
         """Runs a launch of this thread and captures it."""
@@ -125,8 +138,14 @@ class Capture:
         layouts: list[tuple[tuple[int, ...], tuple[int, ...]] | None] = []
         numbers: list[Any] = []
         fills: list[tuple[int, Source]] = []
-        for slot, (name, _) in zip(jit.bound_launch.first_slots(program.params), program.params, strict=True):
+        params, passed = program.params, dict[str, int | None]()
+        if self.numbers:
+            passed = dict(zip((name for name, _ in params[-len(self.numbers) :]), self.numbers, strict=True))
+            self.numbers = ()
+        for slot, (name, kind) in zip(jit.bound_launch.first_slots(params), params, strict=True):
             value = launch.args.get(name)
+            if (number := passed.get(name)) is not None:
+                fills.append((slot, ("number", number, kind.dtype.code)))
             if isinstance(value, ndarray):
                 fills.append((slot, self._address(value, program.directions.get(name) in ("OUT", "INOUT"))))
                 layouts.append((value._shape, value._strides))
@@ -190,7 +209,8 @@ class Capture:
         if {n for n, (buffer, _) in enumerate(self.buffers) if buffer() is not None} - returned.keys():
             raise _NotReplayable("memory is kept from call to call")
         buffers = tuple((nbytes,) for _, nbytes in self.buffers)
-        return CallPlan(len(self.operands), buffers, tuple(self.steps), described, tuple(self.written), None)
+        steps, written = tuple(self.steps), tuple(self.written)
+        return CallPlan(len(self.operands), buffers, steps, described, written, None, self.computed)
 
     def _result(self, result: Any, returned: dict[int, Any]) -> Any:
         """The description of the call's result; its buffers go into `returned`."""

@@ -133,7 +133,7 @@ def test_a_reduction_inside_ends_a_kernel_and_what_follows_is_another():
 
     x = pa.asarray(np.random.default_rng(2).random((7, 11)))
     np.testing.assert_allclose(pa.asnumpy(softmax(x)), pa.asnumpy(softmax.__wrapped__(x)), rtol=1e-14)
-    assert softmax.cache_info().items() >= {"traces": 1, "unfused": 0, "layouts": 1}.items()
+    assert softmax.cache_info().items() >= {"traces": 1, "unfused": 0}.items()
 
 
 def test_several_outputs_of_several_shapes():

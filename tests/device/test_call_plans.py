@@ -14,10 +14,10 @@ from leak_check import check_references
 from strategies import basic_keys, examples, few_dtypes, numpy_views
 
 import pyarray as pa
-from pyarray._core import CAPTURED_AT
+from pyarray._core import CAPTURED_AT, clear_plans
 from pyarray.array import array_at
 from pyarray.dtypes import asdtype
-from pyarray.jit.launch_state import clear_fast_paths, observing
+from pyarray.jit.launch_state import observing
 from pyarray.memory import Buffer
 
 BINARY = (operator.add, operator.mul, operator.gt, operator.eq, operator.and_, operator.truediv)
@@ -146,7 +146,7 @@ def test_plans_are_dropped_when_settings_change(function):
     for dtype in ("float32", "int16", "uint8"):
         call(dtype)
     assert function.cache_info()["plans"] >= 3
-    clear_fast_paths()
+    clear_plans()
     assert function.cache_info()["plans"] == 0
     call("float32")
     assert function.cache_info()["plans"] == 1

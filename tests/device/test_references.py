@@ -55,6 +55,15 @@ def polynomial(x, y):
     return x * x + y
 
 
+@pa.fuse
+def computed(x, n):
+    return x * (2 * n + 1) / pa.max(x), pa.astype(x, pa.int8) + n
+
+
+def abs_of(x, t):
+    return pa.abs(x * t)
+
+
 class Things:
     """Operands, which all calls leave as they are but for elements."""
 
@@ -203,6 +212,8 @@ def functions(t):
     yield "kernel, dtype", lambda: typed(t.i, 1)
     yield "fused", lambda: (polynomial(t.a, t.b), polynomial(t.m, 2.0))
     yield "fused, wrong", lambda: polynomial(t.a, t.m)
+    yield "fused, computed numbers", lambda: (computed(t.a, 3), computed(t.a, n=-5), len(pa.fuse(abs_of)(t.b, 2.0)))
+    yield "fused, numbers that don't fit", lambda: computed(t.a, 300)
 
 
 def exchange(t):

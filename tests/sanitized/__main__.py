@@ -47,6 +47,7 @@ TESTS = (
     "tests/device/test_quick_functions.py",
     "tests/device/test_dispatch.py",
     "tests/device/test_references.py",
+    "tests/device/test_complex_alignment.py",
     "tests/api/test_linear_algebra_functions.py::test_larger[float32]",
     "tests/api/test_linear_algebra_functions.py::test_every_dtype[complex64]",
     "tests/api/test_host_selections.py",

@@ -10,7 +10,7 @@ FILES = [
     path for part in ("jit", "kernels", "api", "fusion", "tune") for path in sorted((PACKAGE / part).rglob("*.py"))
 ]
 DECORATORS = {"cache", "lru_cache"}
-TABLES = {"fast_path_table", "BoundedCache", "OrderedDict", "WeakKeyDictionary", "WeakValueDictionary"}
+TABLES = {"BoundedCache", "OrderedDict", "WeakKeyDictionary", "WeakValueDictionary"}
 
 
 def name_of(node):
@@ -63,7 +63,7 @@ def test_tables_say_why_their_keys_are_complete(path):
         "@lru_cache(maxsize=3)\ndef f(): ...",
         "_known = {}",
         "class A:\n    def __init__(self):\n        self.known: dict[int, int] = {}",
-        "def f():\n    known = fast_path_table()",
+        "def f():\n    known = BoundedCache(8)",
         "_known = weakref.WeakKeyDictionary()",
     ],
 )

@@ -170,6 +170,7 @@ row("kernel.of_pairs", _launched(lambda d: d.one_of((1, 2)), arrays=2), "iuf",
     lambda out, x, y, power: kernels.of_pairs(out, kernels.Pair(x, y), power))  # fmt: skip
 row("fuse.polynomial", lambda d: (two()(d)[0], d.options(s=(2, 3.0, -1))), "iuf", kernels.polynomial)
 row("fuse.moments", one(1, values="few"), "iuf", kernels.moments)
+row("fuse.normalized", lambda d: (one(1, values="few")(d)[0], d.options(t=(2, 3.0, -1))), "iuf", kernels.normalized)
 row("fuse.compared", two(), "iuf", kernels.compared)
 
 _REASONS = {

@@ -15,7 +15,8 @@ from differential.compare import shown
 from differential.operands import Case
 from differential.rows import ROWS, Row
 
-from pyarray.jit.launch_state import clear_fast_paths, observing
+from pyarray._core import clear_plans
+from pyarray.jit.launch_state import observing
 
 from .changes import family
 from .outcomes import Made, described, difference, outcome
@@ -24,6 +25,7 @@ from .rows import FURTHER
 AT_FIRST = 6  # runs of a family's first call before the others: more than are needed before it is captured
 EACH = 5  # further runs of each
 ALL = (*ROWS, *FURTHER)
+TABLES: list[dict[Any, Any]] = []  # that planted functions keep from call to call
 
 
 @dataclass
@@ -124,9 +126,16 @@ def compared(
             yield where, case, f"{text} ({call})"
 
 
+def forget() -> None:
+    """Drops all plans, and what planted functions keep."""
+    clear_plans()
+    for table in TABLES:
+        table.clear()
+
+
 def _cold(case: Case, values: int, device: str) -> dict[str, Any]:
     made = Made(case, values, device)
-    clear_fast_paths()
+    forget()
     return outcome(made)[1]
 
 
@@ -144,12 +153,12 @@ def _warm(cases: Sequence[Case], device: str, rng: np.random.Generator) -> _Warm
     warm = _Warm()
     last: dict[int, Made] = {}  # by the number of the case: its arrays, for a call with the same ones
     kept: list[tuple[Seen, Any, Made]] = []
-    clear_fast_paths()
+    forget()
     order = [0] * AT_FIRST + [int(k) for k in rng.permutation(np.repeat(np.arange(len(cases)), EACH))]
     for turn, number in enumerate(order):
         values, how = int(rng.integers(2)), str(rng.choice(HOW, p=ODDS))
         if how == "cleared":
-            clear_fast_paths()
+            forget()
         made = last.pop(number, None) if how == "same arrays" else None
         if made is not None:
             kept = [item for item in kept if item[2] is not made]
