@@ -43,7 +43,7 @@ FURTHER = (
     "autotune", "Config", "load_kernel", "cache_info", "transfer_info", "capture", "Graph", "In", "Out", "InOut",
     "RawKernel", "RawModule", "ElementwiseKernel", "ReductionKernel",
     "dump", "dump_tag", "load_dump", "trace", "cost_analysis", "TimeModel",
-    "constexpr", "ndrange", "unordered", *language.ATOMICS,
+    "constexpr", "ndrange", "tiles", "unordered", *language.ATOMICS,
 )  # fmt: skip
 
 
@@ -159,6 +159,8 @@ def _further(name: str) -> str:
         return _atomic(name)
     if name == "ndrange":
         return "ndrange(*sizes)"
+    if name == "tiles":
+        return "tiles(sizes, tile)"
     if name == "unordered":
         return "unordered(range)"
     if name in ("ndarray", "constexpr", "Device", "In", "Out", "InOut"):
@@ -252,7 +254,7 @@ def kernel_functions() -> str:
         (f"`pa.{_atomic(name)}`", kinds(infer_access.ATOMIC_KINDS.get(op, "biu")))
         for name, op in language.ATOMICS.items()
     ]
-    markers = [(f"`pa.{n}`", first_sentence(getattr(pa, n))) for n in ("ndrange", "unordered", "constexpr")]
+    markers = [(f"`pa.{n}`", first_sentence(getattr(pa, n))) for n in ("ndrange", "tiles", "unordered", "constexpr")]
     return "\n\n".join(
         (
             "# Functions in kernels",

@@ -24,6 +24,7 @@ from .dtypes import float64
 from .jit.functions import func
 from .jit.replay import replayable
 from .kernels.random.rng_math import tail_quantile
+from .kernels.reduce.softmax import row_function, rows_of
 from .lang.markers import kernel_math as k
 from .typing import ArrayLike, AxisLike
 
@@ -187,6 +188,13 @@ def _shifted(name: str, a: Any, axis: Any) -> tuple[ndarray, ndarray]:
     return subtract(a, top), top
 
 
+def _by_rows(name: str, a: Any, axis: Any) -> ndarray | None:
+    """The result by one kernel, in which a row is read once; None where several calls compute it."""
+    a = as_operand(name, a, "biuf")
+    rows = rows_of(a, axis)
+    return None if rows is None else row_function(name, a, rows)
+
+
 @replayable
 def logsumexp(a: ArrayLike, /, axis: AxisLike = None, b: ArrayLike | None = None, keepdims: bool = False) -> ndarray:
     """log(sum(b * exp(a))) over `axis` (None: all axes) without overflow; `b` is 1 unless given.
@@ -196,6 +204,9 @@ def logsumexp(a: ArrayLike, /, axis: AxisLike = None, b: ArrayLike | None = None
     """
     if b is not None and type(b) not in PYTHON:
         a, b = as_array_like(a, b)
+    result = _by_rows("logsumexp", a, axis) if b is None else None
+    if result is not None:
+        return result if keepdims else result.squeeze(-1)
     shifted, top = _shifted("logsumexp", a, axis)
     weights = exp(shifted) if b is None else multiply(b, exp(shifted))
     result = log(total(weights, axis=axis, keepdims=True)) + top
@@ -209,6 +220,8 @@ def softmax(x: ArrayLike, /, axis: AxisLike = None) -> ndarray:
     >>> pa.special.softmax(pa.asarray([5.0, 5.0])).tolist()
     [0.5, 0.5]
     """
+    if (result := _by_rows("softmax", x, axis)) is not None:
+        return result
     weights = exp(_shifted("softmax", x, axis)[0])
     return divide(weights, total(weights, axis=axis, keepdims=True))
 
@@ -220,5 +233,7 @@ def log_softmax(x: ArrayLike, /, axis: AxisLike = None) -> ndarray:
     >>> pa.special.log_softmax(pa.asarray([0.0, -1000.0])).tolist()
     [0.0, -1000.0]
     """
+    if (result := _by_rows("log_softmax", x, axis)) is not None:
+        return result
     shifted = _shifted("log_softmax", x, axis)[0]
     return subtract(shifted, log(total(exp(shifted), axis=axis, keepdims=True)))

@@ -66,6 +66,8 @@ PA_REAL1(rint, rint) PA_REAL1(round, rint) PA_REAL1(fabs, fabs) PA_REAL1(abs, fa
 PA_REAL1(erf, erf) PA_REAL1(erfc, erfc) PA_REAL1(lgamma, lgamma) PA_REAL1(tgamma, tgamma)
 PA_REAL2(pow, pow) PA_REAL2(atan2, atan2) PA_REAL2(hypot, hypot) PA_REAL2(copysign, copysign)
 PA_REAL2(nextafter, nextafter)
+PA_FN float pa_fma_f32(float a, float b, float c) { return fmaf(a, b, c); }
+PA_FN double pa_fma_f64(double a, double b, double c) { return fma(a, b, c); }
 
 /* Remainder of truncating division, exact. Below 2^mantissa the float quotient truncates to the right integer or, by
    rounding up, to one more, and a - q*b is exact in one fused step: it is a multiple of the smaller last place and no

@@ -52,7 +52,7 @@ def launch_checked(kernel: str, variant: Any, args: Iterable[Any]) -> None:
 def raise_bounds(kernel: str, sites: Sequence[Site], failure: Failure) -> NoReturn:
     """Raise the error of an access."""
     site = sites[failure.site]
-    names, frames = set(site.argument), [Frame(site.function, site.loc.path, site.loc.line)]
+    names, frames = set(site.argument), frames_at(site)
     view = site.view
     for number in failure.frames:  # innermost call first
         call = sites[number]
@@ -60,7 +60,7 @@ def raise_bounds(kernel: str, sites: Sequence[Site], failure: Failure) -> NoRetu
         if view is None:  # it is a parameter there: the caller says of what
             view = next((views[name] for name in sorted(names) if views.get(name) is not None), None)
         names = {outer for name in names for outer in passed.get(name, (name,))}
-        frames.insert(0, Frame(call.function, call.loc.path, call.loc.line))
+        frames = [*frames_at(call), *frames]
     argument = " or ".join(sorted(names))  # one, unless a variable was set to a view of this or that array
     tid = max(failure.tid, 0)  # what stands outside the loops runs once, as the thread 0
     launch = caller()
@@ -114,8 +114,17 @@ def with_frames(head: str, frames: Sequence[Frame], launch: tuple[str, int] | No
 def frames_of(sites: Sequence[Site], failure: Failure) -> tuple[Frame, ...]:
     """The call stack of a failure, outermost first."""
     numbers = (failure.site, *failure.frames)
-    found = [Frame(sites[n].function, sites[n].loc.path, sites[n].loc.line) for n in numbers]
-    return tuple(reversed(found))
+    return tuple(frame for n in reversed(numbers) for frame in frames_at(sites[n]))
+
+
+def frames_at(site: Site) -> list[Frame]:
+    """The function that has a site, and those inlined into it around the site, outermost first."""
+    loc, inlined = site.loc, list[Frame]()
+    while loc.caller is not None:
+        name, call = loc.caller
+        inlined.insert(0, Frame(name, loc.path, loc.line))
+        loc = call
+    return [Frame(site.function, loc.path, loc.line), *inlined]
 
 
 def raise_endless(kernel: str, sites: Sequence[Site], failure: Failure) -> NoReturn:

@@ -14,6 +14,11 @@ from ..lang.print_lowering import Line
 from ..lang.specializations import Specialization
 
 
+def _loc(row: dict[str, Any]) -> Loc:
+    caller = row.get("caller")
+    return Loc(**{**row, "caller": None if caller is None else (caller[0], _loc(caller[1]))})
+
+
 def type_to_json(kind: ArrayType | ScalarType) -> dict[str, Any]:
     """A parameter's type."""
     if isinstance(kind, ScalarType):
@@ -40,12 +45,12 @@ def site_to_json(site: Site) -> dict[str, Any]:
 def site_from_json(row: Mapping[str, Any]) -> Site:
     """The site of which `site_to_json` gave the row, which may have been through JSON."""
     fields = {name: _tuples(value) for name, value in row.items() if name != "loc"}
-    return Site(loc=Loc(**row["loc"]), **fields)
+    return Site(loc=_loc(row["loc"]), **fields)
 
 
 def extents_from_json(row: Mapping[str, Any]) -> LoopExtents:
     """The extents of which `asdict` gave the row, which may have been through JSON."""
-    return LoopExtents(Loc(**row["loc"]), row["loop"], _tuples(row["sizes"]))
+    return LoopExtents(_loc(row["loc"]), row["loop"], _tuples(row["sizes"]))
 
 
 def line_from_json(row: Mapping[str, Any]) -> Line:

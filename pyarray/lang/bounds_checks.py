@@ -77,7 +77,7 @@ def _numbered(
     function: ir.Function, functions: dict[str, ir.Function], results: dict[str, frozenset[int]], sites: list[Site],
     asserts_only: bool,
 ) -> ir.Function:  # fmt: skip
-    roots = view_bases(function, results)
+    roots, kinds = view_bases(function, results), dict(function.variables)
     launched = {loop_extents.loop for loop_extents in extents(function)}
 
     def view_of(array: Any) -> str | None:
@@ -112,6 +112,8 @@ def _numbered(
         if isinstance(node, (ir.Load, ir.Store, ir.Atomic)):
             return replace(node, site=number(node, "index", node.index)) if node.index else node
         if isinstance(node, (ir.Element, ir.SetElement)):
+            if isinstance(kinds[node.name] if isinstance(node, ir.SetElement) else node.array.type, ir.TileType):
+                return node  # its position follows from the loop
             return _local_site(node, function.name, sites)
         if isinstance(node, ir.Slice):
             return replace(node, site=number(node, "slice", node.parts))

@@ -63,6 +63,7 @@ _ROWS = (
     BuiltinFunction("min", 2, "biuf", doc="smaller one; NaN if either is"),
     BuiltinFunction("max", 2, "biuf", doc="larger one; NaN if either is"),
     BuiltinFunction("atan2", 2, "f", cost=20, doc="angle of the point (x2, x1), radians"),
+    BuiltinFunction("fma", 3, "f", doc="x1 * x2 + x3, rounded once"),
     BuiltinFunction("hypot", 2, "f", cost=12, doc="sqrt(x1**2 + x2**2) without overflow"),
     BuiltinFunction("copysign", 2, "f", doc="x1 with the sign of x2"),
     BuiltinFunction("nextafter", 2, "f", cost=6, doc="next number from x1 towards x2"),

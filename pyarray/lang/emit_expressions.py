@@ -354,11 +354,18 @@ class ExprEmitter:
         constants = [i.value for i in index if isinstance(i, ir.Const)]
         if len(constants) == len(index):
             return str(flat_position(shape, constants))
-        texts = [self.expr(i) for i in index]
+        texts = [self.tile_position(i) or self.expr(i) for i in index]
         if site is None:
             return position_text(shape, texts)
         name = self.helper(checked_position(shape, self.dialect.function))
         return f"{name}({', '.join([*self.check_args(site), *texts])})"
+
+    def tile_position(self, index: ir.Expr) -> str:
+        """A position within a tile, which can't wrap: so compilers know its neighbours. "" of another index."""
+        if not isinstance(index, ir.Binary) or not isinstance(index.a, ir.Local) or not isinstance(index.b, ir.Local):
+            return ""
+        is_position = index.op == "sub" and index.a.name.startswith(".x") and index.b.name.startswith(".a")
+        return f"({self.expr(index.a)} - {self.expr(index.b)})" if is_position else ""
 
     def emit_Invoke(self, e: ir.Invoke) -> str:
         hidden = [f"{self.inside(e.site)}, at, &call{e.site}"] if self.debug else []

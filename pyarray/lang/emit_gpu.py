@@ -21,8 +21,9 @@ from .emit_block_rows import block_row_guards, block_row_head, streamed_elements
 from .emit_cached_rows import MIN_BLOCKS
 from .emit_delinearized import missed, thread_digits
 from .emit_statements import begin_iteration, cname, ctype, sites_of
-from .emit_team import GridEmitter, has_side_effects, runs_by_teams
+from .emit_team import has_side_effects, runs_by_teams
 from .emit_tile import is_tileable, tile_loop, tile_rows
+from .emit_tiles import TileEmitter
 from .emit_vectorized import elementwise_store, per_thread, vector_arrays, vector_loop
 from .emit_vectorized_rows import vectorized_rows_loop
 from .hoisted_checks import Hoisting
@@ -30,6 +31,7 @@ from .launch_shape import UNSHAPED, LaunchShape
 from .printer import Printer
 from .reshape_indexing import Remarks
 from .specializations import Specializations
+from .tile_layout import has_tiles
 
 _FRAME = "frame"
 _BLOCK_ELEMENTS = 1024  # elements of an iteration for which a block is faster than a warp
@@ -52,12 +54,12 @@ def emit_gpu(
     shape: LaunchShape = UNSHAPED,
 ) -> tuple[str, tuple[KernelStep, ...], Remarks]:
     """(text, the kernels to launch, remarks on reshaped indices)."""
-    code, kernel = GridEmitter(tree.kernel, dialect, debug, specs), tree.kernel
+    code, kernel = TileEmitter(tree.kernel, dialect, debug, specs), tree.kernel
     hoisted_checks = Hoisting(tree) if debug else None
     program = _GridProgram(code, tree, hoisted_checks, shape)
     # the threads of a team take the same branches, whichever of them fails: they wait for each other
     code.may_fail = may_fail(tree) and not any(
-        runs_by_teams(loop, code.pure) for loop in emit_loop.parallel_loops(kernel)
+        runs_by_teams(loop, code.pure) or has_tiles(loop) for loop in emit_loop.parallel_loops(kernel)
     )
     helpers = helper_functions(code, tree, hoisted_checks)
     code.hoisted = code.sites = frozenset()
@@ -76,7 +78,7 @@ def _is_recomputable(node: Any) -> bool:
 class _GridProgram:
     """The kernels of one program, in order."""
 
-    def __init__(self, code: GridEmitter, tree: ir.Tree, hoisted_checks: Hoisting | None, shape: LaunchShape):
+    def __init__(self, code: TileEmitter, tree: ir.Tree, hoisted_checks: Hoisting | None, shape: LaunchShape):
         self.code, self.kernel, self.hoisted_checks, self.shape = code, tree.kernel, hoisted_checks, shape
         code.pure = {f.symbol for f in tree.functions if not has_side_effects(f)}
         code.outer = emit_loop.outer_variables(tree.kernel)
@@ -153,11 +155,12 @@ class _GridProgram:
     def loop(self, loop: ir.For, before: list[Any]) -> None:
         code, out, number = self.code, self.code.out, loop.loop
         assert number is not None
+        if has_tiles(loop):
+            self.tile_program(loop, before)
+            return
         lines = list[str]()
         if self.hoisted_checks is not None:
-            inside = ir.assigned(*loop.body)
-            invariant = {n: t for n, t in (*self.kernel.params, *self.code.outer) if n not in inside}
-            code.hoisted, lines = self.hoisted_checks.loop(loop, invariant)
+            code.hoisted, lines = self.hoists(loop)
         code.sites = sites_of(loop.body)
         code.cached_row = None
         digits, code.digit_lines, code.digits = thread_digits(code, loop) or ([], "", {})
@@ -184,6 +187,51 @@ class _GridProgram:
                     code.hoisted = frozenset()
                     self.thread_loop(loop)
         out.line("")
+
+    def tile_program(self, loop: ir.For, before: list[Any]) -> None:
+        """The kernel of a loop with tiles: a block for each iteration."""
+        code, out, lines = self.code, self.code.out, list[str]()
+        assert loop.loop is not None
+        if self.hoisted_checks is not None:
+            code.hoisted, lines = self.hoists(loop)
+        code.sites = sites_of(loop.body)
+        text, plan = code.tile_iteration(loop)
+        code.hoisted = frozenset()
+        checked = code.tile_iteration(loop)[0] if lines else ""
+        if self.shape.of_loop(loop.loop)[0] != THREADS:
+            remark = f"threads have no effect: a block of {plan.threads} follows from the sizes of the tiles"
+            code.remarks[loop.loc.line, remark] = None
+        sizes = None if self.uses_frame else self.size_slots(loop)
+        step = KernelStep(
+            f"{code.symbol}_{loop.loop}", sizes, team=True, shared=code.scratch_bytes, threads=plan.threads
+        )
+        with self.kernel_function(step, loop.loop, plan.blocks):
+            self.write_bounds(loop, before)
+            out.lines(["const int rank = (int)threadIdx.x;", "(void)rank;"])
+            out.lines(code.tile_declarations(plan, dict(self.kernel.variables)))
+            if not lines:
+                self.block_loop(loop, text)
+            else:
+                out.lines(["if (count <= 0) return;", "const int64_t begin = 0, end = count;"])
+                out.lines(line.replace("env->", "") for line in lines)
+                with out.block("if (inside)"):
+                    out.line("const bool inside = true;")
+                    self.block_loop(loop, text)
+                with out.orelse():
+                    self.block_loop(loop, checked)
+        out.line("")
+
+    def block_loop(self, loop: ir.For, text: str) -> None:
+        with self.code.out.block("for (int64_t t = blockIdx.x; t < count; t += gridDim.x)"):
+            self.iteration_head(loop)
+            self.code.out.text(text)
+
+    def hoists(self, loop: ir.For) -> tuple[frozenset[int], list[str]]:
+        """The sites that are tested once, and the tests."""
+        assert self.hoisted_checks is not None
+        inside = ir.assigned(*loop.body)
+        invariant = {n: t for n, t in (*self.kernel.params, *self.code.outer) if n not in inside}
+        return self.hoisted_checks.loop(loop, invariant)
 
     def block_rows(self, loop: ir.For, step: KernelStep, before: list[Any], digits: list[str]) -> None:
         """The kernel of a loop for rows that a block caches, if there is one: its step precedes the loop's."""
@@ -289,7 +337,11 @@ class _GridProgram:
         out.lines(self.loop_variables(loop))
         if code.digit_lines:
             out.line(code.digit_lines)
-        out.lines(emit_loop.declarations((n, k) for n, k in self.kernel.variables if n in inner))
+        out.lines(
+            emit_loop.declarations(
+                (n, k) for n, k in self.kernel.variables if n in inner and not isinstance(k, ir.TileType)
+            )
+        )
 
     def trip_count(self, loop: ir.For, prefix: str = "") -> str:
         """The number of iterations; names of `bound_fields` get the `prefix`."""

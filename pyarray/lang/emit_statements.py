@@ -16,6 +16,7 @@ from .emit_expressions import begin_iteration as begin_iteration
 from .emit_expressions import cname as cname
 from .emit_expressions import ctype as ctype
 from .emit_expressions import sites_of as sites_of
+from .emit_tile_products import is_cpu_contraction, write_cpu_contraction
 from .printer import Printer
 from .promotion import binary, call, identity_of
 from .speculation import constant_ranges
@@ -151,7 +152,9 @@ class Emitter(ExprEmitter):
         self.ranges = outer
 
     def write_loop(self, s: ir.For) -> None:
-        if s.reductions and self.dialect.lanes and not self.has_loops(s.body):
+        if s.capacity and self.dialect.blocks and is_cpu_contraction(s):
+            write_cpu_contraction(self, s)
+        elif s.reductions and self.dialect.lanes and not self.has_loops(s.body):
             self.write_unordered(s)
         elif len(s.ranges) > 1:
             self.write_product(s)

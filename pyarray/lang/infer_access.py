@@ -46,7 +46,7 @@ def index_parts(scope: Scope, node: ast.Subscript, array: ir.Expr, records: int 
             parts.append(_slice_range(scope, item))
         else:
             index = scope.integer(item, scope.infer(item), "an index")
-            parts.append(_wrap_index(scope, item, index, array, len(parts)))
+            parts.append(wrap_index(scope, item, index, array, len(parts)))
     return (*parts, *[ir.WHOLE] * (ndim - len(parts)))
 
 
@@ -60,7 +60,7 @@ def _slice_range(scope: Scope, item: ast.Slice) -> ir.Range:
     return ir.Range(start, stop, None if isinstance(step, ir.Const) and step.value == 1 else step)
 
 
-def _wrap_index(scope: Scope, node: ast.AST, index: ir.Expr, array: ir.Expr, axis: int) -> ir.Expr:
+def wrap_index(scope: Scope, node: ast.AST, index: ir.Expr, array: ir.Expr, axis: int) -> ir.Expr:
     """Negative constants count from the end; negative run-time indices only with @kernel(wraparound=True)."""
     size = ir.Size(scope.loc(node), ir.INDEX, array, axis)
     if isinstance(index, ir.Const):
@@ -95,7 +95,7 @@ def atomic(scope: Scope, node: ast.Call, op: str, args: list[Any]) -> ir.Expr:
 
     def update(array: ir.Expr) -> ir.Expr:
         parts = tuple(
-            _wrap_index(scope, node, scope.integer(node, i, "an index"), array, k) for k, i in enumerate(index)
+            wrap_index(scope, node, scope.integer(node, i, "an index"), array, k) for k, i in enumerate(index)
         )
         return ir.Atomic(scope.loc(node), ir.ScalarType(dtype), op, array, parts, values[0], desired=desired)
 

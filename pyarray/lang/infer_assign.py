@@ -37,12 +37,20 @@ from .infer_records import (
 )
 from .infer_scope import Scope, rule
 from .infer_temporaries import assign_temporary, has_side_effect
+from .infer_tile_functions import add_product
+from .infer_tile_loops import unpack_tiles
+from .infer_tiles import assign_tile_name, has_tile_index, load_tile, store_tile
 from .infer_values import advice_for_captured, constant_shape, describe, is_array, is_local_array
+from .tile_values import TileSpace, copy_tile, is_tile
 
 _ORDER = "buifc"  # of kinds: each holds those before it, and signed integers hold unsigned ones as NumPy casts them
 
 
 def assign_name(scope: Scope, where: ast.AST, name: str, value: Any) -> list[ir.Stmt]:
+    if name in scope.tile_indices:
+        scope.fail(where, f"{name!r} is a tile index here and something else elsewhere", "use another name")
+    if is_tile(value):
+        return assign_tile_name(scope, where, name, value, _check_assignable)
     if isinstance(value, ir.Static):
         advice = advice_for_captured(value) or "variables are numbers, views of arrays and tuples of them"
         scope.fail(where, f"{name!r} can't hold {describe(value)}", advice)
@@ -65,6 +73,8 @@ def _assign_aggregate(scope: Scope, where: ast.AST, name: str, value: Any) -> li
     (t[1], t[0])` needs."""
     set_structure(scope, where, name, value)
     note_aliases(scope, where, name, value)
+    if any(is_tile(leaf) for _, leaf in leaves(name, value)):
+        scope.fail(where, f"{name!r} can't hold a tuple with tiles", "give each a name: a, b = ...")
     result: list[ir.Stmt] = []
     temporaries = list(leaves(name, _assign_temporaries(scope, where, value, result)))
     scope.assigned |= {name, *(path for path, _ in temporaries)}
@@ -118,6 +128,8 @@ def assign(scope: Scope, target: ast.expr, value: Any) -> list[ir.Stmt]:
         if (records := _record_target(scope, target)) is not None:
             return _assign_record(scope, target, records, value)
         array = _target_array(scope, target)
+        if is_tile(value) or has_tile_index(scope, target):
+            return store_tile(scope, target, array, value)
         view = _target_view(scope, target, array)
         if view is not None:
             return _assign_view(scope, target, view, value)
@@ -254,6 +266,10 @@ def _assign_temporaries(scope: Scope, where: ast.AST, value: Any, into: list[ir.
         return transform("", value, lambda _, item: _assign_temporaries(scope, where, item, into))
     if isinstance(value, ir.Static):
         return value
+    if is_tile(value):
+        local, copied = copy_tile(scope, where, value)
+        into += copied
+        return local
     is_value = is_array(value) or is_local_array(value)
     return assign_temporary(scope, value if is_value else scope.number(where, value), into)
 
@@ -278,7 +294,10 @@ def _assign(scope: Scope, node: ast.Assign) -> list[ir.Stmt]:
     result: list[ir.Stmt] = []
     if _defines(scope, node):
         return result
-    value = unpack_result(scope, scope.infer(node.value), result)
+    value = scope.infer(node.value)
+    if isinstance(value, TileSpace):
+        return unpack_tiles(scope, node.targets[0], value)
+    value = unpack_result(scope, value, result)
     if len(node.targets) > 1:
         value = _assign_temporaries(scope, node, value, result)
     for target in node.targets:
@@ -324,6 +343,8 @@ def _ann_assign(scope: Scope, node: ast.AnnAssign) -> list[ir.Stmt]:
 def _aug_assign(scope: Scope, node: ast.AugAssign) -> list[ir.Stmt]:
     if isinstance(node.target, ast.Name):
         old = scope.infer(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
+        if (product := _added_product(scope, node, old)) is not None:
+            return product
         right = scope.infer(node.value)
         result = call_special_method(scope, node, old, f"__i{DUNDER[type(node.op)]}__", right)
         if result is None:
@@ -351,6 +372,10 @@ def _aug_assign(scope: Scope, node: ast.AugAssign) -> list[ir.Stmt]:
             _refuse_widening(scope, node, place.local.type.dtype, value)
         return [*before, *_assign_place(scope, node.target, place, value)]
     array = _target_array(scope, node.target)
+    if has_tile_index(scope, node.target):
+        loaded = load_tile(scope, node.target, array)
+        value = binary_operator(scope, node, node.op, loaded, scope.infer(node.value))
+        return store_tile(scope, node.target, array, value)
     changes = any(isinstance(n, ast.NamedExpr) for n in ast.walk(node.value))  # a variable, which may be read here
     if (view := _target_view(scope, node.target, array)) is not None:
         view = view if is_whole_row(view) and not changes else assign_temporary(scope, view, before)
@@ -363,6 +388,22 @@ def _aug_assign(scope: Scope, node: ast.AugAssign) -> list[ir.Stmt]:
     old = load_element(scope, node.target, array, parts)
     value = arithmetic(scope, node, node.op, old, scope.infer(node.value))
     return [*before, _store_element(scope, node, array, parts, value)]
+
+
+def _added_product(scope: Scope, node: ast.AugAssign, old: Any) -> list[ir.Stmt] | None:
+    """`acc += a @ b` of tiles, summed in place; None of other updates."""
+    value = node.value
+    if not isinstance(node.op, ast.Add) or not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.MatMult):
+        return None
+    if not isinstance(old, ir.Local) or not is_tile(old):
+        return None
+    _check_assignable(scope, node, old.name)
+    pending = list(scope.pending)
+    left = scope.infer(value.left)
+    added = add_product(scope, value, old, left, scope.infer(value.right))
+    if added is None:
+        scope.pending[:] = pending
+    return added
 
 
 def _update_array(scope: Scope, node: ast.AugAssign, old: ir.Expr, value: Any) -> list[ir.Stmt]:

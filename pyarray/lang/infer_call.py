@@ -31,6 +31,8 @@ from .infer_operators import arithmetic, binary_operator, select
 from .infer_records import records_length
 from .infer_scope import Scope, rule
 from .infer_temporaries import with_let_bound
+from .infer_tile_calls import call_with_tiles, masked_store
+from .infer_tiles import create_tile
 from .infer_values import BoundFunction, BoundReplace, Method, advice_for_captured, describe, is_array, is_local_array
 from .promotion import call, constant
 
@@ -49,6 +51,10 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     function = callee.value if isinstance(callee, ir.Static) else None
     package = (getattr(function, "__module__", None) or "").partition(".")[0]
     of_library = package in ("pyarray", "numpy") and not hasattr(function, "__pyarray_func__")
+    if of_library and (tile := create_tile(scope, node, str(getattr(function, "__name__", "")))) is not None:
+        return tile
+    if (done := masked_store(scope, node, function)) is not None:
+        return done
     if of_library and getattr(function, "__name__", "") in CREATION:
         return create(scope, node, str(getattr(function, "__name__", "")))
     args = [scope.infer(a) for a in node.args]
@@ -60,14 +66,10 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     if not isinstance(callee, ir.Static):
         return call_local(scope, node, callee, args, keywords)
     function = callee.value
+    if (found := call_with_tiles(scope, node, function, args, keywords)) is not None:
+        return found
     if isinstance(function, Method):
-        if function.name == "subview":
-            return subview(scope, node, function.owner, args, keywords)
-        if function.name == "view":
-            return _bitcast(scope, node, function.owner, args, keywords)
-        if is_local_array(function.owner) or function.name not in ("reshape", "ravel"):
-            return call_array_function(scope, node, function.name, [function.owner, *args], keywords)
-        return reshape(scope, node, function, args, keywords)
+        return _call_method(scope, node, function, args, keywords)
     if isinstance(function, BoundReplace):
         return replaced(scope, node, [function.owner, *args], keywords, "_replace")
     if function is dataclasses.replace or (function is not None and function is getattr(copy, "replace", None)):
@@ -95,6 +97,16 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     if node.keywords:
         scope.fail(node.keywords[0].value, "keyword arguments are for @pa.func functions", "pass it by position")
     return _call_builtin(scope, node, function, args)
+
+
+def _call_method(scope: Scope, node: ast.Call, method: Method, args: list[Any], keywords: dict[str, Any]) -> Any:
+    if method.name == "subview":
+        return subview(scope, node, method.owner, args, keywords)
+    if method.name == "view":
+        return _bitcast(scope, node, method.owner, args, keywords)
+    if is_local_array(method.owner) or method.name not in ("reshape", "ravel"):
+        return call_array_function(scope, node, method.name, [method.owner, *args], keywords)
+    return reshape(scope, node, method, args, keywords)
 
 
 def _is_inferred(scope: Scope, callee: Any) -> bool:

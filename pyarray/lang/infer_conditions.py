@@ -44,7 +44,10 @@ def _operands(scope: Scope, node: ast.BoolOp, choose: bool) -> Condition:
         if isinstance(result, ir.Const) and bool(result.value) != is_and:
             break  # short-circuit at compile time: the operands after it may have type errors
         scope.assigned = set(whole)
+        pending = len(scope.pending)
         value, when_true, when_false, chosen = infer_condition(scope, item, choose)
+        if item is not node.values[0]:
+            scope.refuse_pending(item, pending)
         if isinstance(result, ir.Const):
             candidates.clear()  # what is constant and lets this one be evaluated is never chosen
         candidates.append(chosen)
@@ -82,10 +85,11 @@ def _if_exp(scope: Scope, node: ast.IfExp) -> Any:
     if isinstance(condition, ir.Const):
         scope.assigned = when_true if condition.value else when_false
         return scope.infer(node.body if condition.value else node.orelse)
-    scope.assigned = when_true
+    scope.assigned, pending = when_true, len(scope.pending)
     then = scope.infer(node.body)
     after_then, scope.assigned = scope.assigned, when_false
     orelse = scope.infer(node.orelse)
+    scope.refuse_pending(node, pending)
     scope.assigned &= after_then
     then, orelse = expand_result(scope, then), expand_result(scope, orelse)
     if is_aggregate(then) or is_aggregate(orelse):

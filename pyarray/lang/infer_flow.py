@@ -18,8 +18,10 @@ from .infer_generators import refuse_generator, refuse_parameters
 from .infer_local_functions import define, definition_of, holds_function, local_function
 from .infer_scope import Scope, rule
 from .infer_temporaries import has_side_effect, new_temporary
+from .infer_tile_inlining import return_tiles
 from .infer_values import describe, is_array, is_local_array
 from .loop_exits import ReturnLowering, has_return, set_flag
+from .tile_values import Done
 
 
 @rule(ast.FunctionDef)
@@ -51,10 +53,14 @@ def _lambda(scope: Scope, node: ast.Lambda) -> Any:
 def infer_block(scope: Scope, statements: list[ast.stmt]) -> tuple[ir.Stmt, ...]:
     """What never runs needn't fit: the rest of a block behind a jump, also in a branch that constants choose."""
     result: list[ir.Stmt] = []
+    around, scope.pending = scope.pending, []
     for statement in statements:
-        result += scope.infer(statement)
+        inferred = scope.infer(statement)
+        result += [*scope.pending, *inferred]
+        scope.pending.clear()
         if ends_in_jump(tuple(result)):
             break
+    scope.pending = around
     return tuple(result)
 
 
@@ -85,7 +91,11 @@ def _pass(scope: Scope, node: ast.Pass) -> list[ir.Stmt]:
 def _expr(scope: Scope, node: ast.Expr) -> list[ir.Stmt]:
     if isinstance(node.value, ast.Constant):  # a docstring
         return []
-    value = discarded(scope.infer(node.value))
+    scope.statement = node.value
+    value = scope.infer(node.value)
+    if isinstance(value, Done):
+        return []
+    value = discarded(value)
     effects = [value] if isinstance(value, (ir.Atomic, ir.Invoke, ir.Let, ir.Print)) else []
     if is_aggregate(value) and isinstance(node.value, ast.Call):  # a call that returns several values
         effects = [x for _, x in leaves("", value) if has_side_effect(x)]
@@ -96,6 +106,8 @@ def _expr(scope: Scope, node: ast.Expr) -> list[ir.Stmt]:
 
 @rule(ast.Return)
 def _return(scope: Scope, node: ast.Return) -> list[ir.Stmt]:
+    if scope.inlined:
+        return return_tiles(scope, node)
     if scope.is_kernel:
         _check_kernel_return(scope, node)
     bare = node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None)

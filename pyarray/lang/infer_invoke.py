@@ -35,10 +35,13 @@ def invoke(scope: Scope, node: ast.AST, source: FunctionSource, args: list[Any],
     bound, counters = take_counters(scope, node, bound)
     bound = _arguments_in_call_order(scope, source.signature, bound, keywords)
     for name in source.signature.parameters:
-        value = bound[name] if name in bound else _default_of(scope, node, source, name)
-        value = _coerce_argument(scope, node, source, name, value)
+        value = bound[name] if name in bound else default_of(scope, node, source, name)
+        value = argument_of(scope, node, source, name, value)
         for _, leaf in leaves(name, value):
             if not isinstance(leaf, ir.Static):
+                if isinstance(leaf.type, ir.TileType):
+                    advice = "define it outside of the kernel, with @pa.func"
+                    scope.fail(node, f"{source.name!r} takes no tiles: it is defined in a kernel", advice)
                 if not isinstance(leaf.type, (ir.ScalarType, ir.ArrayType, ir.LocalArrayType)):
                     advice = "assign what a call returns first" if leaf.type is not None else ""
                     scope.fail(node, f"{name!r} of {source.name}(): expected a value, got {describe(leaf)}", advice)
@@ -74,7 +77,7 @@ def _arguments_in_call_order(
     return evaluate_in_order(scope, called, signature.parameters)
 
 
-def _default_of(scope: Scope, node: ast.AST, source: FunctionSource, name: str) -> Any:
+def default_of(scope: Scope, node: ast.AST, source: FunctionSource, name: str) -> Any:
     """A parameter's default as it is now: a captured value."""
     function = source.function
     if source.is_nested:
@@ -108,7 +111,7 @@ def construct(scope: Scope, node: ast.Call, kind: type, args: list[Any], keyword
     return Aggregate(kind, names, tuple(items))
 
 
-def _coerce_argument(scope: Scope, node: ast.AST, source: FunctionSource, name: str, value: ir.Expr) -> ir.Expr:
+def argument_of(scope: Scope, node: ast.AST, source: FunctionSource, name: str, value: ir.Expr) -> ir.Expr:
     """The argument as the type that the parameter's annotation names."""
     annotation = scope.apply(node, source.annotation, name)
     return coerce_to_annotation(scope, node, annotation, f"{name!r} of {source.name}()", value)

@@ -20,6 +20,7 @@ from .infer_reductions import reducing_loop, reductions_of
 from .infer_scope import Scope, rule
 from .infer_sequences import Sequence, array_sequence, range_sequence, sequence_of
 from .infer_temporaries import assign_temporary, has_side_effect, new_temporary
+from .infer_tile_loops import tile_loop
 from .infer_values import Method, advice_for_captured, is_array, is_local_array
 from .loop_exits import Loop, has_break, has_return, set_flag, unless
 from .promotion import binary
@@ -27,7 +28,9 @@ from .promotion import binary
 
 @rule(ast.While)
 def _while(scope: Scope, node: ast.While) -> list[ir.Stmt]:
+    pending = len(scope.pending)
     condition = infer_condition(scope, node.test)
+    scope.refuse_pending(node.test, pending)
     scope.assigned = condition.when_true
     loop = _enter_loop(scope, node)
     body = _infer_loop_body(scope, node.body)
@@ -78,7 +81,11 @@ def _for(scope: Scope, node: ast.For) -> list[ir.Stmt]:
         return unrolled(scope, node, values, infer_block)
     before: list[ir.Stmt] = []
     stored = {n.id for s in (node.target, node.iter, *node.body) for n in ast.walk(s) if _is_stored(n)}
-    ranges, sequence, unordered = _iteration_space(scope, node.iter, before, stored)
+    tiles = tile_loop(scope, node, before)
+    if tiles is not None:
+        ranges, sequence, unordered = tiles.ranges, None, False
+    else:
+        ranges, sequence, unordered = _iteration_space(scope, node.iter, before, stored)
     entry = set(scope.assigned)
     parallel = scope.is_kernel and not scope.loop_depth and not scope.branch_depth
     number = scope.parallel_loops if parallel else None
@@ -93,7 +100,10 @@ def _for(scope: Scope, node: ast.For) -> list[ir.Stmt]:
         ranges = tuple(_assign_bounds(scope, r, before) if r.start else r for r in ranges)
         starts, ranges = [r.start for r in ranges], tuple(map(_from_zero, ranges))
     loop = _enter_loop(scope, node)
-    names, prefix = _loop_variables(scope, node, len(ranges), sequence, starts)
+    if tiles is not None:
+        names, prefix = tiles.variables(scope, node)
+    else:
+        names, prefix = _loop_variables(scope, node, len(ranges), sequence, starts)
     body = (*prefix, *_infer_loop_body(scope, node.body))
     scope.assigned = entry
     if parallel:

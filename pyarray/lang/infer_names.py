@@ -18,8 +18,10 @@ from .infer_local_functions import local_function
 from .infer_records import field_of_record, records_attribute
 from .infer_scope import Scope, rule
 from .infer_temporaries import expand_result, has_side_effect, let_bind, with_let_bound
+from .infer_tiles import tile_attribute
 from .infer_values import Method, constant_shape, describe, is_array, is_local_array
 from .promotion import binary, call, constant
+from .tile_values import is_tile
 
 _OTHER_LANGUAGES = {  # names that kernel languages of others have
     "tid": "the variable of a parallel loop is the thread: for i in range(v.size)",
@@ -58,6 +60,8 @@ def _name(scope: Scope, node: ast.Name) -> Any:
     name = node.id
     if name in scope.constants:
         return constant(scope.loc(node), scope.constants[name])
+    if name in scope.tile_indices and name in scope.assigned:
+        return scope.tile_indices[name]
     if name in scope.functions and name in scope.assigned:
         return local_function(scope, node, scope.functions[name])
     structure = scope.params.get(name, scope.structures.get(name))
@@ -104,6 +108,8 @@ def _attribute(scope: Scope, node: ast.Attribute) -> Any:
         if owner.place is not None and node.attr in owner.names:
             return field_of_record(scope, node, owner, node.attr)
         return field(scope, node, owner, node.attr)
+    if is_tile(owner):
+        return tile_attribute(scope, node, owner)
     if is_local_array(owner):
         return local_attribute(scope, node, owner)
     if is_array(owner):

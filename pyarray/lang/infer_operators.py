@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import partial
 from typing import Any
 
 from ..dtypes import asdtype, named_dtype
@@ -13,8 +14,10 @@ from .infer_array_functions import matmul
 from .infer_elements import convert, elementwise, is_elementwise
 from .infer_scope import Scope, rule
 from .infer_temporaries import has_side_effect, let_bind, with_let_bound
+from .infer_tile_functions import tile_matmul
 from .infer_values import describe, is_array, is_local_array, join_types
 from .promotion import binary, call, cast, compare, constant, join, unary
+from .tile_values import elementwise_tile, is_tile
 
 _BINARY: dict[type[ast.operator], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "mod",
@@ -53,7 +56,9 @@ def binary_operator(scope: Scope, node: ast.AST, op: ast.operator, left: Any, ri
     if first is not None and second is not None and isinstance(op, ast.Add):
         return first + second
     if isinstance(op, ast.MatMult):
-        return matmul(scope, node, left, right)
+        return (tile_matmul if is_tile(left) or is_tile(right) else matmul)(scope, node, left, right)
+    if is_tile(left) or is_tile(right):
+        return elementwise_tile(scope, node, [left, right], lambda a, b: arithmetic(scope, node, op, a, b))
     if is_elementwise(left, right):
         return elementwise(scope, node, [left, right], lambda a, b: arithmetic(scope, node, op, a, b), name)
     return arithmetic(scope, node, op, left, right)
@@ -66,6 +71,8 @@ def _unary_op(scope: Scope, node: ast.UnaryOp) -> Any:
         result = call_special_method(scope, node, value, f"__{_UNARY[type(node.op)]}__")
         if result is not None:
             return result
+        if is_tile(value):
+            return elementwise_tile(scope, node, [value], lambda x: unary(scope.loc(node), _UNARY[type(node.op)], x))
         if is_elementwise(value):
             name = _UNARY[type(node.op)]
             return elementwise(scope, node, [value], lambda x: unary(scope.loc(node), name, x), name)
@@ -93,6 +100,9 @@ def _compare(scope: Scope, node: ast.Compare) -> Any:
             part, again = compare_objects(scope, node, op, left, right), right
         elif (method := comparison_method(scope, node, _COMPARE[type(op)], left, right)) is not None:
             part, again = method if len(node.ops) == 1 else scope.truth(node, method), right
+        elif (is_tile(left) or is_tile(right)) and len(node.ops) == 1:
+            how = partial(compare, scope.loc(node), _COMPARE[type(op)])
+            return elementwise_tile(scope, node, [left, right], how)
         elif is_elementwise(left, right) and len(node.ops) == 1:
             return _compare_elements(scope, node, _COMPARE[type(op)], left, right)
         else:

@@ -153,13 +153,21 @@ class Scope:
     loops: list[Any] = field(default_factory=list)  # those around, the innermost last (`loop_exits.Loop`)
     reduced: dict[str, Any] = field(default_factory=dict)  # names from before it that the parallel loop assigns: where
     functions: dict[str, Any] = field(default_factory=dict)  # that are defined here, by name
+    tile_indices: dict[str, Any] = field(default_factory=dict)  # by the variable's name (`tile_values.TileIndex`)
+    given_indices: dict[str, Any] = field(default_factory=dict)  # parameters that are tile indices
+    inlined: str = ""  # of a function whose statements stand in the place of its call: where that is
+    returned: Any = None  # what it returns
+    statement: Any = None  # the call that is the statement at hand
+    pending: list[ir.Stmt] = field(default_factory=list)  # what the tiles of the statement at hand need before it
 
     def infer_again(self) -> tuple[ir.Stmt, ...]:
         """The body by one pass, with the types from the pass before."""
         self.changed, self.temporary_count, self.parallel_loops, self.functions = False, 0, 0, {}
+        self.tile_indices, self.pending = dict(self.given_indices), []
         self.assigned = {name for name, p in self.params.items() if not isinstance(p, ir.Static)}
         for name in [n for n in self.types if n.startswith(".")]:
             del self.types[name]  # temporaries are numbered anew
+        self.assigned |= self.given_indices.keys()
         for name, p in self.params.items():
             for path, leaf in leaves(name, p):
                 if not isinstance(leaf, ir.Static):
@@ -173,6 +181,12 @@ class Scope:
         if type(node) not in RULES:
             self.fail(node, f"{type(node).__name__} is not part of the kernel language")
         return RULES[type(node)](self, node)
+
+    def refuse_pending(self, where: ast.AST, before: int) -> None:
+        """Refuses tiles that were combined for a value that may not be evaluated, or more than once."""
+        if len(self.pending) > before:
+            what = "what combines the elements of a tile is evaluated once, and not under a condition"
+            self.fail(where, what, "assign it to a variable first")
 
     def loc(self, node: ast.AST | ir.Loc) -> ir.Loc:
         return node if isinstance(node, ir.Loc) else self.source.loc(node)
@@ -198,6 +212,8 @@ class Scope:
             advice = "assign it first: a, b = ..."
         elif is_aggregate(value):
             advice = "take one of its items or fields"
+        elif isinstance(getattr(value, "type", None), ir.TileType):
+            advice = "combine its elements, t.sum() or (t > 0).any(), or choose among them by pa.where()"
         self.fail(where, f"expected a number, got {describe(value)}", advice)
 
     def integer(self, where: ast.AST, value: Any, what: str, saturating: bool = False) -> ir.Expr:

@@ -13,7 +13,9 @@ from .infer_local_arrays import subscript
 from .infer_records import is_record, record_item, subscript_records
 from .infer_scope import Scope, rule
 from .infer_temporaries import expand_result, with_let_bound
+from .infer_tiles import has_tile_index, load_tile, subscript_tile
 from .infer_values import advice_for_captured, describe, is_array, is_local_array
+from .tile_values import is_tile
 
 
 @rule(ast.Subscript)
@@ -38,6 +40,10 @@ def _subscript(scope: Scope, node: ast.Subscript) -> Any:
         return take_part(scope, node, owner, items[index.value])
     if isinstance(owner, ir.Static):
         return _captured_item(scope, node, owner.value)
+    if is_tile(owner):
+        return subscript_tile(scope, node, owner)
+    if is_array(owner) and has_tile_index(scope, node):
+        return load_tile(scope, node, owner)
     if is_local_array(owner):
         return subscript(scope, node, owner)
     if not is_array(owner):

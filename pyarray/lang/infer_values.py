@@ -52,14 +52,14 @@ def is_array(value: Any) -> bool:
 
 
 def is_local_array(value: Any) -> bool:
-    return isinstance(getattr(value, "type", None), ir.LocalArrayType)
+    return isinstance(getattr(value, "type", None), ir.LocalArrayType) and not isinstance(value.type, ir.TileType)
 
 
 def constant_shape(value: Any) -> tuple[int, ...] | None:
     """The shape of a local array, or of a view whose sizes are all constant; None for other values."""
     kind = getattr(value, "type", None)
     if isinstance(kind, ir.LocalArrayType):
-        return kind.shape
+        return None if isinstance(kind, ir.TileType) else kind.shape
     if isinstance(kind, ir.ArrayType) and kind.sizes and None not in kind.sizes:
         return kind.sizes  # type: ignore[return-value]
     return None
@@ -96,6 +96,10 @@ def join_types(a: ir.Type, b: ir.Type) -> ir.Type:
         and replace(a, strided=b.strided, sizes=b.sizes) == b
     ):
         return replace(a, strided=a.strided or b.strided, sizes=a.sizes if a.sizes == b.sizes else ())
+    if isinstance(a, ir.TileType) and isinstance(b, ir.TileType) and replace(a, dtype=b.dtype) == b:
+        return replace(a, dtype=join(ir.ScalarType(a.dtype), ir.ScalarType(b.dtype)).dtype)
+    if isinstance(a, ir.TileType) or isinstance(b, ir.TileType):
+        raise TypeError(f"a {a} and a {b} have no common type")
     if isinstance(a, ir.LocalArrayType) or isinstance(b, ir.LocalArrayType):  # the variable has copies of views
         shapes = [x.shape if isinstance(x, ir.LocalArrayType) else getattr(x, "sizes", ()) for x in (a, b)]
         if shapes[0] and shapes[0] == shapes[1] and not isinstance(a, ir.TupleType) and not isinstance(b, ir.TupleType):

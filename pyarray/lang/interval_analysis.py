@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from . import ir
 from .promotion import NEGATED_COMPARISON, SWAPPED_COMPARISON
-from .types import lasting_sizes
+from .types import is_axis_bound, lasting_sizes
 
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
@@ -108,7 +108,8 @@ class IntervalAnalysis:
             elif isinstance(s, (ir.For, ir.While)):
                 self.loop(s)
             elif isinstance(s, ir.Assign):
-                self.env[s.name] = self.value(s.value)
+                found = self.value(s.value)
+                self.env[s.name] = self.tile_bound(s.value) if is_axis_bound(s.name) else found
             elif isinstance(s, ir.Store):
                 self.value(s.value)
                 self.access(s)
@@ -118,6 +119,13 @@ class IntervalAnalysis:
             elif isinstance(s, ir.Evaluate):
                 self.value(s.value)
         return False
+
+    def tile_bound(self, e: Any) -> Any:
+        """Of the start or the stop of a tile index: 0, or `min(…, size)` of what isn't negative."""
+        if not isinstance(e, ir.Builtin):
+            return self.value(e)
+        size = self.value(e.args[1])
+        return Interval(self.domain.constant(0).low, size.high) if isinstance(size, Interval) else None
 
     def branches(self, s: ir.If) -> bool:
         self.value(s.condition)

@@ -21,6 +21,7 @@ from .types import ArrayType as ArrayType
 from .types import LocalArrayType as LocalArrayType
 from .types import ScalarType as ScalarType
 from .types import Static as Static
+from .types import TileType as TileType
 from .types import TupleType as TupleType
 from .types import Type as Type
 from .types import static_key as static_key
@@ -346,7 +347,8 @@ class For(Node):
     `loop` is the number of a parallel (top-level) loop, None for an inner one. `reductions` (variable, op) of
     a parallel loop are lowered (`reduction_lowering`), those of an inner one may be accumulated in any order, and
     the iterations of an `unordered` one may run in any order, or at the same time. `site` is that of a step that may
-    be 0, or of sizes that may have too large a product.
+    be 0, or of sizes that may have too large a product. `capacity`: it runs over an axis of a tile, which has so many
+    elements at most; such loops stand directly in each other, and a GPU's threads share their iterations.
     """
 
     variables: tuple[str, ...]
@@ -356,6 +358,7 @@ class For(Node):
     reductions: tuple[tuple[str, str], ...] = ()
     site: int | None = None
     unordered: bool = False
+    capacity: int = 0
 
 
 @dataclass(frozen=True, slots=True)

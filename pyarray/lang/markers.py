@@ -15,7 +15,7 @@ from .builtins import ATOMICS, FUNCTIONS
 
 __all__ = [
     "atomic_add", "atomic_and", "atomic_cas", "atomic_exchange", "atomic_max", "atomic_min", "atomic_or", "atomic_sub",
-    "atomic_xor", "ndrange", "unordered",
+    "atomic_xor", "ndrange", "tiles", "unordered",
 ]  # fmt: skip
 
 _Host = TypeVar("_Host", bound=Callable[..., Any])
@@ -73,6 +73,21 @@ def _unordered(indices: Iterable[int]) -> Iterable[int]:
     return indices
 
 
+def _tiles(sizes: Any, tile: Any) -> Iterable[Any]:
+    shape = getattr(sizes, "shape", sizes)
+    if not isinstance(shape, tuple):
+        return [slice(k, min(k + tile, shape)) for k in range(0, shape, tile)]
+    axes = ([slice(k, min(k + b, n)) for k in range(0, n, b)] for n, b in zip(shape, tile, strict=True))
+    return itertools.product(*axes)
+
+
+tiles = _marker(
+    "tiles",
+    _tiles,
+    "`for i, j in pa.tiles(c, (BM, BN))`: a loop over the tiles of an array or of sizes, whose variables are tile "
+    "indices; `a[i, k]` is a tile. `(k,) = pa.tiles(n, BK)` is one tile for a whole axis. On the host the variables "
+    "are slices.",
+)
 ndrange = _marker(
     "ndrange",
     _ndrange,

@@ -30,6 +30,7 @@ from .reduction_lowering import lower_reductions
 from .reshape_indexing import Remarks, index_base_arrays
 from .sharing import resolve_sharing
 from .specializations import Specializations
+from .tile_layout import check_tiles
 from .verify import verify
 from .write_mask import mark_stores
 
@@ -152,6 +153,7 @@ def generate(analysed: Analysed, target: str, debug: bool, asserts: bool = False
     tree = _without_unused(verify(order_operands(tree)))
     used = dict(tree.kernel.params)
     specs = {path: x for path, x in analysed.specializations.items() if path in used}
+    check_tiles(tree, analysed.source)
     shaped = None if dialect.blocks else emit_gpu(tree, dialect, debug, specs, shape)
     text, steps, divided = shaped or emit(tree, dialect, debug, specs)
     by_parameter = analysed.directions

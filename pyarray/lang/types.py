@@ -78,6 +78,27 @@ class LocalArrayType:
 
 
 @dataclass(frozen=True, slots=True)
+class TileType(LocalArrayType):
+    """A tile that is a variable: memory for a tile of full size. `axes` names the tile index of each axis, "" for an
+    axis of size 1; only the elements at that index's values exist."""
+
+    axes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"tile of {self.dtype} of ({', '.join(axis_label(axis) for axis in self.axes)})"
+
+
+def axis_label(axis: str) -> str:
+    """The tile index of an axis as the source names it."""
+    return axis.partition(":")[2] or "1"
+
+
+def is_axis_bound(name: str) -> bool:
+    """Whether a variable is the start or the stop of a tile index (`tile_values`)."""
+    return name[:2] in (".a", ".b")
+
+
+@dataclass(frozen=True, slots=True)
 class TupleType:
     """What a function returns that returns several values."""
 
@@ -88,7 +109,7 @@ class TupleType:
 
 
 Type = ScalarType | ArrayType | LocalArrayType | TupleType
-TYPES = (ScalarType, ArrayType, LocalArrayType, TupleType)
+TYPES = (ScalarType, ArrayType, LocalArrayType, TileType, TupleType)
 INDEX = ScalarType(int64, weak=True)
 BOOL = ScalarType(bool_)
 _PLAIN = frozenset((bool, int, str, DType, FunctionType))  # keys are their class and value

@@ -184,10 +184,11 @@ _REASONS = {
         "current_stream synchronize debug"
     ),
     "is the kernel language or a tool of kernels": (
-        "kernel func fuse autotune ndrange unordered atomic_add atomic_and atomic_cas atomic_exchange atomic_max "
-        "atomic_min atomic_or atomic_sub atomic_xor dump dump_tag load_dump load_kernel capture cost_analysis gemm rng "
-        "quaternion.conjugate quaternion.from_axis_angle quaternion.identity quaternion.inverse quaternion.multiply "
-        "quaternion.normalize quaternion.rotate quaternion.slerp quaternion.to_matrix"
+        "kernel func fuse autotune ndrange tiles unordered atomic_add atomic_and atomic_cas atomic_exchange "
+        "atomic_max atomic_min atomic_or atomic_sub atomic_xor dump dump_tag load_dump load_kernel capture "
+        "cost_analysis gemm rng quaternion.conjugate quaternion.from_axis_angle quaternion.identity "
+        "quaternion.inverse quaternion.multiply quaternion.normalize quaternion.rotate quaternion.slerp "
+        "quaternion.to_matrix"
     ),
     "has contents that are arbitrary": "empty empty_like",
     "is no call with an array's elements": (

@@ -32,6 +32,9 @@ def adjoint(tree: ir.Tree, gradients: Iterable[tuple[str, Any]], sources: Mappin
     def fail(loc: ir.Loc, what: str, instead: str = "") -> NoReturn:
         by_path[loc.path].fail(loc, what, instead)
 
+    for n in ir.walk(*tree.kernel.body):
+        if isinstance(n, ir.For) and n.capacity:
+            fail(n.loc, "a loop over tiles has no gradient", "write the loop with range, or a kernel for the gradient")
     params = dict(tree.kernel.params)
     added = dict(_gradients(tree.kernel.name, params, gradients))
     flat = Flattener(tree, fail)

@@ -28,7 +28,7 @@ _REASONS = {
         "ndarray.__len__"
     ),
     "is a part of the kernel language, of kernels or of their tools": (
-        "kernel func fuse autotune ndrange rng unordered atomic_add atomic_and atomic_cas atomic_exchange "
+        "kernel func fuse autotune ndrange rng tiles unordered atomic_add atomic_and atomic_cas atomic_exchange "
         "atomic_max atomic_min atomic_or atomic_sub atomic_xor dump dump_tag load_dump load_kernel "
         "capture cost_analysis gemm ndarray.mark_static ndarray.assume ndarray.attach_grad ndarray.grad "
         "quaternion.conjugate quaternion.from_axis_angle quaternion.identity quaternion.inverse quaternion.multiply "

@@ -1,0 +1,91 @@
+"""Text of sums along an axis that isn't a tile's last one: products, and reductions of the first axes.
+
+In the tree an element's whole sum is computed before the next one. Here the loop along the axis is outside of the
+elements, each of which has a sum, in the same order: what is read along the axis serves several elements, and on CPUs
+they are vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import ir
+from .emit_expressions import cname
+from .tile_layout import axes_of, is_contraction, nest_of
+
+DEPTH = 4  # neighbours along the axis that are taken at once
+
+
+def write_contraction(code: Any, loops: list[ir.For], body: Any) -> None:
+    """GPU text: a thread's elements, whose sums are in registers."""
+    begin, along, result = body
+    layout, name, out = code.plan.layout(axes_of(loops)), begin.name, code.out
+    code.order(*code.effects((loops[0],)))
+    code.declare_lengths(loops)
+    out.line(f"{code.type_of(name).dtype.ctype} sums[{layout.elements}];")
+    code.renamed[name] = f"sums[(row_step * {layout.column_steps} + column_step) * {layout.vector} + v]"
+    code.each_element(loops, (), lambda: code.write((begin,)))
+    (variable,), (range_,), (update,) = along.variables, along.ranges, along.body
+    reads = any(isinstance(n, (ir.Load, ir.Invoke, ir.Atomic)) for n in ir.walk(update))
+    start, stop = code.expr(range_.start), code.expr(range_.stop)
+    out.line(f"const int length = (int)({stop} - {start});")
+    out.line("int along = 0;")
+    heads = (DEPTH, f"for (; along + {DEPTH} <= length; along += {DEPTH})"), (1, "for (; along < length; ++along)")
+    for step, head in heads:
+        with out.block(head):
+            write = _steps(code, step, variable, start, update)
+            code.each_element(loops, (), write, guarded=reads or not layout.is_exact)
+    code.each_element(loops, (), lambda: code.write((result,)))
+    del code.renamed[name]
+
+
+def _steps(code: Any, count: int, variable: str, start: str, update: ir.Stmt) -> Callable[[], None]:
+    """Prints an element's update at so many neighbours along the axis, which one vector loads."""
+
+    def write() -> None:
+        code.out.line("#pragma unroll")
+        with code.out.block(f"for (int q = 0; q < {count}; ++q)"):
+            code.out.line(f"const int64_t {cname(variable)} = {start} + along + q;")
+            code.out.line(f"(void){cname(variable)};")
+            code.offsets[variable] = "along + q"
+            code.write((update,))
+
+    return write
+
+
+def is_cpu_contraction(s: ir.For) -> bool:
+    body = nest_of(s)[1]
+    return is_contraction(body) and not any(isinstance(n, (ir.Atomic, ir.Invoke)) for n in ir.walk(*body))
+
+
+def write_cpu_contraction(code: Any, s: ir.For) -> None:
+    """CPU text: vectors along the last axis, whose elements' sums are those of the result."""
+    loops, (begin, along, result) = nest_of(s)
+    (variable,), (range_,), (update,) = along.variables, along.ranges, along.body
+    place = f"{cname(result.name)}.m[{code.position(result.shape, result.index, None)}]"
+    kind, out, k = result.value.type.dtype.ctype, code.out, cname(variable)
+    *outer, inner = (_head(code, loop) for loop in loops)
+    out.open()
+    for head in outer:
+        out.open(head)
+    if not isinstance(begin.value, ir.Element) or getattr(begin.value.array, "name", "") != result.name:
+        with out.block(inner):
+            out.line(f"{place} = {code.expr(begin.value)};")
+    out.line(f"int64_t along = {code.expr(range_.start)};")
+    out.line(f"const int64_t past = {code.expr(range_.stop)};")
+    code.renamed[begin.name] = "sum"
+    heads = (DEPTH, f"for (; along + {DEPTH} <= past; along += {DEPTH})"), (1, "for (; along < past; ++along)")
+    for count, head in heads:
+        with out.block(head), out.block(inner):
+            out.line(f"{kind} sum = {place};")
+            for q in range(count):
+                out.line(f"{{ const int64_t {k} = along + {q}; sum = {code.expr(update.value)}; }}")
+            out.line(f"{place} = sum;")
+    del code.renamed[begin.name]
+    for _ in (*outer, ""):
+        out.close()
+
+
+def _head(code: Any, loop: ir.For) -> str:
+    name, range_ = cname(loop.variables[0]), loop.ranges[0]
+    return f"for (int64_t {name} = {code.expr(range_.start)}; {name} < {code.expr(range_.stop)}; ++{name})"

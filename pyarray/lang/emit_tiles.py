@@ -1,0 +1,410 @@
+"""GPU text of an iteration with tiles: a block of threads runs it.
+
+All threads run the statements between the nests of loops over tile axes with the same values, and share the elements
+of each nest by its layout (`tile_layout.py`). A barrier stands before a nest that reads what other threads may have
+written since the last one, or writes what they may have read. The bits of a result depend on the text alone: partial
+results are combined by lanes of 32, and those of such lanes in order."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from . import ir
+from .emit_statements import cname
+from .emit_team import GridEmitter
+from .emit_tile_products import write_contraction
+from .emit_tile_vectors import Vectors, find_vectors, load_vectors, store_vectors, vector_test
+from .tile_layout import (
+    WARP,
+    Axes,
+    Layout,
+    TilePlan,
+    axes_of,
+    is_contraction,
+    is_reduction,
+    nest_of,
+    plan_of,
+)
+
+_MEMORY = "memory"  # of all arrays, among the tiles that barriers are for
+_MOST_UNROLLED = 128
+
+
+class TileEmitter(GridEmitter):
+    """Statements of a grid's loop; of a block's iteration with tiles while there is a `plan`."""
+
+    plan: TilePlan | None = None
+    offsets: dict[str, str]  # variable that runs over an axis → C text of its distance from the tile's start
+    register: str = ""  # C text of which element of a thread's registers is at hand
+    read: set[str]  # what threads may have read since the last barrier, and written
+    written_tiles: set[str]
+    scratch_bytes = 0
+    stale_scratch = False  # whether threads may still read what an earlier turn of a loop has left in scratch memory
+
+    # ---- the iteration
+
+    def tile_iteration(self, loop: ir.For) -> tuple[str, TilePlan]:
+        """The text of an iteration, and how its tiles are kept."""
+        plan = plan_of(loop, dict(self.kernel.variables))
+        self.plan, self.offsets, self.scratch_bytes = plan, {}, plan.shared_bytes
+        self.read, self.written_tiles = self.effects(loop.body)
+        self.stale_scratch = True
+        text = self.printed(self.write, loop.body)
+        self.plan = None
+        return text, plan
+
+    def tile_declarations(self, plan: TilePlan, variables: dict[str, Any]) -> list[str]:
+        lines = []
+        if self.scratch_bytes:
+            lines.append("extern __shared__ __align__(16) unsigned char tile_memory[];")
+        for name, offset in plan.shared.items():
+            dtype = variables[name].dtype.ctype
+            lines.append(f"{dtype} *const {cname(name)} = ({dtype} *)(tile_memory + {offset});")
+        for name, layout in plan.registers.items():
+            lines.append(f"{variables[name].dtype.ctype} {cname(name)}[{layout.elements}];")
+        return lines
+
+    # ---- barriers
+
+    def effects(self, parts: Any) -> tuple[set[str], set[str]]:
+        """What these statements read and write that threads share."""
+        read, written = set[str](), set[str]()
+        assert self.plan is not None
+        for n in ir.walk(*parts):
+            if isinstance(n, ir.Load):
+                read.add(_MEMORY)
+            elif isinstance(n, (ir.Store, ir.Atomic)):
+                written.add(_MEMORY)
+            elif isinstance(n, ir.Invoke):
+                (read if n.function in self.pure else written).add(_MEMORY)
+            elif isinstance(n, ir.Element) and getattr(n.array, "name", "") in self.plan.shared:
+                read.add(n.array.name)  # type: ignore[union-attr]
+            elif isinstance(n, ir.SetElement) and n.name in self.plan.shared:
+                written.add(n.name)
+        return read, written
+
+    def barrier(self) -> None:
+        self.out.line("__syncthreads();")
+        self.read, self.written_tiles, self.stale_scratch = set(), set(), False
+
+    def order(self, read: set[str], written: set[str], uses_scratch: bool = False) -> None:
+        """A barrier before a step, if it needs one."""
+        if read & self.written_tiles or written & (self.read | self.written_tiles):
+            self.barrier()
+        if uses_scratch and self.stale_scratch:
+            self.barrier()
+        self.read |= read
+        self.written_tiles |= written
+
+    # ---- statements between nests
+
+    def write_statement(self, s: ir.Stmt) -> None:
+        if self.plan is None or self.offsets or self.register:
+            super().write_statement(s)
+        elif isinstance(s, ir.For) and s.capacity:
+            self.write_nest(s)
+        elif isinstance(s, (ir.For, ir.While, ir.If)):
+            self.write_control(s)
+        else:
+            self.write_uniform(s)
+
+    def write_control(self, s: Any) -> None:
+        """A loop or branch that all threads take alike."""
+        heads = (s.condition,) if isinstance(s, (ir.If, ir.While)) else s.ranges
+        self.order(*self.effects(heads))
+        if isinstance(s, ir.If):
+            before = set(self.read), set(self.written_tiles)
+            with self.out.block(f"if ({self.expr(s.condition)})"):
+                self.write(s.then)
+            then = self.read, self.written_tiles
+            self.read, self.written_tiles = before
+            if s.orelse:
+                with self.out.orelse():
+                    self.write(s.orelse)
+            self.read, self.written_tiles = self.read | then[0], self.written_tiles | then[1]
+            return
+        read, written = self.effects((s,))
+        self.read, self.written_tiles, self.stale_scratch = self.read | read, self.written_tiles | written, True
+        super().write_statement(s)
+        self.read, self.written_tiles, self.stale_scratch = self.read | read, self.written_tiles | written, True
+
+    def write_uniform(self, s: ir.Stmt) -> None:
+        """A statement that stands for all threads: one of them does what has an effect."""
+        read, written = self.effects((s,))
+        self.order(read, written, isinstance(s, ir.Assign) and bool(written))
+        if isinstance(s, ir.Assign) and written:  # by an atomic or a call, of which all get the value
+            kind = s.value.type
+            name = self.scratch(1, kind.dtype)
+            with self.out.block("if (rank == 0)"):
+                self.out.line(f"{name}[0] = {self.expr(s.value)};")
+            self.barrier()
+            self.out.line(f"{cname(s.name)} = {name}[0];")
+            self.stale_scratch = True
+        elif isinstance(s, (ir.Store, ir.SetElement)) or written:
+            with self.out.block("if (rank == 0)"):
+                super().write_statement(s)
+        else:
+            super().write_statement(s)
+
+    def scratch(self, count: int, dtype: Any) -> str:
+        """Shared memory of one step, declared here, which the next step that needs some takes, too."""
+        assert self.plan is not None
+        self.counters += 1
+        name, offset = f"scratch{self.counters}", self.plan.shared_bytes
+        self.out.line(f"{dtype.ctype} *const {name} = ({dtype.ctype} *)(tile_memory + {offset});")
+        self.scratch_bytes = max(self.scratch_bytes, offset + -(-count * dtype.itemsize // 16) * 16)
+        return name
+
+    # ---- nests
+
+    def write_nest(self, s: ir.For) -> None:
+        loops, body = nest_of(s)
+        with self.out.block():
+            if loops[-1].reductions:
+                self.write_full_reduction(loops, body)
+            elif is_reduction(body):
+                self.write_reduction(loops, body)
+            elif is_contraction(body):
+                write_contraction(self, loops, body)
+            else:
+                self.order(*self.effects((s,)))
+                self.declare_lengths(loops)
+                self.each_element(loops, body, lambda: self.write(body), not self.is_harmless(loops, body))
+
+    def is_harmless(self, loops: list[ir.For], body: Any) -> bool:
+        """Whether elements that don't exist may be computed, too: of tiles of which each thread has its own."""
+        assert self.plan is not None
+        kinds = (ir.Load, ir.Store, ir.Atomic, ir.Invoke, ir.If, ir.For)
+        if not self.plan.layout(axes_of(loops)).is_exact or any(isinstance(n, kinds) for n in ir.walk(*body)):
+            return False
+        return all(isinstance(s, ir.SetElement) and s.name in self.plan.registers for s in body)
+
+    def declare_lengths(self, loops: list[ir.For]) -> None:
+        for s in loops:
+            start, stop = self.expr(s.ranges[0].start), self.expr(s.ranges[0].stop)  # type: ignore[arg-type]
+            self.out.line(f"const int {_length(s)} = (int)({stop} - {start});")
+
+    def each_element(self, loops: list[ir.For], body: Any, write: Any, guarded: bool = True) -> None:
+        """What `write` prints, for each of a thread's elements; in vectors, where the arrays of `body` allow it."""
+        assert self.plan is not None
+        layout = self.plan.layout(axes_of(loops))
+        found = find_vectors(self, loops, body, layout.vector) if guarded else None
+        if found is None:
+            self.rows_of_elements(layout, loops, write, guarded, None)
+            return
+        test = vector_test(self, loops, found)
+        with self.out.block(f"if ({test})"):
+            self.rows_of_elements(layout, loops, write, guarded, found)
+        with self.out.orelse():
+            self.rows_of_elements(layout, loops, write, guarded, None)
+
+    def rows_of_elements(
+        self, layout: Layout, loops: list[ir.For], write: Any, guarded: bool, vectors: Vectors | None
+    ) -> None:
+        with self.row_loop(layout):
+            tests = self.row_positions(layout, axes_of(loops[:-1]), loops[:-1])
+            with self.out.block(f"if ({' && '.join(tests)})" if guarded and tests else ""), self.column_loop(layout):
+                self.columns_of_elements(layout, loops, write, guarded, vectors)
+        self.register, self.offsets = "", {}
+
+    def columns_of_elements(
+        self, layout: Layout, loops: list[ir.For], write: Any, guarded: bool, vectors: Vectors | None
+    ) -> None:
+        """A thread's neighbours along a row."""
+        variable, out = loops[-1].variables[0], self.out
+        at, last = f"at_{cname(variable)}", _length(loops[-1])
+        first = f"(rank % {layout.lanes} + column_step * {layout.lanes}) * {layout.vector}"
+        self.offsets[variable] = at
+        self.register = f"(row_step * {layout.column_steps} + column_step) * {layout.vector} + v"
+        if vectors is None:
+            out.line("#pragma unroll")
+            with out.block(f"for (int v = 0; v < {layout.vector}; ++v)"):
+                out.line(f"const int {at} = {first} + v;")
+                with out.block(f"if ({at} < {last})" if guarded else ""):
+                    self.bind_variables(loops)
+                    write()
+            return
+        out.line(f"const int first = {first};")
+        with out.block(f"if (first < {last})"):
+            load_vectors(self, loops, vectors, at)
+            out.line("#pragma unroll")
+            with out.block(f"for (int v = 0; v < {layout.vector}; ++v)"):
+                out.line(f"const int {at} = first + v;")
+                self.bind_variables(loops)
+                self.registers, self.results = vectors.registers(), vectors.results()
+                write()
+                self.registers, self.results = {}, {}
+            store_vectors(self, loops, vectors, at)
+
+    def row_loop(self, layout: Layout) -> Any:
+        self.unroll(layout)
+        block = self.out.block(f"for (int row_step = 0; row_step < {layout.row_steps}; ++row_step)")
+        self.out.line(f"const int row = rank / {layout.lanes} + row_step * {layout.groups};")
+        self.out.line("(void)row;")
+        return block
+
+    def column_loop(self, layout: Layout) -> Any:
+        self.unroll(layout)
+        return self.out.block(f"for (int column_step = 0; column_step < {layout.column_steps}; ++column_step)")
+
+    def unroll(self, layout: Layout) -> None:
+        if layout.elements <= _MOST_UNROLLED:
+            self.out.line("#pragma unroll")
+
+    def row_positions(self, layout: Layout, axes: Axes, loops: list[ir.For]) -> list[str]:
+        """Declares where the row is along its axes; the tests that it is inside."""
+        rest = math.prod(n for _, n in axes)
+        tests = ["row < 1"] if not axes and layout.groups > 1 else []
+        for (variable, capacity), s in zip(axes, loops, strict=True):
+            rest //= capacity
+            name = f"at_{cname(variable)}"
+            digit = "row" if rest == 1 else f"row / {rest}"
+            self.out.line(f"const int {name} = {digit if s is loops[0] else f'{digit} % {capacity}'};")
+            self.offsets[variable] = name
+            tests.append(f"{name} < {_length(s)}")
+        return tests
+
+    def bind_variables(self, loops: list[ir.For]) -> None:
+        for s in loops:
+            variable = s.variables[0]
+            start = self.expr(s.ranges[0].start)  # type: ignore[arg-type]
+            self.out.line(f"const int64_t {cname(variable)} = {start} + {self.offsets[variable]};")
+            self.out.line(f"(void){cname(variable)};")
+
+    # ---- reductions
+
+    def write_full_reduction(self, loops: list[ir.For], body: Any) -> None:
+        """All elements of a nest into a number, which all threads get."""
+        ((name, op),) = loops[-1].reductions
+        kind = self.type_of(name)
+        partial = self.scratch(self.plan.threads // WARP, kind.dtype)  # type: ignore[union-attr]
+        read, written = self.effects(body)
+        self.order(read, written, uses_scratch=True)
+        self.declare_lengths(loops)
+        self.each_element(loops, body, lambda: self.write(body))
+        self.combine_lanes_of_block(name, op, kind, loops[0].loc, WARP)
+        with self.out.block(f"if (rank % {WARP} == 0)"):
+            self.out.line(f"{partial}[rank / {WARP}] = {cname(name)};")
+        self.barrier()
+        warps = self.plan.threads // WARP  # type: ignore[union-attr]
+        self.combine_partials(name, op, kind, loops[0].loc, partial, "0", warps)
+        self.stale_scratch = True
+
+    def write_reduction(self, loops: list[ir.For], body: Any) -> None:
+        """Rows into their results, by the lanes of each row."""
+        inner, update = nest_of(body[1])
+        ((name, op),) = inner[-1].reductions
+        kind, kept, gone = self.type_of(name), axes_of(loops), axes_of(inner)
+        threads = self.plan.threads  # type: ignore[union-attr]
+        layout = Layout(math.prod(n for _, n in kept), math.prod(n for _, n in gone), threads)
+        vectors = None
+        if len(gone) == 1:  # as the tiles of these axes are in registers
+            layout = self.plan.layout((*kept, *gone))  # type: ignore[union-attr]
+            vectors = find_vectors(self, [*loops, *inner], update, layout.vector)
+        warps = max(layout.lanes // WARP, 1)
+        partial = self.scratch(layout.row_steps * layout.groups * warps, kind.dtype) if warps > 1 else ""
+        read, written = self.effects((*loops[-1].body,))
+        self.order(read, set() if partial else written, bool(partial))
+        self.declare_lengths([*loops, *inner])
+        if vectors is not None:
+            self.out.line(f"const bool in_vectors = {vector_test(self, [*loops, *inner], vectors)};")
+        with self.row_loop(layout):
+            tests = self.row_positions(layout, kept, loops)
+            self.bind_variables(loops)
+            self.register = "0"
+            self.write((body[0],))
+            if vectors is not None:
+                with self.out.block(f"if (in_vectors && {' && '.join(tests)})"), self.column_loop(layout):
+                    self.reduce_columns(layout, inner, update, vectors)
+                tests = ["!in_vectors", *tests]
+            with self.out.block(f"if ({' && '.join(tests)})"), self.column_loop(layout):
+                self.reduce_columns(layout, inner, update, None)
+            self.register = "0"
+            tests = tests[1:] if vectors is not None else tests
+            self.combine_lanes_of_block(name, op, kind, body[1].loc, min(layout.lanes, WARP))
+            if partial:
+                with self.out.block(f"if (rank % {WARP} == 0)"):
+                    self.out.line(f"{partial}[row * {warps} + rank % {layout.lanes} / {WARP}] = {cname(name)};")
+            else:
+                self.store_row(layout, tests, body[2])
+        self.register, self.offsets = "", {}
+        if partial:
+            self.barrier()
+            with self.row_loop(layout):
+                tests = self.row_positions(layout, kept, loops)
+                self.bind_variables(loops)
+                self.register = "0"
+                self.combine_partials(name, op, kind, body[1].loc, partial, f"row * {warps}", warps)
+                self.store_row(layout, tests, body[2])
+            self.register, self.offsets, self.stale_scratch = "", {}, True
+            self.written_tiles |= written
+
+    def reduce_columns(self, layout: Layout, inner: list[ir.For], update: Any, vectors: Vectors | None) -> None:
+        """A row's elements of a thread."""
+        if len(inner) == 1:
+            self.columns_of_elements(layout, inner, lambda: self.write(update), True, vectors)
+            return
+        self.out.line(f"const int column = rank % {layout.lanes} + column_step * {layout.lanes};")
+        rest, tests = math.prod(s.capacity for s in inner), []
+        for s in inner:
+            rest //= s.capacity
+            digit = "column" if rest == 1 else f"column / {rest}"
+            name = f"at_{cname(s.variables[0])}"
+            self.out.line(f"const int {name} = {digit if s is inner[0] else f'{digit} % {s.capacity}'};")
+            self.offsets[s.variables[0]] = name
+            tests.append(f"{name} < {_length(s)}")
+        with self.out.block(f"if ({' && '.join(tests)})"):
+            self.bind_variables(inner)
+            self.write(update)
+
+    def store_row(self, layout: Layout, tests: list[str], store: Any) -> None:
+        with self.out.block(f"if ({' && '.join([f'rank % {layout.lanes} == 0', *tests])})"):
+            self.write((store,))
+
+    def combine_lanes_of_block(self, name: str, op: str, kind: Any, loc: Any, lanes: int) -> None:
+        """The accumulators of neighbouring threads, so many at a time; each gets the result."""
+        if lanes > 1:
+            with self.out.block(f"for (int d = {lanes // 2}; d > 0; d /= 2)"):
+                x = cname(name)
+                self.out.line(f"{x} = {self.combined(op, kind, loc, x, f'pa_shuffle({x}, d)')};")
+
+    def combine_partials(self, name: str, op: str, kind: Any, loc: Any, partial: str, first: str, count: int) -> None:
+        x = cname(name)
+        self.out.line(f"{x} = {partial}[{first}];")
+        if count > 1:
+            with self.out.block(f"for (int w = 1; w < {count}; ++w)"):
+                self.out.line(f"{x} = {self.combined(op, kind, loc, x, f'{partial}[{first} + w]')};")
+
+    def type_of(self, name: str) -> Any:
+        return dict(self.kernel.variables)[name]
+
+    # ---- elements
+
+    def emit_Element(self, e: ir.Element) -> str:
+        if self.plan is None or not isinstance(e.array.type, ir.TileType):
+            return super().emit_Element(e)
+        return self.tile_element(e.array.name, e.array.type.shape, e.index)  # type: ignore[union-attr]
+
+    def write_SetElement(self, s: ir.SetElement) -> None:
+        if self.plan is None or (s.name not in self.plan.shared and s.name not in self.plan.registers):
+            super().write_SetElement(s)
+            return
+        value = self.expr(s.value)
+        self.out.line(f"{self.tile_element(s.name, s.shape, s.index)} = {value};")
+
+    def tile_element(self, name: str, shape: tuple[int, ...], index: tuple[ir.Expr, ...]) -> str:
+        assert self.plan is not None
+        if name in self.plan.registers:
+            return f"{cname(name)}[{self.register}]"
+        text = "0"
+        for n, position in zip(shape, index, strict=True):
+            at = "0"
+            if isinstance(position, ir.Binary) and isinstance(position.a, ir.Local):
+                at = self.offsets.get(position.a.name) or f"(int)({self.expr(position)})"
+            text = at if text == "0" else f"({text}) * {n} + {at}"
+        return f"{cname(name)}[{text}]"
+
+
+def _length(s: ir.For) -> str:
+    return f"length_{cname(s.variables[0])}"
