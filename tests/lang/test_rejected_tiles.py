@@ -40,7 +40,7 @@ IN_LOOP = {
     "c[i] = t": "1 indices for a 2-D contiguous array.*\n.*\n.*\nan access by tiles has an index for each axis",
     "r[0] = t[0, 0]": "of a tile no elements are taken",
     "r[i] = t @ t": "'@' is not defined for tiles of .i, j. and .i, j.",
-    "c[i, j] = t @ 2": "'@' takes two tiles, got a int64",
+    "c[i, j] = t @ 2": "'@' takes two tiles, got an int64",
     "c[i, j] = pa.matmul(t)": "matmul.. takes two tiles, got 1",
     "c[i, j] = pa.matmul(t, t.T, axis=1)": "takes two tiles and dtype=",
     "c[i, j] = t.astype(3)": "expected a dtype",
