@@ -1,4 +1,4 @@
-/* pa_gemm_wgmma.h: the instructions of pa_gemm_mma.h by which a warpgroup of sm_90 multiplies in shared memory. */
+/* pa_gemm_wgmma.h: instructions by which a warpgroup of sm_90 multiplies in shared memory. */
 #ifndef PA_GEMM_WGMMA_H
 #define PA_GEMM_WGMMA_H
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pyarray as pa
+from pyarray._core import clear_plans
 from pyarray.kernels.matmul import gemm, gemm_mma, thresholds
 
 DTYPES = ("float16", "bfloat16", "float64")
@@ -35,14 +36,10 @@ def use(monkeypatch):
 
     def patch(tile):
         monkeypatch.setattr(gemm, "tile_for", lambda c: tile)
-        forget()
-
-    def forget():
-        for planned in (pa.matmul, vars(type(pa.empty(1)))["__matmul__"]):
-            planned.plan_table.clear()
+        clear_plans()
 
     yield patch
-    forget()
+    clear_plans()
 
 
 def laid(x, how, dtype, device):
