@@ -2,14 +2,14 @@
 is most of what compiling a kernel takes, and what most tests look at is decided before.
 
 Which ones are follows from their texts and the day: tests that need the same kernel share it, of each family of
-kernels, whose members differ in types and layouts, some are optimised, and in as many days as `SHARE` says each is. In
-a long run all are, as are those of processes that tests start. `PYARRAY_TEST_TURN` names another turn than the day's.
+kernels, whose members differ in types and layouts, some are optimised, and after `SHARE` rounds of the days in which
+tests take turns (`variants_by_turn`) each was. In a long run all are, as are those of processes that tests start.
 """
 
 import hashlib
 
 import pytest
-from variants_by_turn import TURN
+from variants_by_turn import TURN, TURNS
 
 SHARE = 4
 VECTORS = ("<pa_gemm", "<pa_sort")  # headers with vectors of their own: reading them takes longer than optimising
@@ -20,7 +20,7 @@ def level(text, flags):
     if any(flag.startswith("-O") for flag in flags) or any(header in text for header in VECTORS):
         return ()
     digest = hashlib.sha256(text.encode()).hexdigest()
-    return () if (int(digest[:8], 16) + TURN) % SHARE == 0 else ("-O0",)
+    return () if (int(digest[:8], 16) + TURN // TURNS) % SHARE == 0 else ("-O0",)
 
 
 def pytest_sessionstart(session):

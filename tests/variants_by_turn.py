@@ -1,6 +1,8 @@
-"""A pytest plugin: of a test with several parameters, `make test` runs every other combination, and the rest the next
-day. The numbers of a combination's values add up to an even number one day, to an odd one the other: so each value of
-each parameter (each function, type and device) is there every day, if another parameter has two values.
+"""A pytest plugin: of the variants of a parametrised test, `make test` runs a part, and the others on the next days.
+
+Of a test with one parameter that is every other variant, of one with several every fourth: the numbers of a variant's
+values, the day's and the test's own are added, and a multiple of two or four is due. So each test is run every day, each
+of its variants within four days, and on a day half of the tests that take a device alone run on each.
 
 It is so for tests that compile kernels, and where the whole suite runs: tests that are named run whole, unless
 PYARRAY_TEST_BY_TURN is set, and so does all in a long run. PYARRAY_TEST_TURN names another turn than the day's.
@@ -8,8 +10,10 @@ PYARRAY_TEST_BY_TURN is set, and so does all in a long run. PYARRAY_TEST_TURN na
 
 import os
 import time
+import zlib
 
 FOLDERS = ("tests/api/", "tests/device/", "tests/interop/", "tests/lang/")
+TURNS = 4  # days within which every variant is run
 
 # Workers find what the first process set, also when the day ends meanwhile.
 TURN = int(os.environ.setdefault("PYARRAY_TEST_TURN", str(int(time.time() // 86400))))
@@ -22,9 +26,14 @@ def dimensions(variants):
     return [name for column, name in columns.items() if len(set(column)) > 1]
 
 
-def is_due(numbers, turn):
-    """Whether a combination is run in that turn: `numbers` are those of its values in each dimension."""
-    return len(numbers) < 2 or (sum(numbers) + turn) % 2 == 0
+def due_variants(function, variants, turn):
+    """Which variants of a test are run in that turn, as a list of bools: at least one."""
+    names = dimensions(variants)
+    sums = [sum(variant[name] for name in names) for variant in variants]
+    parts = min(TURNS if len(names) > 1 else 2, len(set(sums)))
+    offset = turn + zlib.crc32(function.encode())
+    due = [(number + offset) % parts == 0 for number in sums]
+    return due if any(due) else [k == offset % len(sums) for k in range(len(sums))]
 
 
 def pytest_collection_modifyitems(config, items):
@@ -36,15 +45,10 @@ def pytest_collection_modifyitems(config, items):
     variants = {}
     for item in items:
         if item.nodeid.startswith(FOLDERS) and hasattr(item, "callspec"):
-            variants.setdefault(_function(item), []).append(item.callspec.indices)
-    names = {function: dimensions(of_function) for function, of_function in variants.items()}
-    due, left_out = [], []
-    for item in items:
-        numbers = [item.callspec.indices[name] for name in names.get(_function(item), ())]
-        (due if is_due(numbers, TURN) else left_out).append(item)
-    items[:] = due
-    config.hook.pytest_deselected(items=left_out)
-
-
-def _function(item):
-    return item.nodeid.partition("[")[0]
+            variants.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left_out = set()
+    for function, of_function in variants.items():
+        due = due_variants(function, [item.callspec.indices for item in of_function], TURN)
+        left_out.update(item for item, is_due in zip(of_function, due, strict=True) if not is_due)
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = [item for item in items if item not in left_out]

@@ -1,5 +1,9 @@
 """A pytest plugin, for both steps of `make test`. The first records the GPU text of every kernel that the
-tests lower, in release and debug, one file per text; the second, test_emitted.py, compiles that folder."""
+tests lower, in release and debug, one file per text; the second, test_emitted.py, compiles that folder.
+
+Lowering them for a GPU as well, and compiling that, takes as long as a fifth of the tests: one of `SHARE` kernels of the
+language is recorded, by its text and the round of the days in which tests take turns (`variants_by_turn`). In a long run
+all are, and texts that are written by hand always."""
 
 import hashlib
 import os
@@ -7,7 +11,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from variants_by_turn import TURN, TURNS
 
+SHARE = 4
 GPU = "cuda"  # one text for all GPUs
 
 
@@ -25,11 +31,14 @@ def pytest_sessionstart(session):
         shutil.rmtree(folder, ignore_errors=True)
         Path(folder).mkdir(parents=True)
     # not before the tests' settings stand, and before the tests import it
+    from strategies import TIMES
+
     from pyarray.jit import text_kernel
     from pyarray.lang import pipeline
 
     record, patch = Recorder(Path(folder)), pytest.MonkeyPatch()
-    patch.setattr(pipeline, "generate", record.generate(pipeline.generate))
+    share = SHARE if TIMES == 1 else 1
+    patch.setattr(pipeline, "generate", record.generate(pipeline.generate, share))
     patch.setattr(text_kernel.TextKernel, "_compile", record.compile(text_kernel.TextKernel._compile))
     config.add_cleanup(patch.undo)
 
@@ -59,13 +68,13 @@ class Recorder:
             return False
         return True
 
-    def generate(self, generate):
+    def generate(self, generate, share):
         from pyarray.lang.dialect import DIALECTS
 
         def recorded(analysed, target, debug, asserts=False):
             program = generate(analysed, target, debug, asserts)
             digest = _digest(program.text)
-            if digest not in self.generated:
+            if digest not in self.generated and (int(digest, 16) + TURN // TURNS) % share == 0:
                 self.generated.add(digest)
                 if not self.made(f"{digest}.generated", ""):  # another process writes the texts
                     return program

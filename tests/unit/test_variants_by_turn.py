@@ -1,27 +1,41 @@
-"""Combinations of parameters that take turns."""
+"""Variants of tests that take turns."""
 
 import itertools
 
 import pytest
-from variants_by_turn import dimensions, is_due
+from variants_by_turn import TURNS, dimensions, due_variants
 
 
-@pytest.mark.parametrize("counts", [(2, 5), (3, 3), (2, 4), (2, 3, 2), (7, 2, 2)])
-def test_every_value_is_there_each_day_and_every_combination_in_two(counts):
-    combinations = list(itertools.product(*map(range, counts)))
-    days = [[c for c in combinations if is_due(c, turn)] for turn in (20000, 20001)]
-    assert sorted(days[0] + days[1]) == combinations
-    for day in days:
-        for parameter, count in enumerate(counts):
-            assert {c[parameter] for c in day} == set(range(count))
-        assert abs(2 * len(day) - len(combinations)) <= 1
+def of_counts(counts):
+    names = "abcd"[: len(counts)]
+    return [dict(zip(names, values, strict=True)) for values in itertools.product(*map(range, counts))]
 
 
-@pytest.mark.parametrize("count", [1, 7])
-def test_values_of_one_parameter_are_all_there(count):
-    assert all(is_due((k,), turn) for k in range(count) for turn in (0, 1))
-    assert is_due((), 0)
-    assert is_due((), 1)
+def due(function, variants, turn):
+    return [v for v, is_due in zip(variants, due_variants(function, variants, turn), strict=True) if is_due]
+
+
+@pytest.mark.parametrize("counts", [(1,), (2,), (7,), (2, 2), (2, 5), (3, 3), (2, 3, 2), (7, 2, 2), (2, 13)])
+def test_each_test_runs_every_day_and_each_variant_within_the_turns(counts):
+    variants = of_counts(counts)
+    days = [due("tests/api/test_this.py::test_that", variants, turn) for turn in range(20000, 20000 + TURNS)]
+    parts = 1 if counts == (1,) else 2 if len(counts) == 1 else min(TURNS, 1 + sum(count - 1 for count in counts))
+    assert all(len(variants) // (2 * parts) <= len(day) <= -(-len(variants) // parts) + 1 for day in days)
+    assert all(days)
+    assert {tuple(v.items()) for day in days for v in day} == {tuple(v.items()) for v in variants}
+
+
+def test_a_day_has_each_device_for_some_tests():
+    variants = of_counts((2,))
+    chosen = [due(f"tests/device/test_this.py::test_{k}", variants, 3) for k in range(100)]
+    assert all(len(day) == 1 for day in chosen)
+    assert 30 < sum(day == variants[:1] for day in chosen) < 70
+
+
+def test_a_day_has_one_where_the_sum_gives_none():
+    variants = [{"a": 0, "b": 0}, {"a": 4, "b": 4}, {"a": 1, "b": 8}, {"a": 2, "b": 3}]
+    for turn in range(8):
+        assert len(due("tests/api/test_this.py::test_that", variants, turn)) >= 1
 
 
 def test_names_that_vary_together_are_one_dimension():
