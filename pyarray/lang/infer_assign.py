@@ -96,7 +96,6 @@ def set_structure(scope: Scope, where: ast.AST, name: str, value: Any) -> None:
         scope.fail(where, f"{what} {verb} {before} and here {describe(value)}", "use another name")
     if new is not None and not is_defined:
         scope.structures[name] = new
-        scope.changed = True
 
 
 def _check_assignable(scope: Scope, where: ast.AST, name: str) -> None:

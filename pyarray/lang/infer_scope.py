@@ -271,5 +271,6 @@ class Scope:
             self.fail(where, what, "use another name")
         if joined != old:
             self.types[name] = joined
-            self.changed = True
+            if old is not None:  # nothing was inferred from a variable before its first assignment
+                self.changed = True
         return joined

@@ -2,14 +2,16 @@
 
     python -m tests.planted [--only WORDS]
 
-A bug is found where a test fails with it and passes without it. Prints a table. Ends with 1 where one isn't found,
-or where a text doesn't stand in one place any more.
+A bug is found where a test fails with it and passes without it, in every turn in which the variants of tests are run
+(tests/variants_by_turn.py). Prints a table. Ends with 1 where one isn't found, or where a text doesn't stand in one
+place any more.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import shlex
 import shutil
@@ -23,6 +25,8 @@ from typing import NamedTuple
 
 from tests.planted.bugs import BUGS, Bug
 from tests.planted.core_bugs import CORE_BUGS
+from tests.planted.turns import FOUND
+from tests.variants_by_turn import TURNS
 
 ROOT = Path(__file__).resolve().parents[2]
 ALL = (*BUGS, *CORE_BUGS)
@@ -55,22 +59,26 @@ def build(root: Path) -> bool:
 
 
 class Failure(NamedTuple):
-    """What the tests did: `how` in words, and the failed test; without one they crashed or hung."""
+    """What the tests did: `how` in words, the failed test (without one they crashed or hung), and the turns in which
+    it isn't found."""
 
     how: str
     test: str | None = None
+    missed: tuple[int, ...] = ()
 
 
-def failure(tests: str, hip: bool, root: Path) -> Failure | None:
+def failure(tests: str, root: Path) -> Failure | None:
     """How these tests fail, crash or hang; None where they pass."""
+    found = root / "found.json"
+    found.unlink(missing_ok=True)
     words = [next((root / "tests").rglob(word)) if word.endswith(".py") else word for word in shlex.split(tests)]
     environment = os.environ | {
         "PYTHONPATH": str(root),
-        "PYARRAY_TEST_DEVICES": "cpu,hip:0" if hip else "cpu",
+        "PYARRAY_TEST_DEVICES": "cpu,hip:0",
         "PYARRAY_WARMED": "0",
-        "PYARRAY_TEST_BY_TURN": "1",  # what `make test` runs in a day is to find them
+        FOUND: str(found),
     }
-    options = ["-q", "-x", "-p", "no:cacheprovider", "-o", f"faulthandler_timeout={HANG}"]
+    options = ["-q", "-p", "tests.planted.turns", "-p", "no:cacheprovider", "-o", f"faulthandler_timeout={HANG}"]
     command = [sys.executable, "-m", "pytest", *options, "-o", "faulthandler_exit_on_timeout=true", *map(str, words)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     # In a session, since a test that hangs may wait for processes of its own.
@@ -78,41 +86,49 @@ def failure(tests: str, hip: bool, root: Path) -> Failure | None:
         try:
             output, _ = running.communicate(timeout=LIMIT)
         except subprocess.TimeoutExpired:
-            return Failure("hang")
+            return Failure("hang", missed=missed(found))
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(running.pid, signal.SIGKILL)
     code = running.returncode
-    if code < 0:
-        return Failure(f"end with {signal.Signals(-code).name}")
     if code > 1:
         raise RuntimeError(f"pytest was to run {tests}, and ended with {code}; look at\n{output[-2000:]}")
-    failed = [line.partition(" ")[2] for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
-    if code and not failed:
-        return Failure("hang")
-    return Failure("fail", failed[0].partition(" - ")[0]) if code else None
+    if code == 0:
+        return None
+    if code < 0:
+        return Failure(f"end with {signal.Signals(-code).name}", missed=missed(found))
+    first = json.loads(found.read_text())["failed"] if found.exists() else ""
+    return Failure("fail", first, missed(found)) if first else Failure("hang", missed=missed(found))
 
 
-def plant(bug: Bug, root: Path) -> str:
-    """How it is found, "" if it isn't. The source is as before, then, and the test that failed passes again."""
+def missed(found: Path) -> tuple[int, ...]:
+    """The turns in which the tests that failed, or that ran when the process ended, aren't run."""
+    if not found.exists():
+        return ()  # while tests are collected, which is in all of them
+    said = json.loads(found.read_text())
+    return tuple(turn for turn in range(TURNS) if turn not in (said["turns"] or said["running"]))
+
+
+def plant(bug: Bug, root: Path) -> tuple[str, tuple[int, ...]]:
+    """How it is found, "" if it isn't, and the turns in which it isn't. The source is as before, then, and the test that failed passes again."""
     path = file_of(bug, root)
     whole = path.read_text()
     libraries = {library: library.read_bytes() for library in libraries_of(path, root)}
     path.write_text(whole.replace(bug.old, bug.new))
     try:
-        found = failure(bug.tests, bug.hip, root) if not libraries or build(root) else Failure("don't compile")
+        found = failure(bug.tests, root) if not libraries or build(root) else Failure("don't compile")
     finally:
         path.write_text(whole)
         for library, content in libraries.items():
             library.unlink(missing_ok=True)  # not written over: a process may have it open
             library.write_bytes(content)
     if found is None:
-        return ""
-    if (without := failure(shlex.quote(found.test) if found.test else bug.tests, bug.hip, root)) is not None:
+        return "", tuple(range(TURNS))
+    if (without := failure(shlex.quote(found.test) if found.test else bug.tests, root)) is not None:
         raise RuntimeError(
             f"{bug.name}: {without.test or bug.tests}: they {without.how} without the bug, too; mend that first"
         )
-    return found.test or f"{bug.tests}, which {found.how}"
+    return found.test or f"{bug.tests}, which {found.how}", found.missed
 
 
 def main() -> int:
@@ -122,8 +138,8 @@ def main() -> int:
     chosen = [bug for bug in ALL if arguments.only in f"{bug.area}: {bug.name}"]
     for bug in chosen:
         file_of(bug, ROOT)
-    missed = 0
-    print("| area | bug | found by | seconds |\n|---|---|---|---|", flush=True)
+    not_found = 0
+    print("| area | bug | found by | not in turns | seconds |\n|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory(prefix="pyarray-planted-") as folder:
         root = Path(folder)
         for name in COPIED:
@@ -133,12 +149,13 @@ def main() -> int:
         assert build(root), "the C runtime or the core doesn't compile as it is"
         for bug in chosen:
             began = time.monotonic()
-            found = plant(bug, root)
-            missed += not found
-            row = (bug.area, bug.name, found or "**not found**", f"{time.monotonic() - began:.0f}")
+            found, turns = plant(bug, root)
+            not_found += bool(turns)
+            words = ", ".join(map(str, turns))
+            row = (bug.area, bug.name, found or "**not found**", words, f"{time.monotonic() - began:.0f}")
             print(f"| {' | '.join(row)} |", flush=True)
-    print(f"\n{len(chosen) - missed} of {len(chosen)} found")
-    return bool(missed)
+    print(f"\n{len(chosen) - not_found} of {len(chosen)} found in every turn")
+    return bool(not_found)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ class Bug(NamedTuple):
     old: str
     new: str
     tests: str  # files in tests/, by their names alone, and options of pytest
-    hip: bool = False  # on the emulated GPU, too
 
 
 BUGS = (
@@ -352,7 +351,6 @@ BUGS = (
         "if ((ranges[r].writes || old->writes) &&",
         "if (ranges[r].writes &&",
         "test_stream_order.py",
-        hip=True,
     ),
     Bug(
         "memory and streams",
@@ -360,7 +358,6 @@ BUGS = (
         "ranges[r].low < old->high && old->low < ranges[r].high)",
         "ranges[r].low < old->high && old->low < ranges[r].low)",
         "test_stream_order.py",
-        hip=True,
     ),
     Bug(
         "memory",
@@ -368,7 +365,6 @@ BUGS = (
         "driver.wait_for(driver.work_count() if work is None else work)",
         "driver.wait_for(0)",
         "test_stream_order.py -k reused",
-        hip=True,
     ),
     Bug(
         "streams",
@@ -376,7 +372,6 @@ BUGS = (
         "        if (old->stream->fence < old->event_number) old->stream->fence = old->event_number;\n",
         "",
         "test_stream_order.py -k TestOrder",
-        hip=True,
     ),
     Bug(
         "streams",
@@ -384,7 +379,6 @@ BUGS = (
         "if (extent < 0) low += (uintptr_t)extent;\n            else high += (uintptr_t)extent;",
         "if (extent > 0) high += (uintptr_t)extent;",
         "test_stream_order.py -k TestOrder",
-        hip=True,
     ),
     Bug(
         "streams",
@@ -392,7 +386,6 @@ BUGS = (
         "        last->writes |= range.writes;\n",
         "",
         "test_stream_order.py -k TestOrder",
-        hip=True,
     ),
     # what stands above the kernels
     Bug(
@@ -401,7 +394,6 @@ BUGS = (
         "state.update(debug=checked, key=OBSERVED if _observers else checked)",
         "state.update(debug=checked, key=checked)",
         "test_observers.py",
-        hip=True,
     ),
     Bug(
         "jit keys",

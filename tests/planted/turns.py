@@ -1,0 +1,55 @@
+"""A pytest plugin for a planted bug: finds in which turns of the tests' variants (tests/variants_by_turn.py) it is
+found, and ends when it is found in all. Writes to the file that PYARRAY_TEST_FOUND names, a JSON object:
+`turns`, those in which a test that failed is due; `failed`, the first of these tests; `running`, the turns of the test
+that is running, which are found if the process crashes or hangs."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from tests.variants_by_turn import FOLDERS, TURNS, due_variants
+
+FOUND = "PYARRAY_TEST_FOUND"
+
+
+class Found:
+    """What failed so far."""
+
+    def __init__(self, path):
+        self.path, self.due = Path(path), {}
+        self.turns, self.failed, self.running = set(), "", []
+
+    def write(self):
+        found = {"turns": sorted(self.turns), "failed": self.failed, "running": self.running}
+        self.path.write_text(json.dumps(found))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items):
+        variants = {}
+        for item in items:
+            if item.nodeid.startswith(FOLDERS) and hasattr(item, "callspec"):
+                variants.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        for function, some in variants.items():
+            for turn in range(TURNS):
+                due = due_variants(function, [item.callspec.indices for item in some], turn)
+                for item, is_due in zip(some, due, strict=True):
+                    self.due.setdefault(item.nodeid, []).extend([turn] * is_due)
+
+    def pytest_runtest_protocol(self, item):
+        self.running = self.due.get(item.nodeid, list(range(TURNS)))
+        self.write()
+
+    def pytest_runtest_logreport(self, report):
+        if report.failed:
+            self.turns.update(self.running)
+            self.failed = self.failed or report.nodeid
+            self.write()
+
+    def pytest_runtest_logfinish(self):
+        if len(self.turns) == TURNS:
+            pytest.exit("found in every turn", returncode=1)
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(Found(os.environ[FOUND]))
