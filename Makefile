@@ -18,14 +18,16 @@ demo: $(INSTALLED) $(VENV)/with-demo
 	$(BIN)/python docs/examples/digits.py
 
 # First what the kernels compute, then whether the GPU text of all of them compiles: tests/targets. What is compiled is
-# kept in .venv/test-cache, by hashes of all that decides it.
+# kept in .venv/test-cache, by hashes of all that decides it. Tests that wait for a process leave a core idle, so there is
+# a worker more than there are cores.
+WORKERS = --numprocesses $$(($$($(BIN)/python -c 'import os; print(os.cpu_count())') + 1)) --dist worksteal
 test: $(INSTALLED) $(VENV)/with-test $(VENV)/with-dev
-	PYARRAY_TEST_RECORD=$(VENV)/kernels $(BIN)/python -m pytest --numprocesses auto --dist worksteal $(ARGS)
+	PYARRAY_TEST_RECORD=$(VENV)/kernels $(BIN)/python -m pytest $(WORKERS) $(ARGS)
 	PYARRAY_TEST_COMPILE=$(VENV)/kernels PYARRAY_TEST_DEVICES=cpu $(BIN)/python -m pytest \
-	  --numprocesses auto --dist worksteal tests/targets/test_emitted.py
+	  $(WORKERS) tests/targets/test_emitted.py
 
-# The same with so many times as many drawn cases, every combination where `make test` takes some by turns, and all
-# kernels optimised as for users.
+# The same with so many times as many drawn cases, every variant of a test where `make test` takes some by turns, and
+# all kernels optimised as for users.
 TIMES ?= 10
 test-long:
 	PYARRAY_TEST_TIMES=$(TIMES) $(MAKE) test
@@ -36,7 +38,7 @@ OLDEST_TESTS ?= tests/unit tests/api --ignore tests/unit/test_installation.py \
   --deselect tests/unit/test_stubs.py::test_a_typed_script
 test-oldest: $(INSTALLED) $(VENV)/oldest/installed
 	PYTHONPATH=. PYARRAY_TEST_DEVICES=cpu $(OLDEST) -m pytest \
-	  --numprocesses auto --dist worksteal -q $(OLDEST_TESTS) $(ARGS)
+	  $(WORKERS) -q $(OLDEST_TESTS) $(ARGS)
 
 # The lowest versions of the dependencies, one in a line.
 LOWEST = import tomllib; wanted = tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]; \

@@ -1,18 +1,21 @@
 """A pytest plugin: of the variants of a parametrised test, `make test` runs a part, and the others on the next days.
 
 Of a test with one parameter that is every other variant, of one with several every fourth: the numbers of a variant's
-values, the day's and the test's own are added, and a multiple of two or four is due. So each test is run every day, each
-of its variants within four days, and on a day half of the tests that take a device alone run on each.
+values, the day's and the test's own are added, and a multiple of two or four is due. So each test is run every day,
+each of its variants within four days, and on a day half of the tests that take a device alone run on each.
 
 It is so for tests that compile kernels, and where the whole suite runs: tests that are named run whole, unless
-PYARRAY_TEST_BY_TURN is set, and so does all in a long run. PYARRAY_TEST_TURN names another turn than the day's.
+PYARRAY_TEST_BY_TURN is set, and so does all in a long run, and what is marked `all_variants`, where one variant finds
+what the others don't. PYARRAY_TEST_TURN names another turn than the day's.
 """
 
 import os
 import time
 import zlib
 
-FOLDERS = ("tests/api/", "tests/device/", "tests/interop/", "tests/lang/")
+PLACES = (
+    "tests/api/", "tests/device/", "tests/interop/", "tests/lang/", "tests/unit/test_gemm", "tests/unit/test_sort",
+)  # fmt: skip
 TURNS = 4  # days within which every variant is run
 
 # Workers find what the first process set, also when the day ends meanwhile.
@@ -36,19 +39,24 @@ def due_variants(function, variants, turn):
     return due if any(due) else [k == offset % len(sums) for k in range(len(sums))]
 
 
+def taking_turns(items):
+    """The variants of each test that takes turns, by the test's name."""
+    tests = {}
+    for item in items:
+        if item.nodeid.startswith(PLACES) and hasattr(item, "callspec") and not item.get_closest_marker("all_variants"):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    return tests
+
+
 def pytest_collection_modifyitems(config, items):
     from strategies import TIMES
 
     named = config.args_source is not config.ArgsSource.TESTPATHS or config.option.keyword
     if TIMES > 1 or (named and "PYARRAY_TEST_BY_TURN" not in os.environ):
         return
-    variants = {}
-    for item in items:
-        if item.nodeid.startswith(FOLDERS) and hasattr(item, "callspec"):
-            variants.setdefault(item.nodeid.partition("[")[0], []).append(item)
     left_out = set()
-    for function, of_function in variants.items():
-        due = due_variants(function, [item.callspec.indices for item in of_function], TURN)
-        left_out.update(item for item, is_due in zip(of_function, due, strict=True) if not is_due)
+    for function, variants in taking_turns(items).items():
+        due = due_variants(function, [item.callspec.indices for item in variants], TURN)
+        left_out.update(item for item, is_due in zip(variants, due, strict=True) if not is_due)
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = [item for item in items if item not in left_out]

@@ -1,5 +1,6 @@
 """`pa.fuse`: what a fused function gives is what it gives by itself, in as few kernels as it says."""
 
+import gc
 import math
 import operator
 
@@ -146,13 +147,14 @@ def test_several_outputs_of_several_shapes():
 
 
 def test_sizes_and_strides_are_in_no_key():
+    gc.collect()  # variants of kernels that other tests have left
     fused = pa.fuse(lambda x, y: x * y + 1)
-    kernels = set()
+    variants = []
     for a in [pa.ones(n) for n in (2, 3, 1000, 1 << 17)]:  # large ones are filled by a kernel
         assert fused(a, a)[-1].item() == 2
-        kernels.add(pa.cache_info()["variants"])
+        variants.append(pa.cache_info()["variants"])
     assert fused.cache_info()["traces"] == 1
-    assert len(kernels) == 1
+    assert max(variants) == variants[0]
     alike(fused, pa.ones((4, 5)).T, pa.ones((5, 4))[:, ::-1])
     assert fused.cache_info()["traces"] == 2  # another rank
 

@@ -8,7 +8,8 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.variants_by_turn import FOLDERS, TURNS, due_variants
+
+from tests.variants_by_turn import TURNS, due_variants, taking_turns
 
 FOUND = "PYARRAY_TEST_FOUND"
 
@@ -26,14 +27,10 @@ class Found:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items):
-        variants = {}
-        for item in items:
-            if item.nodeid.startswith(FOLDERS) and hasattr(item, "callspec"):
-                variants.setdefault(item.nodeid.partition("[")[0], []).append(item)
-        for function, some in variants.items():
+        for function, variants in taking_turns(items).items():
             for turn in range(TURNS):
-                due = due_variants(function, [item.callspec.indices for item in some], turn)
-                for item, is_due in zip(some, due, strict=True):
+                due = due_variants(function, [item.callspec.indices for item in variants], turn)
+                for item, is_due in zip(variants, due, strict=True):
                     self.due.setdefault(item.nodeid, []).extend([turn] * is_due)
 
     def pytest_runtest_protocol(self, item):

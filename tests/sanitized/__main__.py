@@ -129,5 +129,6 @@ if __name__ == "__main__":
     if sys.argv[1:]:
         tests(ADDRESSES, sys.argv[1:], NO_FORKS)
     else:
+        os.environ["PYARRAY_TEST_BY_TURN"] = "1"
         tests(ADDRESSES, TESTS, f"({NO_FORKS}) and ({SELECTED})")
         tests(RACES, OF_THREADS, f"({NO_FORKS}) and thread")

@@ -1,9 +1,9 @@
 """A pytest plugin, for both steps of `make test`. The first records the GPU text of every kernel that the
 tests lower, in release and debug, one file per text; the second, test_emitted.py, compiles that folder.
 
-Lowering them for a GPU as well, and compiling that, takes as long as a fifth of the tests: one of `SHARE` kernels of the
-language is recorded, by its text and the round of the days in which tests take turns (`variants_by_turn`). In a long run
-all are, and texts that are written by hand always."""
+Lowering them for a GPU as well, and compiling that, takes as long as a fifth of the tests: one of `SHARE` kernels of
+the language is recorded, by its text and the round of the days in which tests take turns (`variants_by_turn`). In a
+long run all are, and texts that are written by hand always."""
 
 import hashlib
 import os
