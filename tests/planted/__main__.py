@@ -110,8 +110,8 @@ def missed(found: Path) -> tuple[int, ...]:
 
 
 def plant(bug: Bug, root: Path) -> tuple[str, tuple[int, ...]]:
-    """How it is found, "" if it isn't, and the turns in which it isn't. The source is as before, then, and the test that
-    failed passes again."""
+    """How it is found, "" if it isn't, and the turns in which it isn't. The source is as before, then, and the
+    test that failed passes again."""
     path = file_of(bug, root)
     whole = path.read_text()
     libraries = {library: library.read_bytes() for library in libraries_of(path, root)}
