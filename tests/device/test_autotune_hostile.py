@@ -161,6 +161,7 @@ def test_memory_that_two_arguments_share_is_saved_once(device):
     assert pa.asnumpy(a).tolist() == list(range(100))
 
 
+@pytest.mark.all_variants
 @given(data=st.data())
 @examples(40)
 def test_drawn_views_of_one_memory_are_put_back(device, data):

@@ -137,6 +137,7 @@ def test_operands_that_overlap_what_is_written(device, size):
         np.testing.assert_array_equal(pa.asnumpy(ours), theirs)
 
 
+@pytest.mark.all_variants
 @pytest.mark.parametrize("function", [pa.add, pa.clip])
 def test_plans_are_dropped_when_settings_change(function):
     def call(dtype):

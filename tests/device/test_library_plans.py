@@ -79,7 +79,9 @@ def test_what_changes_between_calls(device, name, drawn, data):
 SIZES = (0, 1, 2, 63, 2 * PIECE - 1, 2 * PIECE, 2 * PIECE + 1, 3 * PIECE + 5, 65 * PIECE + 7)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "complex128"])
+@pytest.mark.parametrize(
+    "dtype", [pytest.param("float32", marks=pytest.mark.all_variants), "int8", "bool", "complex128"]
+)
 def test_reductions_of_changing_sizes(device, dtype):
     x = pa.asarray(np.arange(max(SIZES)) % 97 == 96, device=device).astype(dtype)
     functions = [pa.sum, pa.prod, pa.any, pa.all, pa.count_nonzero]

@@ -60,6 +60,7 @@ def test_nothing_computes_unseen(device):
             call(a, m, i)
 
 
+@pytest.mark.all_variants
 def test_nothing_computes_unseen_in_debug_mode(device):
     """Its launches have short ways of their own, which the block above has found."""
     a, m = on(device, np.linspace(0, 1, 100)), on(device, np.eye(8))

@@ -213,6 +213,7 @@ PLANES = (
 CASES = [(function, direction) for direction, functions in ALL.items() for function in functions]
 
 
+@pytest.mark.all_variants
 @pytest.mark.parametrize(("function", "direction"), CASES, ids=lambda x: getattr(x, "__name__", x))
 def test_inferred(function, direction):
     ndim = 2 if function in PLANES else 0 if function is scalar else 1

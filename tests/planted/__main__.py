@@ -67,16 +67,18 @@ class Failure(NamedTuple):
     missed: tuple[int, ...] = ()
 
 
-def failure(tests: str, root: Path) -> Failure | None:
-    """How these tests fail, crash or hang; None where they pass."""
+def failure(tests: str, root: Path, turn: int | None = None) -> Failure | None:
+    """How these tests fail, crash or hang, all or those of a turn; None where they pass."""
     found = root / "found.json"
     found.unlink(missing_ok=True)
+    of_turn = {} if turn is None else {"PYARRAY_TEST_BY_TURN": "1", "PYARRAY_TEST_TURN": str(turn)}
     words = [next((root / "tests").rglob(word)) if word.endswith(".py") else word for word in shlex.split(tests)]
     environment = os.environ | {
         "PYTHONPATH": str(root),
         "PYARRAY_TEST_DEVICES": "cpu,hip:0",
         "PYARRAY_WARMED": "0",
         FOUND: str(found),
+        **of_turn,
     }
     options = ["-q", "-p", "tests.planted.turns", "-p", "no:cacheprovider", "-o", f"faulthandler_timeout={HANG}"]
     command = [sys.executable, "-m", "pytest", *options, "-o", "faulthandler_exit_on_timeout=true", *map(str, words)]
@@ -118,6 +120,8 @@ def plant(bug: Bug, root: Path) -> tuple[str, tuple[int, ...]]:
     path.write_text(whole.replace(bug.old, bug.new))
     try:
         found = failure(bug.tests, root) if not libraries or build(root) else Failure("don't compile")
+        if found and not found.test:  # the process ended before other tests
+            found = found._replace(missed=tuple(t for t in found.missed if not failure(bug.tests, root, t)))
     finally:
         path.write_text(whole)
         for library, content in libraries.items():
