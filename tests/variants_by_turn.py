@@ -1,8 +1,8 @@
 """A pytest plugin: of the variants of a parametrised test, `make test` runs a part, and the others on the next days.
 
-Of a test with one parameter that is every other variant, of one with several every fourth: the numbers of a variant's
-values, the day's and the test's own are added, and a multiple of two or four is due. So each test is run every day,
-each of its variants within four days, and on a day half of the tests that take a device alone run on each.
+The numbers of a variant's values, the day's and the test's own are added, and a multiple of four is due, or of the
+number of values where there are fewer. So each test is run every day, each of its variants within four days, and on a
+day half of the tests that take a device alone run on each.
 
 It is so for tests that compile kernels, and where the whole suite runs: tests that are named run whole, unless
 PYARRAY_TEST_BY_TURN is set, and so does all in a long run, and what is marked `all_variants`, where one variant finds
@@ -33,7 +33,7 @@ def due_variants(function, variants, turn):
     """Which variants of a test are run in that turn, as a list of bools: at least one."""
     names = dimensions(variants)
     sums = [sum(variant[name] for name in names) for variant in variants]
-    parts = min(TURNS if len(names) > 1 else 2, len(set(sums)))
+    parts = min(TURNS, len(set(sums)))
     offset = turn + zlib.crc32(function.encode())
     due = [(number + offset) % parts == 0 for number in sums]
     return due if any(due) else [k == offset % len(sums) for k in range(len(sums))]

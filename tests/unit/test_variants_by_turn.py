@@ -19,7 +19,7 @@ def due(function, variants, turn):
 def test_each_test_runs_every_day_and_each_variant_within_the_turns(counts):
     variants = of_counts(counts)
     days = [due("tests/api/test_this.py::test_that", variants, turn) for turn in range(20000, 20000 + TURNS)]
-    parts = 1 if counts == (1,) else 2 if len(counts) == 1 else min(TURNS, 1 + sum(count - 1 for count in counts))
+    parts = min(TURNS, 1 + sum(count - 1 for count in counts))
     assert all(len(variants) // (2 * parts) <= len(day) <= -(-len(variants) // parts) + 1 for day in days)
     assert all(days)
     assert {tuple(v.items()) for day in days for v in day} == {tuple(v.items()) for v in variants}
