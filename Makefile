@@ -18,8 +18,8 @@ demo: $(INSTALLED) $(VENV)/with-demo
 	$(BIN)/python docs/examples/digits.py
 
 # First what the kernels compute, then whether the GPU text of all of them compiles: tests/targets. What is compiled is
-# kept in .venv/test-cache, by hashes of all that decides it. Tests that wait for a process leave a core idle, so there is
-# a worker more than there are cores.
+# kept in .venv/test-cache, by hashes of all that decides it. There is a worker more than there are cores, since tests
+# that wait for a process leave one idle.
 WORKERS = --numprocesses $$(($$($(BIN)/python -c 'import os; print(os.cpu_count())') + 1)) --dist worksteal
 test: $(INSTALLED) $(VENV)/with-test $(VENV)/with-dev
 	PYARRAY_TEST_RECORD=$(VENV)/kernels $(BIN)/python -m pytest $(WORKERS) $(ARGS)
