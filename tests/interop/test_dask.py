@@ -150,6 +150,7 @@ def assert_same(found, want):
     np.testing.assert_allclose(pa.asnumpy(made), want, rtol=1e-6 if made.itemsize == 4 else 1e-9, atol=1e-12)
 
 
+@pytest.mark.all_variants
 @pytest.mark.parametrize("name", OPERATIONS)
 @examples(2)
 @given(data=st.data())
