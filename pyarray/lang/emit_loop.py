@@ -174,7 +174,7 @@ def parallel_loop(code: Emitter, loop: ir.For, hoisted_checks: Hoisting | None) 
         out.lines(lines)
         if sums:
             alone = len(used_arrays(code.kernel, loop)) == 1
-            privatized_block(out, sums, symbol, alone, calls("sums", "&local, begin, end"))
+            privatized_block(out, sums, symbol, loop, alone, calls("sums", "&local, begin, end"))
         if arrays:
             fast = ("env->unit",) * unit + ("inside",) * bool(lines)
             out.lines(noalias_call(symbol, loop.loop, arrays, passed, fast))
