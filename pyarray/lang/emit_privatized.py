@@ -19,14 +19,17 @@ from .printer import Printer, function_text
 
 MAX_BYTES = 1 << 18  # bytes of sums, which are to stay in the second-level cache
 MIN_UPDATES = 4  # for each sum, which is cleared before and added up after them
-_LARGER = "pa_larger_blocks", function_text(
-    "static inline int64_t pa_larger_blocks(const pa_runtime *rt, int64_t count, int64_t grain, int64_t least)",
-    [
-        "/* blocks of `least` iterations, as many on each thread, if there are so many */",
-        "const int64_t each = (count - 1) / rt->threads + 1;",
-        "if (grain >= least || each < least) return grain;",
-        "return (each - 1) / (each / least) + 1;",
-    ],
+_LARGER = (
+    "pa_larger_blocks",
+    function_text(
+        "static inline int64_t pa_larger_blocks(const pa_runtime *rt, int64_t count, int64_t grain, int64_t least)",
+        [
+            "/* blocks of `least` iterations, as many on each thread, if there are so many */",
+            "const int64_t each = (count - 1) / rt->threads + 1;",
+            "if (grain >= least || each < least) return grain;",
+            "return (each - 1) / (each / least) + 1;",
+        ],
+    ),
 )
 
 
