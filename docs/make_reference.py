@@ -334,10 +334,8 @@ def outside() -> str:
     for node, row in parse._ADVICE.items():
         refused.setdefault(row, []).append(f"`{node.__name__}`")
     rows = [(what, ", ".join(nodes), advice) for (what, advice), nodes in refused.items()]
-    names = ["parse", *sorted(p.stem for p in Path(parse.__file__).parent.glob("infer_*.py")), "races", "sharing"]
-    modules = [importlib.import_module(f"pyarray.lang.{name}") for name in names]
-    unique = {message for module in modules for message in _messages(module)}
-    messages = sorted(unique, key=lambda m: (m[0].lower().lstrip("'… "), m))
+    modules = refusing_modules()
+    gradients = [module for module in modules if ".gradient." in module.__name__]
     return "\n\n".join(
         (
             "# What is not in the kernel language",
@@ -346,7 +344,7 @@ def outside() -> str:
             table(("construct", "syntax node", "advice"), rows),
             "## Other messages",
             "What depends on types and names. “…” stands for a name, a type or a number.",
-            table(("message", "advice"), messages),
+            table(("message", "advice"), _all_messages(module for module in modules if module not in gradients)),
             "## Programs, and what is said to them",
             "The statements stand in the loop of a kernel `k(v, z, b, n)`: arrays of float32, complex64 "
             "(2-D) and uint8, and an integer. Each is one of the tests.",
@@ -356,18 +354,70 @@ def outside() -> str:
             "integer. The kernel itself is in the language; the first call of `k.grad` is the `pa.CompileError`, since "
             "what it computes would be wrong.",
             table(("statement", "message", "advice"), _refused("test_rejected_gradients")),
+            "All messages of these, “…” standing for a name, a type or a number:",
+            table(("message", "advice"), _all_messages(gradients)),
+            "Calls that are refused, by the arguments or by what is called, are a `TypeError` or a `ValueError`. `k` "
+            "is a kernel of `v`, `y`, `c` and a number, `tuned` one under `pa.autotune`; `g` and `h` are arrays.",
+            table(("call", "message"), _refused_calls()),
         )
     )
 
 
-def _refused(name: str) -> Iterable[tuple[str, str, str]]:
-    """(program, message, advice) of each program that a file of tests/lang holds to be refused."""
+def refusing_modules() -> list[types.ModuleType]:
+    """The modules of the language that refuse programs, by name."""
+    folder = Path(parse.__file__).parent
+    paths = (path.relative_to(folder).with_suffix("") for path in sorted(folder.rglob("*.py")))
+    modules = [
+        importlib.import_module(".".join(("pyarray.lang", *path.parts))) for path in paths if path.stem[0] != "_"
+    ]
+    return [module for module in modules if any(True for _ in refusals(module))]
+
+
+def refusals(module: types.ModuleType) -> Iterable[tuple[ast.FunctionDef, ast.Call]]:
+    """The calls `….fail(place, message, advice)` in a module, and the functions that they stand in; without those that
+    pass on a message, of another function or of an error."""
+    seen = set[ast.Call]()
+    functions = (n for n in ast.walk(ast.parse(inspect.getsource(module))) if isinstance(n, ast.FunctionDef))
+    for function in reversed(list(functions)):  # the inner ones first
+        given = {x.arg for x in function.args.args}
+        for call in (n for n in ast.walk(function) if isinstance(n, ast.Call)):
+            name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+            if name in ("fail", "refuse") and len(call.args) > 1 and call not in seen:
+                seen.add(call)
+                message = call.args[1]
+                is_text = isinstance(message, (ast.JoinedStr, ast.Constant))
+                if is_text or (isinstance(message, ast.Name) and name == "fail" and message.id not in given):
+                    yield function, call
+
+
+def _all_messages(modules: Iterable[types.ModuleType]) -> list[tuple[str, str]]:
+    unique = {message for module in modules for message in _messages(module)}
+    return sorted(unique, key=lambda m: (m[0].lower().lstrip("'… "), m))
+
+
+def _refused_calls() -> Iterable[tuple[str, str]]:
+    programs = _tests_of("test_rejected_gradients")
+    for call in programs.CALLS:
+        try:
+            programs.call(call)
+        except (TypeError, ValueError) as error:
+            yield f"`{call}`", str(error)
+
+
+def _tests_of(name: str) -> types.ModuleType:
+    """A module of tests/lang."""
     path = FOLDER.parents[1] / "tests" / "lang" / f"{name}.py"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     programs = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(programs)
+    return programs
+
+
+def _refused(name: str) -> Iterable[tuple[str, str, str]]:
+    """(program, message, advice) of each program that a file of tests/lang holds to be refused."""
+    programs = _tests_of(name)
     for statement, expected in programs.STATEMENTS.items():
         if expected is None:
             continue
@@ -381,25 +431,23 @@ def _refused(name: str) -> Iterable[tuple[str, str, str]]:
 
 
 def _messages(module: types.ModuleType) -> Iterable[tuple[str, str]]:
-    """Texts of the calls `….fail(place, message, advice)` in a module."""
-    tree = ast.parse(inspect.getsource(module))
-    for function in (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)):
-        for call in (n for n in ast.walk(function) if isinstance(n, ast.Call)):
-            if isinstance(call.func, ast.Attribute) and call.func.attr == "fail":
-                nodes = [n for n in ast.walk(function) if isinstance(n, ast.Assign)]
-                before = [(n.targets[0], n.value) for n in nodes if n.lineno < call.lineno]
-                local = {target.id: value for target, value in before if isinstance(target, ast.Name)}
-                texts = [_text(a, local) for a in call.args[1:]]
-                if texts and not set(texts[0]) <= set("… "):
-                    yield texts[0], texts[1] if len(texts) > 1 else ""
+    """Message and advice of each refusal in a module."""
+    for function, call in refusals(module):
+        nodes = [n for n in ast.walk(function) if isinstance(n, ast.Assign)]
+        before = [(n.targets[0], n.value) for n in nodes if n.lineno < call.lineno]
+        local = {target.id: value for target, value in before if isinstance(target, ast.Name)}
+        constants = {name: ast.Constant(x) for name, x in vars(module).items() if isinstance(x, str)}
+        local = constants | local
+        texts = [_text(a, local) for a in call.args[1:]]
+        if texts and not set(texts[0]) <= set("… "):
+            yield texts[0], texts[1] if len(texts) > 1 else ""
 
 
 def _text(node: ast.AST, local: dict[str, ast.expr], depth: int = 0) -> str:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
-        parts = (v.value if isinstance(v, ast.Constant) else "…" for v in node.values)
-        return "".join(map(str, parts))
+        return "".join(_text(v.value if isinstance(v, ast.FormattedValue) else v, local, depth) for v in node.values)
     if isinstance(node, ast.Name) and node.id in local and depth < 3:
         return _text(local[node.id], local, depth + 1)
     return "…"

@@ -122,6 +122,7 @@ PA_ATOMIC_INT(u64, uint64_t, 64, uint64_t, unsigned long long, unsigned long lon
     PA_FN void pa_atomic_own_add_##S(T *p, T v) { *p = (T)((W)*p + (W)v); }                                            \
     PA_FN void pa_atomic_own_sub_##S(T *p, T v) { *p = (T)((W)*p - (W)v); }
 PA_SIGNED_TYPES(PA_ATOMIC_OWN) PA_UNSIGNED_TYPES(PA_ATOMIC_OWN)
+PA_ATOMIC_OWN(f32, float, , float, ) PA_ATOMIC_OWN(f64, double, , double, )
 #undef PA_ATOMIC_OWN
 #endif
 

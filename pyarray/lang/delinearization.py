@@ -9,6 +9,7 @@ points are products of numbers, parameters and sizes of arrays. This pass reads 
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -258,8 +259,8 @@ class _Terms(Symbols):
     def __init__(self, loop: ir.For):
         super().__init__({*ir.assigned(*loop.body), *loop.variables})
         self.variables = loop.variables
-        stores = [n.name for n in ir.walk(*loop.body) if isinstance(n, ir.Assign)]
-        self.once = {name for name in stores if stores.count(name) == 1}
+        stores = Counter(n.name for n in ir.walk(*loop.body) if isinstance(n, (ir.Assign, ir.Let)))
+        self.once = {name for name, count in stores.items() if count == 1}
         self.terms: dict[Any, _Term] = {}
         self.terms_by_name: dict[str, _Term] = {}
         self.reason: str | None = None

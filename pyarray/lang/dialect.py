@@ -44,8 +44,7 @@ static inline int64_t pa_grain(const pa_runtime *rt, int64_t count, double cost)
     start="""\
 {{
     const int64_t count = {count};
-    if (count > 0) rt->parallel_for(rt, {symbol}_loop{number}, &env, count, \
-pa_grain(rt, count, {cost}){rounding});
+    if (count > 0) rt->parallel_for(rt, {symbol}_loop{number}, &env, count, {grain});
 }}
 """,
     # unrolled too early, the loop over the lanes would not be vectorised

@@ -14,6 +14,7 @@ from . import emit_loop, ir
 from .dialect import Dialect
 from .directions import written
 from .emit_noalias import noalias_test
+from .emit_privatized import grain_of_sums
 from .emit_statements import Emitter, cname, ctype, looping_functions, sites_of
 from .emit_views import constant_sizes
 from .hoisted_checks import Hoisting, tests_ahead
@@ -174,7 +175,8 @@ def _start(code: Emitter, loop: ir.For, copied: list[str], weight: str) -> None:
     out.lines(f"env.{cname(n)} = {cname(n)};" for n in copied)
     factor = emit_loop.trip_count_factor(code, loop)
     rounding = f" / {factor} * {factor} + {factor}" if factor > 1 else ""
-    texts = {"symbol": code.symbol, "number": loop.loop, "count": count, "cost": weight, "rounding": rounding}
+    grain = grain_of_sums(code, loop, f"pa_grain(rt, count, {weight})")
+    texts = {"symbol": code.symbol, "number": loop.loop, "count": count, "grain": grain + rounding}
     out.text(code.dialect.start.format(**texts))
     if code.debug and loop.loop is not None:
         out.line(f"at->loop = {loop.loop + 1};")

@@ -24,7 +24,7 @@ from .emit_statements import begin_iteration, cname, ctype, sites_of
 from .emit_team import has_side_effects, runs_by_teams
 from .emit_tile import is_tileable, tile_loop, tile_rows
 from .emit_tiles import TileEmitter
-from .emit_vectorized import elementwise_store, per_thread, vector_arrays, vector_loop
+from .emit_vectorized import elementwise_store, per_thread, uneven_functions, vector_arrays, vector_loop
 from .emit_vectorized_rows import vectorized_rows_loop
 from .hoisted_checks import Hoisting
 from .launch_shape import UNSHAPED, LaunchShape
@@ -81,6 +81,7 @@ class _GridProgram:
     def __init__(self, code: TileEmitter, tree: ir.Tree, hoisted_checks: Hoisting | None, shape: LaunchShape):
         self.code, self.kernel, self.hoisted_checks, self.shape = code, tree.kernel, hoisted_checks, shape
         code.pure = {f.symbol for f in tree.functions if not has_side_effects(f)}
+        self.even = code.pure - uneven_functions(tree.functions)
         code.outer = emit_loop.outer_variables(tree.kernel)
         self.steps: list[KernelStep] = []
         self.uses_frame = not all(map(_is_recomputable, emit_loop.outside_loops(tree.kernel)))
@@ -285,7 +286,7 @@ class _GridProgram:
                 code.remarks[loop.loc.line, remark] = None
             self.team_loop(loop)
             return {"team": True, "per_thread": most or 1} | self.row()
-        store = elementwise_store(code, loop, self.code.pure)
+        store = elementwise_store(code, loop, self.even)
         if store is None or (len(loop.ranges) > 1 and not is_tileable(loop)):
             self.thread_loop(loop)
             return {"threads": threads, "per_thread": most or 1}

@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 from . import emit_views as views
 from . import ir
 from .emit_delinearized import CountedLoop, delinearized_loop, find_rows, missed
-from .emit_noalias import noalias_arrays, noalias_call, noalias_function
+from .emit_noalias import noalias_arrays, noalias_call, noalias_function, overlap_calls, overlap_function
 from .emit_privatized import privatized_arrays, privatized_block, used_arrays
 from .emit_statements import Emitter, begin_iteration, cname, ctype, sites_of
 from .hoisted_checks import Hoisting
@@ -160,6 +160,8 @@ def parallel_loop(code: Emitter, loop: ir.For, hoisted_checks: Hoisting | None) 
     arrays = noalias_arrays(code, loop) if lines or not code.debug else []
     if arrays:
         noalias_function(out, symbol, loop.loop, arrays, ", true" * (unit + bool(lines)))
+        if not code.debug:
+            overlap_function(out, symbol, loop.loop, ", true" * unit)
     sums = privatized_arrays(code, loop) if target is None else []
     if sums:
         code.privatized = frozenset(n for n, _ in sums)
@@ -174,11 +176,13 @@ def parallel_loop(code: Emitter, loop: ir.For, hoisted_checks: Hoisting | None) 
         out.lines(lines)
         if sums:
             alone = len(used_arrays(code.kernel, loop)) == 1
-            privatized_block(out, sums, symbol, alone, calls("sums", "&local, begin, end"))
+            privatized_block(out, sums, symbol, loop, alone, calls("sums", "&local, begin, end"))
         if arrays:
             fast = ("env->unit",) * unit + ("inside",) * bool(lines)
             out.lines(noalias_call(symbol, loop.loop, arrays, passed, fast))
-        if target is None:
+        if arrays and target is None and not code.debug:
+            out.lines(overlap_calls(symbol, loop.loop, passed, unit))
+        elif target is None:
             out.lines(calls("body", passed))
         else:
             plain = calls("body", passed) if factor > 1 else []

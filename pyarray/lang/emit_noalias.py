@@ -75,3 +75,17 @@ def noalias_call(symbol: str, number: Any, arrays: Arrays, arguments: str, condi
     alone = "PA_NO_ALIAS || env->no_alias"
     test = " && ".join([f"({alone})", *conditions]) if conditions else alone
     return [f"if ({test}) {symbol}_noalias{number}({arguments}{pointers});", "else"]
+
+
+def overlap_function(out: Printer, symbol: str, number: Any, versions: str) -> None:
+    """The function that runs a block for arguments that may alias. It is compiled as code that hardly runs is, in a
+    third of the time: where arrays do overlap, vectors are out of the question."""
+    head = f"static __attribute__((noinline, cold)) void {symbol}_overlap{number}("
+    with out.function(f"{head}const {symbol}_env *env, int64_t begin, int64_t end)"):
+        out.line(f"{symbol}_body{number}(env, begin, end{versions});")
+
+
+def overlap_calls(symbol: str, number: Any, arguments: str, unit: bool) -> list[str]:
+    """What comes behind `noalias_call`. Arrays whose last axes aren't dense don't overlap for that alone."""
+    call = f"{symbol}_overlap{number}({arguments});"
+    return [f"if (env->unit) {call}", f"else {symbol}_body{number}({arguments}, false);"] if unit else [call]

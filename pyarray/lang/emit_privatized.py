@@ -1,8 +1,9 @@
-"""C text of privatized sums: a block of iterations adds up integers in memory of its own.
+"""C text of privatized sums: a block of iterations adds up numbers in memory of its own.
 
-If a loop only adds to an array, atomically, a block may add its sums at its end: no iteration sees the
-difference, and wrapping integers have the same sum in every order. Within the block no atomic instruction is
-needed; those would wait for each other's cache lines."""
+If a loop only adds to an array, atomically, a block may add its sums at its end: no iteration sees the difference.
+Wrapping integers have the same sum in every order, and floats are added in any order already. Within the block no
+atomic instruction is needed; those would wait for each other's cache lines, and for themselves: one on a float takes as
+long as five additions even where no other thread runs."""
 
 from __future__ import annotations
 
@@ -13,16 +14,29 @@ from . import emit_views as views
 from . import ir
 from .emit_noalias import Arrays
 from .emit_statements import Emitter, cname
-from .printer import Printer
+from .iteration_cost import constant_trips
+from .printer import Printer, function_text
 
-MAX_BYTES = 1 << 15  # bytes of sums, which are to stay in the first-level cache
-MIN_ITERATIONS = 8  # iterations for each sum that is cleared before and added up after them
+MAX_BYTES = 1 << 18  # bytes of sums, which are to stay in the second-level cache
+MIN_UPDATES = 4  # for each sum, which is cleared before and added up after them
+_LARGER = (
+    "pa_larger_blocks",
+    function_text(
+        "static inline int64_t pa_larger_blocks(const pa_runtime *rt, int64_t count, int64_t grain, int64_t least)",
+        [
+            "/* blocks of `least` iterations, as many on each thread, if there are so many */",
+            "const int64_t each = (count - 1) / rt->threads + 1;",
+            "if (grain >= least || each < least) return grain;",
+            "return (each - 1) / (each / least) + 1;",
+        ],
+    ),
+)
 
 
 def privatized_arrays(code: Emitter, loop: ir.For) -> Arrays:
-    """The arrays of integers that the loop doesn't touch but by atomic additions whose old values aren't
-    read; none where it uses views of an unknown array."""
-    if code.debug or not code.dialect.blocks:
+    """The arrays that the loop doesn't touch but by atomic additions whose old values aren't read; none where it uses
+    views of an unknown array."""
+    if not code.dialect.blocks:
         return []
     nodes: list[Any] = list(ir.walk(*loop.body))
     sums: list[Any] = [n.value for n in nodes if isinstance(n, ir.Evaluate) and _is_atomic_sum(n.value)]
@@ -39,12 +53,38 @@ def privatized_arrays(code: Emitter, loop: ir.For) -> Arrays:
     return [
         (n, k)
         for n, k in code.kernel.params
-        if n in names - ir.assigned(*loop.body) and not k.strided and k.dtype.kind in "iu"
+        if n in names - ir.assigned(*loop.body) and not k.strided and _has_own_sums(k.dtype)
     ]
+
+
+def _has_own_sums(dtype: Any) -> bool:
+    """Not of halves: a sum that each block rounds to them would be another one for each number of blocks."""
+    return dtype.kind in "iu" or (dtype.kind == "f" and dtype.itemsize > 2)
 
 
 def _is_atomic_sum(value: Any) -> bool:
     return isinstance(value, ir.Atomic) and value.op in ("add", "sub") and isinstance(value.array, ir.Local)
+
+
+def updates(nodes: Any) -> int:
+    """Atomic additions of an iteration, at least where each branch is taken and each inner loop runs once."""
+    count = 0
+    for node in nodes:
+        inner = updates(ir.children(node))
+        if isinstance(node, ir.For) and node.loop is None:
+            inner *= max(int(constant_trips(node) or 1), 1)
+        count += inner + (isinstance(node, ir.Evaluate) and _is_atomic_sum(node.value))
+    return count
+
+
+def grain_of_sums(code: Emitter, loop: ir.For, grain: str) -> str:
+    """Iterations of a block: those of other loops, or as many as make sums of its own worth their while."""
+    sums = privatized_arrays(code, loop)
+    if not sums:
+        return grain
+    count = " + ".join(views.element_count(kind, f"env.{cname(n)}") for n, kind in sums)
+    least = f"({count}) * {MIN_UPDATES} / {updates(loop.body)} + 1"
+    return f"{code.helper(_LARGER)}(rt, count, {grain}, {least})"
 
 
 def used_arrays(kernel: ir.Function, loop: ir.For) -> Arrays:
@@ -53,7 +93,7 @@ def used_arrays(kernel: ir.Function, loop: ir.For) -> Arrays:
     return [(n, k) for n, k in kernel.params if isinstance(k, ir.ArrayType) and n in used]
 
 
-def privatized_block(out: Printer, arrays: Arrays, symbol: str, alone: bool, calls: list[str]) -> None:
+def privatized_block(out: Printer, arrays: Arrays, symbol: str, loop: ir.For, alone: bool, calls: list[str]) -> None:
     """A block with sums of its own, before the other versions; `calls` runs the iterations in the
     environment `local`. Where it isn't `alone`, other arrays may share the memory: `env->no_alias` tells."""
     names = [cname(n) for n, _ in arrays]
@@ -63,8 +103,8 @@ def privatized_block(out: Printer, arrays: Arrays, symbol: str, alone: bool, cal
     sizes = [f"(sums_{n} * (int64_t)sizeof({kind.dtype.ctype}) + 63) / 64 * 64" for n, kind in rows]
     out.line(f"const int64_t sums_size = {' + '.join(sizes)};")
     out.line("char *sums = 0;")
-    few = " && ".join(f"sums_{n} <= (end - begin) / {MIN_ITERATIONS}" for n in names)
-    out.line(f"if ({'' if alone else 'env->no_alias && '}{few} && sums_size <= {MAX_BYTES})")
+    few = f"({' + '.join(f'sums_{n}' for n in names)}) * {MIN_UPDATES} <= (end - begin) * {updates(loop.body)}"
+    out.line(f"if ({'' if alone else 'env->no_alias && '}sums_size <= {MAX_BYTES} && {few})")
     out.line("    sums = (char *)env->rt->scratch(env->rt, (size_t)sums_size);")
     with out.block("if (sums)"):
         out.line(f"{symbol}_env local = *env;")

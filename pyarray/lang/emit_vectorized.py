@@ -5,7 +5,7 @@ written in vectors of 16 bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from . import ir
@@ -13,10 +13,10 @@ from .emit_loop import declarations, frames
 from .emit_statements import Emitter, begin_iteration, cname
 
 
-def elementwise_store(code: Emitter, loop: ir.For, pure: set[str]) -> ir.Store | None:
+def elementwise_store(code: Emitter, loop: ir.For, even: set[str]) -> ir.Store | None:
     """The store of a loop whose iterations each fill one element of a parameter, of their own indices, as their
     last statement, and read no other element of it; else None. In debug mode the store must be known to be in
-    range."""
+    range. `even` functions change nothing, and aren't `uneven_functions`."""
     if any(range_.step is not None or not _is_zero(range_.start) for range_ in loop.ranges):
         return None
     nodes = list(ir.walk(*loop.body))
@@ -25,7 +25,7 @@ def elementwise_store(code: Emitter, loop: ir.For, pure: set[str]) -> ir.Store |
         return None
     if any(isinstance(n, (ir.Atomic, ir.Break, ir.Continue, ir.Return, ir.While)) for n in nodes):
         return None
-    if any(isinstance(n, ir.Invoke) and n.function not in pure for n in nodes):
+    if any(isinstance(n, ir.Invoke) and n.function not in even for n in nodes):
         return None
     ref, array = _index_variables(last.index), last.array
     if not isinstance(array, ir.Local) or array.name not in dict(code.kernel.params):
@@ -39,6 +39,21 @@ def elementwise_store(code: Emitter, loop: ir.For, pure: set[str]) -> ir.Store |
     sizes = sum(isinstance(n, ir.Size) and _array_name(n.array) == array.name for n in nodes)
     mentions = sum(_array_name(n) == array.name for n in nodes)
     return last if mentions == 1 + loads + sizes else None
+
+
+def uneven_functions(functions: Iterable[ir.Function]) -> set[str]:
+    """Those with a loop that each call may leave at another time, or that call one; callees come first. A thread has
+    one such call at a time: the others of its iterations would wait, and few threads be left."""
+    found = set[str]()
+    for f in functions:
+        nodes = list(ir.walk(*f.body))
+        left = [n for loop in nodes if isinstance(loop, ir.For) for n in ir.walk(*loop.body)]
+        if (
+            any(isinstance(n, ir.While) or (isinstance(n, ir.Invoke) and n.function in found) for n in nodes)
+            or any(isinstance(n, (ir.Break, ir.Return)) for n in left)
+        ):  # fmt: skip
+            found.add(f.symbol)
+    return found
 
 
 def _array_name(node: Any) -> str | None:

@@ -45,13 +45,14 @@ def _has_effect(node: Any, impure: set[str]) -> bool:
 
 def _order_function(function: ir.Function, impure: set[str]) -> ir.Function:
     added: list[tuple[str, Any]] = []
+    evaluation = _Evaluation(impure)
 
     def change(node: Any) -> Any:
         if not isinstance(node, _ORDERED):
             return node
         operands = list(_operands(node))
-        observed = [_observable(x, impure) for x in operands]
-        _set_and_read(operands, observed)
+        observed = [set(evaluation.observable(x)) for x in operands]
+        _set_and_read(operands, observed, [evaluation.sets(x) for x in operands])
         is_checked = isinstance(node, ir.Atomic) and node.site is not None  # which is tested after its operands
         sites = sum("site" in s for s in observed) + is_checked
         effects = sum("effect" in s for s in observed)
@@ -77,9 +78,8 @@ def _order_function(function: ir.Function, impure: set[str]) -> ir.Function:
     return replace(function, body=body, variables=(*function.variables, *added))
 
 
-def _set_and_read(operands: list[ir.Expr], observed: list[set[str]]) -> None:
+def _set_and_read(operands: list[ir.Expr], observed: list[set[str]], sets: list[frozenset[str]]) -> None:
     """Note what one operand sets and another one reads."""
-    sets = [{n.name for n in ir.walk(x) if isinstance(n, ir.Let)} for x in operands]
     if not any(sets):
         return
     for k, operand in enumerate(operands):
@@ -114,18 +114,38 @@ def _operands(node: Any) -> Any:
                 yield part
 
 
-def _observable(expr: ir.Expr, impure: set[str]) -> set[str]:
-    """What of the operand's evaluation can be noticed: an effect, a load that sees effects, an access that
-    may fail."""
-    observed: set[str] = set()
-    for node in ir.walk(expr):
-        if _has_effect(node, impure):
+class _Evaluation:
+    """What the evaluation of expressions does. It is asked from the leaves up, and looks at each node once."""
+
+    def __init__(self, impure: set[str]):
+        self.impure = impure
+        # by identity, with the node, which therefore stays alive
+        self.known: dict[int, tuple[Any, frozenset[str], frozenset[str]]] = {}
+
+    def observable(self, expr: ir.Expr) -> frozenset[str]:
+        """What of it can be noticed: an effect, a load that sees effects, an access that may fail."""
+        return self.facts(expr)[1]
+
+    def sets(self, expr: ir.Expr) -> frozenset[str]:
+        """The variables that it sets."""
+        return self.facts(expr)[2]
+
+    def facts(self, node: Any) -> tuple[Any, frozenset[str], frozenset[str]]:
+        if (known := self.known.get(id(node))) is not None:
+            return known
+        below = [self.facts(child) for child in ir.children(node)]
+        observed = set[str]().union(*(facts[1] for facts in below))
+        sets = set[str]().union(*(facts[2] for facts in below))
+        if _has_effect(node, self.impure):
             observed.add("effect")
         if isinstance(node, (ir.Load, ir.Invoke)):
             observed.add("load")
         if getattr(node, "site", None) is not None:
             observed.add("site")
-    return observed
+        if isinstance(node, ir.Let):
+            sets.add(node.name)
+        found = self.known[id(node)] = node, frozenset(observed), frozenset(sets)
+        return found
 
 
 def _replaced(node: Any, names: dict[int, ir.Expr]) -> Any:

@@ -329,7 +329,8 @@ class IntervalAnalysis:
         if isinstance(condition, ir.Unary) and condition.op == "invert":
             self.refine(condition.a, not truth)
         elif isinstance(condition, ir.Logic) and (condition.op == "and") == truth:
-            self.refine(condition.a, truth)
+            if not _assigns(condition.b):  # else a variable may have another value than the first operand saw
+                self.refine(condition.a, truth)
             self.refine(condition.b, truth)
         elif isinstance(condition, ir.Compare) and not _assigns(condition):
             op = condition.op if truth else NEGATED_COMPARISON[condition.op]
@@ -365,7 +366,7 @@ def _offset_variable(operand: Any) -> tuple[str, int] | None:
     return (operand.name, shift) if isinstance(operand, ir.Local) and _fits_int64(operand.type) else None
 
 
-def _assigns(condition: ir.Compare) -> bool:
+def _assigns(condition: Any) -> bool:
     """Whether a comparison sets a variable of the user's, which an operand before may have read."""
     return any(isinstance(n, ir.Let) and not n.name.startswith(".") for n in ir.walk(condition))
 

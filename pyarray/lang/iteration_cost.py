@@ -26,7 +26,7 @@ def _sum(node: Any, functions: dict[str, ir.Function], trips: Callable[[ir.For],
     below = [*ir.children(node)]
     if isinstance(node, ir.Invoke):
         below += functions[node.function].body
-        trips = _constant_trips  # other bounds are named after its own parameters
+        trips = constant_trips  # other bounds are named after its own parameters
     for child in below:
         number, terms = _sum(child, functions, trips)
         constant += number
@@ -37,8 +37,8 @@ def _sum(node: Any, functions: dict[str, ir.Function], trips: Callable[[ir.For],
     return constant, parts
 
 
-def _constant_trips(loop: ir.For) -> str | None:
-    """The trip count of what a called function runs, if it follows from constants."""
+def constant_trips(loop: ir.For) -> str | None:
+    """The trip count of an inner loop, if it follows from constants."""
     counts = []
     for r in loop.ranges:
         ends = [

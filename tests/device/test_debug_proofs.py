@@ -164,6 +164,27 @@ def test_a_block_is_tested_once(device):
     assert (asnumpy(c)[1:-1] == 1).all()
 
 
+@kernel
+def guarded_before(v, out):
+    for k in range(out.size):
+        i = k
+        if 0 <= i < v.size and (i := i + 1000) > 0:
+            out[k] = v[i]
+
+
+@kernel
+def guarded_value(v, out):
+    for k in range(out.size):
+        i = k
+        out[k] = v[i] if not (i < 0 or i >= v.size or (i := -1) > 0) else 0
+
+
+@pytest.mark.parametrize("made", [guarded_before, guarded_value])
+def test_a_condition_that_sets_the_variable_later(device, made):
+    with debug(), pytest.raises(BoundsError):
+        launch(made, device, np.arange(10), np.zeros(6, np.int64))
+
+
 def test_what_a_condition_says(device):
     v, out = np.arange(10.0), np.zeros(6)
     index = np.array([0, 9, 10, -1, 2**63 - 1, -(2**63)])

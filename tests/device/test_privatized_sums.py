@@ -116,3 +116,49 @@ def test_others_are_not_collected(device):
     assert v.tolist() == [n + 2 * n // 3, n, n, n // 3, 0, 0]
     for kernel in (old_values, read_back, by_function, of_a_view):
         assert "_sums0" not in kernel.source(device)
+
+
+@pa.kernel
+def of_floats(x: pa.ndarray, sums: pa.ndarray, counts: pa.ndarray, n: int):
+    for i in range(n):
+        for k in range(3):
+            pa.atomic_add(sums, (x[i] % sums.shape[0], k), k * 0.5)
+            pa.atomic_sub(counts, x[i] % 5, 1)
+
+
+@pytest.mark.parametrize("size", [2, 3000, 70_000])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_floats(dtype, size, device):
+    """All sums are exact, so that each order gives the same: a few per block, as many as larger blocks are worth, and
+    too many."""
+    n = N if dtype != "float16" else 900
+    x = np.abs(X)[:n] * 7
+    expected = np.full((size, 3), -0.25)
+    np.add.at(expected, x % size, [0, 0.5, 1])
+    for checked in (False, True):
+        sums, counts = pa.full((size, 3), -0.25, dtype=dtype, device=device), pa.zeros(5, dtype="int32", device=device)
+        with pa.debug(checked):
+            of_floats(pa.asarray(x, device=device), sums, counts, n)
+        np.testing.assert_array_equal(pa.asnumpy(sums), expected.astype(dtype))
+        assert counts.tolist() == (-3 * np.bincount(x % 5, minlength=5)).tolist()
+    if device == "cpu":
+        assert "_sums0" in of_floats.source("cpu")
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float32"])
+def test_an_index_outside_in_debug_mode(dtype, device):
+    """The report is that of other loops, and nothing outside is touched."""
+    memory = pa.zeros(300, dtype=dtype, device=device)
+    x = pa.asarray(X % 100, device=device)
+    x[1234] = 100
+    with pa.debug(), pytest.raises(pa.BoundsError, match="got index 100") as caught:
+        gathered(x, memory[100:200])
+    assert caught.value.tid == 1234
+    assert not pa.asnumpy(memory)[:100].any()
+    assert not pa.asnumpy(memory)[200:].any()
+
+
+@pa.kernel
+def gathered(x: pa.ndarray, counts: pa.ndarray):
+    for i in range(x.shape[0]):
+        pa.atomic_add(counts, x[i], 1)

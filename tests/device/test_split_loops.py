@@ -28,7 +28,7 @@ DIVISORS = [
 RANGES = [(0, 0), (0, 1), (0, 97), (5, 60), (-20, 30), (2**62 - 40, 2**62 + 3), (9, 2)]
 TERMS = ["i // n", "i % n", "i // n % m", "i // n // m", "i % (n * m)", "i // (n * m)", "i % (n * m) // n",
          "i % (n * m) % n", "i // (2 * n)", "q", "q % m", "q // m", "i % 6", "i // 6 % n", "i // 1 + i % 1",
-         "(i + 1) % n", "i // m"]  # fmt: skip
+         "(i + 1) % n", "i // m", "(q := q + m) % n"]  # fmt: skip
 HEADS = {
     "parallel": ["    for i in range(start, stop):"],
     "inner": ["    for _ in range(1):", "        for i in range(start, stop):"],

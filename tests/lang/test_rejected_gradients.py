@@ -41,6 +41,34 @@ STATEMENTS = {
 }
 
 
+# Calls that are refused, by `k` whose loop has `y[i] = v[i] * v[i]` and a `tuned` kernel, → part of the message.
+CALLS = {
+    "tuned.grad(v, y, c, 3, grad_v=g, grad_y=h)": "the tuned kernel 'tuned' has no gradient",
+    "k.grad.grad(v, y, c, 3, grad_v=g, grad_y=h)": "kernels have first derivatives alone",
+    "k.grad(v, y, c, 3, grad_n=g)": "grad_n",
+    "k.grad(v, y, c, 3, grad_v=g[:2], grad_y=h)": "pass one of the same shape",
+    "k.grad(v, y, c, 3, grad_v=g, grad_y=g)": "their gradients would be wrong; pass a copy",
+    "k.grad(v, y, c, 3, grad_v=pa.broadcast_to(g[:1], (4,)), grad_y=h)": "each would be written more than once",
+}
+
+
+def call(text):
+    """Makes one of `CALLS`."""
+    k = from_text("k", SETUP.format("y[i] = v[i] * v[i]"), {"math": math, "pa": pa})
+    text_of_tuned = SETUP.replace("k(", "tuned(").replace("n)", "n, b: pa.constexpr)", 1)
+    plain = from_text("tuned", text_of_tuned.format("y[i] = v[i]"), {"pa": pa})
+    tuned = pa.autotune(configs=[pa.Config(b=1), pa.Config(b=2)])(plain)
+    arrays = {name: pa.ones(4) for name in "vygh"}
+    eval(text, {"k": k, "tuned": tuned, "pa": pa, "c": pa.zeros(4, dtype=pa.int64), **arrays})
+
+
+@pytest.mark.parametrize("text", CALLS)
+def test_refused_calls(text):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        call(text)
+    assert CALLS[text] in str(caught.value)
+
+
 def launch(statement):
     """Launches the adjoint of the program."""
     k = from_text("k", SETUP.format(statement), {"math": math, "pa": pa})

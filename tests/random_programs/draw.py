@@ -52,10 +52,11 @@ class Writer:
     # ---- expressions
 
     def small(self) -> str:
-        """Text of a small integer."""
+        """Text of a small integer. An int16 is made an int64: beside a variable of Python's it would stay one in NumPy,
+        and wrap, where a kernel's variable has 64 bits; and a vector of such ones is no `Body.v`."""
         return self.pick(
             "x", "y", "z", "i", str(self.draw.randint(0, 9)), "p.n", "q.pose.a", "v[0]", "w[2]", "k[1, 0]", "row[1]",
-            "r[2].n", "r[0].v[1]", "len(v)", "len(r)", "int(f)", "r[1].pose.a", "r[3].small",
+            "r[2].n", "r[0].v[1]", "len(v)", "len(r)", "int(f)", "r[1].pose.a", "int(r[3].small)",
         )  # fmt: skip
 
     def number(self, depth: int = 0) -> str:

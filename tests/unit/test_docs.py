@@ -135,11 +135,29 @@ def test_every_page_is_in_the_navigation_of_the_site():
     assert sorted(entries) == sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
 
 
-def test_reference_is_current():
+def make_reference():
     spec = importlib.util.spec_from_file_location("make_reference", DOCS / "make_reference.py")
     made = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(made)
-    assert not made.stale(), "run python docs/make_reference.py"
+    return made
+
+
+def test_reference_is_current():
+    assert not make_reference().stale(), "run python docs/make_reference.py"
+
+
+def test_every_refusal_has_its_row():
+    """One for each place in the language's code that refuses a program; places that say the same share a row."""
+    made = make_reference()
+    page = (DOCS / "reference" / "language_errors.md").read_text()
+    modules = made.refusing_modules()
+    assert len(modules) > 30
+    for module in modules:
+        places, messages = list(made.refusals(module)), list(made._messages(module))
+        lines = [call.lineno for _, call in places]
+        assert len(messages) == len(places), f"{module.__name__}: a message that can't be read, of lines {lines}"
+        for message, _ in messages:
+            assert f"| {message.replace('|', chr(92) + '|')} |" in page, f"{module.__name__}: {message}"
 
 
 def test_wrong_statements_are_found(tmp_path):

@@ -204,7 +204,7 @@ class _Frame:
         lines.add("}\n")
         cost = max(4, len(self.kernel.operation) // 8)
         count = " * ".join(f"slots->{cname(name)}" for name in self.sizes)
-        start = self.dialect.start.format(symbol=symbol, number=0, count=count, cost=cost, rounding="")
+        start = self.dialect.start.format(symbol=symbol, number=0, count=count, grain=f"pa_grain(rt, count, {cost})")
         body = indent(f"env._slots = slots;\nenv.rt = rt;\n{start}", "    ")
         lines.add(self.dialect.entry.format(symbol=symbol, body=body))
 

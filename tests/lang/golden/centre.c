@@ -84,12 +84,16 @@ static __attribute__((noinline)) void kernel_centre_noalias0(
     local.v_x.data = p_v_x;
     kernel_centre_body0(&local, begin, end, true);
 }
+static __attribute__((noinline, cold)) void kernel_centre_overlap0(const kernel_centre_env *env, int64_t begin, int64_t end)
+{
+    kernel_centre_body0(env, begin, end, true);
+}
 static void kernel_centre_loop0(void *context, int64_t begin, int64_t end)
 {
     const kernel_centre_env *env = (const kernel_centre_env *)context;
     if ((PA_NO_ALIAS || env->no_alias) && env->unit) kernel_centre_noalias0(env, begin, end, env->v_out.data, env->v_x.data);
     else
-    if (env->unit) kernel_centre_body0(env, begin, end, true);
+    if (env->unit) kernel_centre_overlap0(env, begin, end);
     else kernel_centre_body0(env, begin, end, false);
 }
 

@@ -49,12 +49,16 @@ static __attribute__((noinline)) void kernel_shifted_noalias0(
     local.v_x.data = p_v_x;
     kernel_shifted_body0(&local, begin, end);
 }
+static __attribute__((noinline, cold)) void kernel_shifted_overlap0(const kernel_shifted_env *env, int64_t begin, int64_t end)
+{
+    kernel_shifted_body0(env, begin, end);
+}
 static void kernel_shifted_loop0(void *context, int64_t begin, int64_t end)
 {
     const kernel_shifted_env *env = (const kernel_shifted_env *)context;
     if (PA_NO_ALIAS || env->no_alias) kernel_shifted_noalias0(env, begin, end, env->v_out.data, env->v_x.data);
     else
-    kernel_shifted_body0(env, begin, end);
+    kernel_shifted_overlap0(env, begin, end);
 }
 
 #ifdef __cplusplus
