@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarray as pa
 
-from . import peers
+from . import peers, rows
 from .timing import Figure, Row, Times, aligned
 
 ABOUT = """Time on the device, by its events: elementwise kernels, transposes and reductions next to PyTorch
@@ -34,7 +34,7 @@ OF_COPY = {
     "sum axis 1": 0.95,
 }
 OF_TORCH = {"a.T copied": 1.7, "a.T + b": 1.7}
-DEBUG = 0.8  # of release
+DEBUG = 0.9  # of release
 
 
 @pa.kernel
@@ -188,6 +188,38 @@ def vectors(torch: Any, measure: Callable[[Callable[[], Any]], Times], quick: bo
     return rows
 
 
+def along_rows(torch: Any, measure: Callable[[Callable[[], Any]], Times], quick: bool) -> list[Row]:
+    """Prints microseconds of functions of rows of 2^26 elements, next to a copy of as many."""
+    found, names = list[Row](), ["pyarray", "special", "torch", "torch.compile"]
+    lines = [["2^26 elements in rows", "copy", *names, "of copy", "of compiled"]]
+    for dtype in ("float32",) if quick else ("float32", "bfloat16"):
+        for columns in (8192,) if quick else (4096, 8192, 16384):
+            like = torch.rand(1 << 26, device="cuda").to(getattr(torch, dtype))
+            copy, target = None, torch.empty_like(like)
+            copy = measure(lambda like=like, target=target: target.copy_(like))
+            for name, ours, own, theirs, args in rows.cases(torch, ((1 << 26) // columns, columns), "cuda", dtype):
+                torch.compiler.reset()
+                compiled = torch.compile(theirs, dynamic=False)
+                calls = {"pyarray": ours, "special": own, "torch": theirs, "torch.compile": compiled}
+                times: dict[str, Times | None] = {
+                    who: None
+                    if call is None
+                    else measure(call if who in names[:2] else lambda call=call, a=args: call(*a))
+                    for who, call in calls.items()
+                }
+                own_time = times["pyarray"].median
+                spent = ["-" if t is None else f"{t.median * 1e6:.0f}" for t in (copy, *times.values())]
+                ratios = copy.median / own_time, times["torch.compile"].median / own_time
+                lines.append([f"{dtype} {name} {columns}", *spent, *(f"{r:.2f}" for r in ratios)])
+                facts = {"of_copy": ratios[0]}
+                case = f"{name} {dtype} {columns}"
+                found.append(
+                    Row("functions of rows", case, times, 1.0, None, 1 << 26, ("torch", "torch.compile"), facts)
+                )
+    print(aligned(lines) + "\n", flush=True)
+    return found
+
+
 def further(torch: Any, measure: Callable[[Callable[[], Any]], Times]) -> list[Row]:
     """Prints milliseconds of random numbers and of distinct elements, and the ratio to torch."""
     rng, numbers = pa.random.default_rng(1), torch.rand(1 << 24, device="cuda")
@@ -246,6 +278,7 @@ def run(quick: bool = False) -> Iterator[Row | Figure]:
             name = {"of_copy": "bandwidth over a copy's", "debug": "debug mode's speed over release's"}[fact]
             yield Figure(f"{row.case}: {name}", row.facts[fact], at_least=bound)
     torch.cuda.empty_cache()
+    yield from along_rows(torch, timer(torch, quick, calls=5), quick)
     yield from products(torch, measure, quick)
     yield from vectors(torch, timer(torch, quick, calls=20), quick)
     yield from further(torch, timer(torch, quick, calls=5))

@@ -23,6 +23,7 @@ from .timing import Row, machine
 PARTS = (
     "launch",
     "elementwise",
+    "rows",
     "functions",
     "small_arrays",
     "programs",

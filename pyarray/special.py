@@ -20,6 +20,7 @@ from .api.standard.statistical import as_operand
 from .api.standard.statistical import max as largest
 from .api.standard.statistical import sum as total
 from .array import ndarray
+from .array_hooks import Tracer
 from .dtypes import float64
 from .jit.functions import func
 from .jit.replay import replayable
@@ -189,10 +190,11 @@ def _shifted(name: str, a: Any, axis: Any) -> tuple[ndarray, ndarray]:
 
 
 def _by_rows(name: str, a: Any, axis: Any) -> ndarray | None:
-    """The result by one kernel, in which a row is read once; None where several calls compute it."""
+    """The result by one kernel, in which a row is read once; None where several calls compute it, as in `fuse`."""
     a = as_operand(name, a, "biuf")
-    rows = rows_of(a, axis)
-    return None if rows is None else row_function(name, a, rows)
+    if isinstance(a, Tracer) or (rows := rows_of(a, axis)) is None:
+        return None
+    return row_function(name, a, rows)
 
 
 @replayable

@@ -61,18 +61,19 @@ static unsigned blocks_of(const pa_gpu_device *device, const pa_gpu_step *step, 
     if (step->size_count < 0) return (unsigned)device->resident_blocks;
     const int64_t *values = (const int64_t *)slots;
     const int64_t row = step->team && step->row_slot >= 0 ? values[step->row_slot] : 0;
-    int64_t most = step->team && row <= LONG_ROW ? device->resident_blocks : INT32_MAX,
+    const int one_row = step->guard_count > 0; /* of a block */
+    int64_t most = step->team && row <= LONG_ROW && !one_row ? device->resident_blocks : INT32_MAX,
             count = step->team ? step->threads : 1;
     for (int k = 0; k < step->size_count; ++k)
         if (values[step->size_slots[k]] <= 0) return 0;
     for (int k = 0; k < step->size_count; ++k)
         if (__builtin_mul_overflow(count, values[step->size_slots[k]], &count)) return (unsigned)most;
     int64_t blocks = (count - 1) / ((int64_t)step->threads * step->per_thread) + 1;
-    if (row > LONG_ROW) blocks = (blocks - 1) / rows_of(step, row, blocks) + 1;
+    if (row > LONG_ROW && !one_row) blocks = (blocks - 1) / rows_of(step, row, blocks) + 1;
     return (unsigned)(blocks < most ? blocks : most);
 }
 
-/* Whether a step with guards takes the place of the next one. */
+/* Whether a step with guards takes the place of the ones up to the next without. */
 static int guards_hold(const pa_gpu_device *device, const pa_gpu_step *step, const char *slots)
 {
     const int64_t *values = (const int64_t *)slots;
@@ -135,9 +136,8 @@ int64_t pa_gpu_next_grid(const pa_gpu_plan *plan, int64_t k, const char *slots, 
 {
     for (; k < plan->step_count; ++k) {
         const pa_gpu_step *step = &plan->steps[k];
-        const int guarded = step->guard_count > 0;
-        if (guarded && !guards_hold(plan->device, step, slots)) continue;
-        k += guarded; /* the next step is what runs otherwise */
+        if (step->guard_count && !guards_hold(plan->device, step, slots)) continue;
+        while (plan->steps[k].guard_count) ++k; /* up to the step that runs otherwise */
         grid->step = step;
         grid->blocks = blocks_of(plan->device, step, slots);
         if (grid->blocks) return k + 1;

@@ -178,8 +178,11 @@ class Driver(ABC):
         return 0, 0, self.launcher(function, operands), function
 
     @abstractmethod
-    def checked_launcher(self, function: int, operands: Sequence[Operand] = ()) -> CheckedLauncher:
-        """As `launcher`, and returns the launch's first `Failure` or None. It waits for the kernel."""
+    def checked_launcher(
+        self, function: int, operands: Sequence[Operand] = (), inside: Callable[[Any], bool] | None = None
+    ) -> CheckedLauncher:
+        """As `launcher`, and returns the launch's first `Failure` or None. It waits for the kernel, unless `inside` of
+        the argument slots, as integers of 64 bits, says that no access can fail."""
 
     def grid_launcher(self, module: int, name: str) -> GridLauncher:
         """A callable that runs one kernel of the module, with a grid that the caller chooses."""

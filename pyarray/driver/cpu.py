@@ -6,7 +6,7 @@ import ctypes
 import itertools
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .. import config, driver
@@ -136,7 +136,9 @@ class CpuDriver(Driver):
     def native_launch(self, function: int, operands: Sequence[Operand] = ()) -> NativeLaunch:
         return function, int(ffi.cast("uintptr_t", self._pool)), None, function
 
-    def checked_launcher(self, function: int, operands: Sequence[Operand] = ()) -> CheckedLauncher:
+    def checked_launcher(
+        self, function: int, operands: Sequence[Operand] = (), inside: Callable[[Any], bool] | None = None
+    ) -> CheckedLauncher:
         run, new, pool = lib.pa_launch, ffi.new, self._pool
 
         def launch(slots: bytes) -> Failure | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections.abc import Callable
 from typing import Any
 
 from .._runtime import ffi
@@ -21,17 +22,22 @@ class FailureRecords:
     def __init__(self, driver: GpuCalls):
         self._driver = driver
         self._free: list[tuple[Any, int]] = []
+        self._unused = b""  # the slots of the record of launches that can't fail
 
-    def checked(self, launch: Launcher) -> CheckedLauncher:
-        """`launch` with a record: it waits and returns the launch's first failure."""
+    def checked(self, launch: Launcher, inside: Callable[[Any], bool] | None) -> CheckedLauncher:
+        """`launch` with a record: it waits and returns the launch's first failure. It doesn't wait where `inside` of
+        its slots says that there is none."""
         driver, free = self._driver, self._free
 
         def checked(slots: bytes) -> Failure | None:
+            if inside is not None and inside(memoryview(slots).cast("q")):
+                launch(slots + (self._unused or self._make_unused()))
+                return None
             try:
                 record, gate = free.pop()
             except IndexError:
                 record, gate = self._new()
-            launch(slots + struct.pack("QQ", int(ffi.cast("uintptr_t", record)), gate))
+            launch(slots + _record_slots(record, gate))
             driver.synchronize()  # where this raises, the record isn't reused: the device may still write it
             failure = read_failure(record) if record.set else None
             if failure is not None:
@@ -42,6 +48,10 @@ class FailureRecords:
             return failure
 
         return checked
+
+    def _make_unused(self) -> bytes:
+        self._unused = _record_slots(*self._new())
+        return self._unused
 
     def _new(self) -> tuple[Any, int]:
         driver, nbytes = self._driver, ffi.sizeof("pa_failure")
@@ -56,3 +66,8 @@ class FailureRecords:
         driver.fill(gate, 0, 64)
         driver.fill(gate, 0xFF, 8)
         return ffi.cast("pa_failure *", address), gate
+
+
+def _record_slots(record: Any, gate: int) -> bytes:
+    """The argument slots with the addresses of a record."""
+    return struct.pack("QQ", int(ffi.cast("uintptr_t", record)), gate)

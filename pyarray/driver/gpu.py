@@ -268,8 +268,10 @@ class GpuDriver(GpuCalls):
     def graph(self, launches: Sequence[GraphLaunch]) -> GpuGraph:
         return GpuGraph(self, launches)
 
-    def checked_launcher(self, function: int, operands: Sequence[Operand] = ()) -> CheckedLauncher:
-        return self._failure_records.checked(self.launcher(function, operands))
+    def checked_launcher(
+        self, function: int, operands: Sequence[Operand] = (), inside: Callable[[Any], bool] | None = None
+    ) -> CheckedLauncher:
+        return self._failure_records.checked(self.launcher(function, operands), inside)
 
     def grid_launcher(self, module: int, name: str) -> GridLauncher:
         kernel = self.symbol(module, name)

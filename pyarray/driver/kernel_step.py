@@ -29,8 +29,9 @@ class KernelStep:
     block takes so many. `row_slot` is the slot of the length of a team's row, `row_elements` how many elements a
     block keeps of it. A block has `threads`, and `shared` bytes of dynamic shared memory. `single`: one thread in all.
 
-    A step with `guards` takes the place of the next one in launches in which all of them hold, and whose arrays
-    don't fit into the cache: iterations x row x `row_bytes` is more than twice the L2 cache.
+    A step with `guards`, whose blocks take a row each, takes the place of the ones up to the next without in launches
+    in which all of them hold, and whose arrays don't fit into the cache: iterations x row x `row_bytes` is more than
+    twice the L2 cache.
     """
 
     symbol: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .base import CheckedLauncher, Driver, GridLauncher, Launcher, Operand
@@ -112,7 +112,9 @@ class NullDriver(Driver):
 
         return launch
 
-    def checked_launcher(self, function: int, operands: Sequence[Operand] = ()) -> CheckedLauncher:
+    def checked_launcher(
+        self, function: int, operands: Sequence[Operand] = (), inside: Callable[[Any], bool] | None = None
+    ) -> CheckedLauncher:
         return self.launcher(function)
 
     def grid_launcher(self, module: int, name: str) -> GridLauncher:

@@ -294,8 +294,9 @@ def fuse(function: Any = None, *, static: Iterable[str] = ()) -> Any:
 
     The function runs once for each combination of dtypes and ranks, on tracers: elementwise functions and
     operators with broadcasting, `where`, `clip`, `astype`, `reshape`, transposes and basic indices, the
-    reductions `sum prod min max mean any all`. What is elementwise is one kernel and gives what the function
-    gives by itself (`sin`, `exp` and the like to a few units in the last place); a reduction ends a kernel.
+    reductions `sum prod min max mean var std any all`. What is elementwise is one kernel and gives what the
+    function gives by itself (`sin`, `exp` and the like to a few units in the last place). So are reductions along
+    the same rows and what follows in these, as a softmax: a row is read once. Other reductions end a kernel.
     No size is compiled in. It returns an array, or a tuple of them, all of them new; with `out=` (of an
     array, or a tuple of them) they are written there, as functions of the namespace do. `explain(...)` of
     arguments says which kernels a call becomes, and why.

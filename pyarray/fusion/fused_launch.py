@@ -98,20 +98,21 @@ def split_axes(shape: Sequence[int], operands: Sequence[SplitLayout]) -> SplitAx
         if sizes is None:
             return None
         digits.append(sizes)
-    return SplitAxes(tuple(digits), tuple(tuple(_strides_along(x, digits)) for x in layouts))
+    return SplitAxes(tuple(digits), tuple(tuple(strides_along(x, digits)) for x in layouts))
 
 
-def _concatenated(parts: Sequence[Sequence[int]]) -> tuple[int, ...]:
+def concatenated(parts: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """All of them in one."""
     return tuple(n for part in parts for n in part)
 
 
-def _strides_along(x: SplitLayout, digits: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+def strides_along(x: SplitLayout, digits: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
     """Strides of an array along the digits of its axes."""
     return [tuple(s for _, s in axis_split.refine(axis, sizes)) for axis, sizes in zip(x.axes, digits, strict=True)]
 
 
 def _result_strides(result: Result, digits: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    return _concatenated(_strides_along(axis_split.split_layout(result.shape, result.strides), digits))
+    return concatenated(strides_along(axis_split.split_layout(result.shape, result.strides), digits))
 
 
 def map_launch(
@@ -123,10 +124,10 @@ def map_launch(
     device: Any,
 ) -> Launch:
     """The launch of an elementwise kernel. All results have one shape, whose axes are split by `split`."""
-    sizes = _concatenated(split.digits)
+    sizes = concatenated(split.digits)
     first, *more = [_result_strides(r, split.digits) for r in results]
     extra_outputs = [(sizes, step, r.dtype.itemsize) for step, r in zip(more, results[1:], strict=True)]
-    extra_outputs += [(sizes, _concatenated(s), n) for s, n in zip(split.strides, itemsizes, strict=True)]
+    extra_outputs += [(sizes, concatenated(s), n) for s, n in zip(split.strides, itemsizes, strict=True)]
     layout = map_layout(sizes, first, results[0].dtype.itemsize, tuple(extra_outputs))
     assert layout is not None  # sizes of 0 don't come here
     merged, patterns, tiled = layout
@@ -189,18 +190,18 @@ def _digit_windows(
 def reduce_launch(x: Reduction, split: SplitAxes, offsets: Sequence[int]) -> Launch:
     """Of a reduction."""
     keep = [k for k in range(len(split.digits)) if k not in x.axes]
-    kept = _concatenated([split.digits[k] for k in keep])
+    kept = concatenated([split.digits[k] for k in keep])
     result_axes = _result_strides(x.result, [split.digits[k] for k in keep])
     outer, (steps, *x_outer) = shapes.collapse(
-        kept, result_axes, *(_concatenated([s[k] for k in keep]) for s in split.strides)
+        kept, result_axes, *(concatenated([s[k] for k in keep]) for s in split.strides)
     )
     inner, x_inner = shapes.collapse(
-        _concatenated([split.digits[k] for k in x.axes]),
-        *(_concatenated([s[k] for k in x.axes]) for s in split.strides),
+        concatenated([split.digits[k] for k in x.axes]),
+        *(concatenated([s[k] for k in x.axes]) for s in split.strides),
     )
     if not inner:
         inner, x_inner = (1,), tuple((0,) for _ in split.strides)
-    by_columns = bool(outer) and _smallest_stride(x_outer) < _smallest_stride(x_inner)
+    by_columns = bool(outer) and smallest_stride(x_outer) < smallest_stride(x_inner)
     launches = _Launches(x, outer, steps, inner)
     if by_columns:
         strides = [o[:-1] + i + o[-1:] for o, i in zip(x_outer, x_inner, strict=True)]
@@ -230,7 +231,7 @@ def _order(
     reduced = [k for k in axes if shape[k] != 1] or list(axes[:1])
     operand_axes = [axis_split.broadcast(x, shape).axes for x in operands]
     outer, inner = (
-        _smallest_stride([[x[k][-1][1] for k in part if x[k]] for x in operand_axes]) for part in (kept, reduced)
+        smallest_stride([[x[k][-1][1] for k in part if x[k]] for x in operand_axes]) for part in (kept, reduced)
     )
     return kept, reduced, bool(kept) and outer < inner
 
@@ -244,7 +245,8 @@ def _windows(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[tup
     return windows
 
 
-def _smallest_stride(strides: Sequence[Sequence[int]]) -> float:
+def smallest_stride(strides: Sequence[Sequence[int]]) -> float:
+    """The distance of neighbours, of any of the arrays."""
     return min((abs(s) for steps in strides for s in steps if s), default=math.inf)
 
 

@@ -3,189 +3,32 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .. import shapes
 from ..api.core.ufunc import result_layout
-from ..api.standard.manipulation import broadcast_to
 from ..array import STRIDED, ndarray
 from ..array_convert import to_device
 from ..jit.replay import Capture
 from . import axis_split, fused_launch
-from .axis_split import SplitLayout
+from .environment import Environment, NotFusable
 from .fused_launch import Result
-from .kernel_text import Element, number_types
-from .tracing import Apply, Leaf, Node, NumberTracer, Reduce, Trace, View
-
-Chain = tuple[Node, ...]  # views of an operand, and operations to whose shape it is broadcast, in order
-
-
-class NotFusable(Exception):
-    """Not fusable for these arguments (empty arrays, numbers or shapes that don't fit); run eagerly."""
-
-
-class Environment:
-    """The arrays and numbers of one call; `computed` are numbers that its launches compute of these."""
-
-    def __init__(self, arrays: list[ndarray], numbers: Sequence[Any], position_of: Callable[[Node], int]):
-        self.arrays, self.numbers, self.position_of = arrays, numbers, position_of
-        self.computed: list[NumberTracer] = []
-        # Of one call, whose arrays and numbers don't change.
-        self._shapes: dict[Node, tuple[int, ...]] = {}
-
-    def with_numbers(self, numbers: Sequence[Any]) -> Environment:
-        """That of other numbers for arrays of the same shapes, without the arrays."""
-        other = Environment([], numbers, self.position_of)
-        other._shapes = self._shapes
-        return other
-
-    def shape(self, node: Node) -> tuple[int, ...]:
-        """Sizes of a node's axes."""
-        if node not in self._shapes:
-            self._shapes[node] = self._shape(node)
-        return self._shapes[node]
-
-    def _shape(self, node: Node) -> tuple[int, ...]:
-        if isinstance(node, Leaf):
-            return self.arrays[self.position_of(node)]._shape
-        if isinstance(node, Apply):
-            return shapes.broadcast_shapes(*(self.shape(x) for x in node.operands if isinstance(x, Node)))
-        if isinstance(node, Reduce):
-            return shapes.reduced(self.shape(node.source), node.axes)[0]
-        assert isinstance(node, View)
-        shape, items = self.shape(node.source), self.items(node)
-        if node.how == "permute":
-            return tuple(shape[k] for k in items)
-        if node.how == "index":
-            return shapes.basic_index(shape, (0,) * len(shape), items)[1]
-        if node.how == "broadcast":
-            shapes.broadcast_strides(shape, (0,) * len(shape), items)
-            return items
-        return shapes.resolve_shape(items, shapes.size(shape))
-
-    def items(self, view: View) -> tuple[Any, ...]:
-        """What a view is made with, now that sizes are known."""
-        return tuple(self._resolved(x) for x in view.items)
-
-    def _resolved(self, item: Any) -> Any:
-        if isinstance(item, slice):
-            return slice(self._resolved(item.start), self._resolved(item.stop), self._resolved(item.step))
-        return item.value(self) if isinstance(item, NumberTracer) else item
-
-    def split_layout(self, leaf: Node, chain: Chain) -> SplitLayout | None:
-        """The layout of an operand behind its chain; None where that takes a copy."""
-        array = self.arrays[self.position_of(leaf)]
-        layout: SplitLayout | None = axis_split.split_layout(array._shape, array._strides)
-        for step in chain:
-            if layout is None:
-                return None
-            if not isinstance(step, View) or step.how == "broadcast":
-                layout = axis_split.broadcast(layout, self.shape(step))
-            elif step.how == "permute":
-                layout = SplitLayout(layout.offset, tuple(layout.axes[k] for k in step.items))
-            elif step.how == "index":
-                layout = axis_split.indexed(layout, self.items(step))
-            else:
-                layout = axis_split.reshape(layout, self.shape(step))
-        return layout
-
-    def number_of(self, x: NumberTracer) -> int | None:
-        """Which of the call's numbers, then of those that are computed, this is; None: it depends on none of them."""
-        if x.argument is not None or not x.scalars:
-            return x.argument
-        for k, computed in enumerate(self.computed):
-            if computed is x:
-                return len(self.numbers) + k
-        self.computed.append(x)
-        return len(self.numbers) + len(self.computed) - 1
-
-    def copied(self, leaf: Node, chain: Chain) -> ndarray:
-        """An operand behind its chain, by views and copies of arrays."""
-        array: Any = self.arrays[self.position_of(leaf)]
-        for step in chain:
-            if not isinstance(step, View) or step.how == "broadcast":
-                array = broadcast_to(array, self.shape(step))
-            elif step.how == "permute":
-                array = array.transpose(step.items)
-            elif step.how == "index":
-                array = array[(*self.items(step), ...)]
-            else:
-                array = array.reshape(self.shape(step))
-        result: ndarray = array
-        return result
-
-
-class Lowering:
-    """The text of what one kernel computes: `nodes` from `operands` and `numbers`."""
-
-    def __init__(self, name: str, nodes: Sequence[Node]):
-        self.operands: list[tuple[Node, Chain]] = []
-        self.numbers: list[NumberTracer] = []
-        self.operations: list[str] = []  # names of what is computed, one after the other
-        self._lines: list[str] = []
-        # Of one lowering.
-        self._scope: dict[str, Any] = {}
-        self._variables: dict[tuple[Node, Chain], str] = {}
-        self._fresh = itertools.count()
-        results = tuple(f"{self._dtype(x.dtype)}({self._value(x, ())})" for x in nodes)
-        types = tuple(x._weak_type for x in self.numbers)
-        self._scope |= number_types(types)
-        name = f"fused_{name}" if name.isidentifier() else "fused"
-        self.element = Element(name, tuple(self._lines), results, len(self.operands), types, self._scope)
-
-    def _dtype(self, dtype: Any) -> str:
-        self._scope[f"{dtype.name}_t"] = dtype
-        return f"{dtype.name}_t"
-
-    def _value(self, node: Node, chain: Chain) -> str:
-        if (node, chain) not in self._variables:
-            self._variables[node, chain] = self._emit(node, chain)
-        return self._variables[node, chain]
-
-    def _emit(self, node: Node, chain: Chain) -> str:
-        if isinstance(node, View):
-            return self._value(node.source, (node, *chain))
-        if not isinstance(node, Apply):
-            self.operands.append((node, chain))
-            return f"v{len(self.operands) - 1}"
-        operands = [self._operand(node, k, x, chain) for k, x in enumerate(node.operands)]
-        self.operations.append(node.op.name)
-        function = node.op.function
-        names = [n for n, f in self._scope.items() if f is function]
-        called = names[0] if names else f"f{next(self._fresh)}"
-        self._scope[called] = function
-        name = f"t{next(self._fresh)}"
-        self._lines.append(f"{name} = {self._dtype(node.dtype)}({called}({', '.join(operands)}))")
-        return name
-
-    def _operand(self, node: Apply, position: int, x: Any, chain: Chain) -> str:
-        if isinstance(x, Node):
-            value = self._value(x, (node, *chain) if chain else ())
-        elif isinstance(x, NumberTracer):
-            value = self._number(x)
-        else:
-            value = f"c{next(self._fresh)}"
-            self._scope[value] = x
-        return value if position in node.op.raw else f"{self._dtype(node.domain)}({value})"
-
-    def _number(self, x: NumberTracer) -> str:
-        for k, number in enumerate(self.numbers):
-            if number is x:
-                return f"s{k}"
-        self.numbers.append(x)
-        return f"s{len(self.numbers) - 1}"
+from .lowering import Chain, Lines, Lowering
+from .row_groups import RowGroup, RowLowering, groups_of, nearest_reductions, row_launch
+from .tracing import Leaf, Node, NumberTracer, Reduce, Trace, View
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
     """What one launch did: `divided` are numbers of operands whose index is divided, `unseen` of those that are
-    copied since no strides show them, `short` since their rows are short. `reduction` ends it."""
+    copied since no strides show them, `short` since their rows are short. `reductions` end it, or if it goes by
+    `rows`, stand in it."""
 
-    lowering: Lowering
-    reduction: Reduce | None
+    lowering: Lines
+    reductions: tuple[Reduce, ...]
+    rows: bool
     divided: Collection[int]
     unseen: Collection[int]
     short: Collection[int]
@@ -202,6 +45,8 @@ class Plan:
         self._positions: dict[Node, int] = {r: first + k for k, r in enumerate(self._reductions)}
         # Of one plan: nodes are compared by identity and hold what the text is made of.
         self._lowered = functools.cache(lambda *nodes: Lowering(trace.name, nodes))
+        self._lowered_rows = functools.cache(functools.partial(RowLowering, trace.name))
+        self._groups_of_rows = groups_of(self._reductions)
         parts = [p for n in needed if isinstance(n, View) for item in n.items for p in _parts(item)]
         self.captured, self._ranks = trace.captured, [x.ndim for x in trace.captured]
         self.shaped_by_numbers = any(isinstance(x, NumberTracer) and x.scalars for x in parts)
@@ -215,12 +60,12 @@ class Plan:
         """Whether captured arrays still have the ranks with which the function was traced: `resize` changes them."""
         return [x.ndim for x in self.captured] == self._ranks
 
-    def name_of(self, leaf: Node, arguments: Sequence[str]) -> str:
+    def name_of(self, leaf: Node, arguments: Sequence[str], steps: Sequence[Step]) -> str:
         """The name of an operand in a report."""
-        position, count = self._position(leaf), len(arguments) + len(self._trace.captured)
-        if position < len(arguments):
-            return arguments[position]
-        return "a captured array" if position < count else f"the result of {position - count + 1}"
+        if isinstance(leaf, Reduce):
+            return f"the result of {next(k for k, step in enumerate(steps, 1) if leaf in step.reductions)}"
+        position = self._position(leaf)
+        return arguments[position] if position < len(arguments) else "a captured array"
 
     def environment(self, arrays: Sequence[ndarray], numbers: Sequence[Any]) -> Environment:
         """The environment of a call with these arguments. Raises `NotFusable`."""
@@ -235,21 +80,21 @@ class Plan:
         """The outputs for these arguments and what was launched. The only output is written to
         `out`, where that has its layout and is no operand's memory. `capture` is told which numbers the launches are
         given. Raises `NotFusable`."""
-        steps: list[Step] = []
-        for reduction in self._reductions:
-            results = self._launch(environment, [reduction.source], reduction, steps, None, capture)
-            environment.arrays += results
-        made: dict[int, ndarray] = {}
-        for k, node in enumerate(self._outputs):
-            if chain := _of_reduction(node):
-                made[k] = environment.copied(*chain)
-        for group in self._groups(environment, made):
-            into = out if len(self._outputs) == 1 else None
-            results = self._launch(environment, [self._outputs[k] for k in group], None, steps, into, capture)
-            made |= zip(group, results, strict=True)
+        run = _Run(environment, out, capture)
+        environment.arrays += [None] * len(self._reductions)  # those whose results are needed in memory
+        for group in self._groups_of_rows:
+            if not self._run_rows(run, group):
+                for r in group.reductions:
+                    (environment.arrays[self._positions[r]],) = self._launch(run, [r.source], r)
+        run.made |= {
+            k: environment.copied(*chain) for k, node in enumerate(self._outputs) if (chain := _of_reduction(node))
+        }
+        for numbers in self._groups(environment, run.made):
+            results = self._launch(run, [self._outputs[k] for k in numbers], None)
+            run.made |= zip(numbers, results, strict=True)
         if capture is not None:
             capture.computed = self._computed(environment)
-        return [made[k] for k in range(len(self._outputs))], steps
+        return [run.made[k] for k in range(len(self._outputs))], run.steps
 
     def _computed(self, environment: Environment) -> tuple[Callable[..., tuple[Any, ...]], int] | None:
         """The function that tests the numbers of a call and computes further ones, for arrays of these shapes."""
@@ -265,6 +110,52 @@ class Plan:
         environment = environment.with_numbers(())
         return compute, len(computed)
 
+    def _run_rows(self, run: _Run, group: RowGroup) -> bool:
+        """Computes a group of reductions by one kernel, with the outputs that it can give. Whether it could."""
+        environment, device = run.environment, self._trace.device
+        shape = group.shape(environment) if group.can_be_rows() else None
+        if shape is None:
+            return False
+        last = self._reductions.index(group.reductions[-1])
+        given = {
+            k: node
+            for k, node in enumerate(self._outputs)
+            if k not in run.made and not _of_reduction(node) and self._is_of_rows(environment, group, node, last)
+        }
+        if not group.pays(shape, device.driver.grid, len(given)):
+            return False
+        others = [node for k, node in enumerate(self._outputs) if k not in given]
+        used = nearest_reductions([*others, *(r.source for r in self._reductions[last + 1 :])])
+        stored = tuple(r for r in group.reductions if r in used)
+        outputs = tuple((node, environment.shape(node) == shape) for node in given.values())
+        lowering = self._lowered_rows(group, stored, outputs)
+        operands = _Operands(environment, lowering)
+        unseen = operands.copy(k for k, x in enumerate(operands.layouts) if x is None)
+        results = [
+            Result(kept := environment.shape(r), shapes.contiguous_strides(kept, r.dtype.itemsize), r.dtype)
+            for r in stored
+        ]
+        results += [_result(environment, node, lowering) for node in given.values()]
+        launch = row_launch(lowering.element, results, shape, group.axes, operands.layouts, device)
+        if launch is None:
+            return False
+        run.steps.append(Step(lowering, group.reductions, True, (), unseen, ()))
+        arrays = run.launch(launch, lowering, operands, len(self._outputs) == len(results) == 1)
+        for r, array in zip(stored, arrays, strict=False):
+            environment.arrays[self._positions[r]] = array
+        run.made |= zip(given, arrays[len(stored) :], strict=True)
+        return True
+
+    def _is_of_rows(self, environment: Environment, group: RowGroup, node: Node, last: int) -> bool:
+        """Whether a node is computed of each element or each row of a group, when the reductions up to `last` are."""
+        if node.ndim > group.ndim or next(group.uses(node, chain := group.chain(node)), None) is None:
+            return False
+        shape = environment.shape(group.reductions[0].source)
+        if environment.shape(node) not in (shape, *shapes.reduced(shape, group.axes)):
+            return False
+        is_known = all(r in self._reductions[: last + 1] for r in nearest_reductions([node]))
+        return is_known and group.is_by_rows(environment, node, chain)
+
     def _groups(self, environment: Environment, views: Container[int]) -> list[list[int]]:
         """Numbers of the outputs that are computed together: those of one shape."""
         by_shape: dict[tuple[int, ...], list[int]] = {}
@@ -273,16 +164,9 @@ class Plan:
                 by_shape.setdefault(environment.shape(node), []).append(k)
         return list(by_shape.values())
 
-    def _launch(
-        self,
-        environment: Environment,
-        nodes: Sequence[Node],
-        reduction: Reduce | None,
-        steps: list[Step],
-        out: ndarray | None,
-        capture: Capture | None,
-    ) -> list[ndarray]:
+    def _launch(self, run: _Run, nodes: Sequence[Node], reduction: Reduce | None) -> list[ndarray]:
         """Computes nodes of one shape, or the reduction of one."""
+        environment = run.environment
         lowering, shape = self._lowered(*nodes), environment.shape(nodes[0])
         if 0 in shape or not lowering.operands:
             raise NotFusable
@@ -305,7 +189,7 @@ class Plan:
         layouts = operands.layouts
         offsets = [x.offset for x in layouts]
         if reduction is None:
-            results = [Result(shape, *_layout(shape, x, lowering, environment), x.dtype) for x in nodes]
+            results = [_result(environment, x, lowering) for x in nodes]
             if split is None:
                 launch = fused_launch.divided_launch(element, results, layouts, device)
             else:
@@ -319,18 +203,15 @@ class Plan:
                 launch = fused_launch.divided_reduction(what, shape, layouts)
             else:
                 launch = fused_launch.reduce_launch(what, split, offsets)
-        steps.append(Step(lowering, reduction, divided, unseen, short))
-        numbers = [x.value(environment) for x in lowering.numbers]
-        if capture is not None:
-            capture.numbers = [environment.number_of(x) for x in lowering.numbers]
-        into = out if reduction is None and launch.can_write_to(out, operands.arrays) else None
-        return launch.run(operands.arrays, numbers, into)
+        reductions = () if reduction is None else (reduction,)
+        run.steps.append(Step(lowering, reductions, False, divided, unseen, short))
+        return run.launch(launch, lowering, operands, reduction is None and len(self._outputs) == 1)
 
 
 class _Operands:
     """The arrays that a kernel is launched with, and their layouts: None where no strides show one."""
 
-    def __init__(self, environment: Environment, lowering: Lowering):
+    def __init__(self, environment: Environment, lowering: Lines):
         self._environment, self._operands = environment, lowering.operands
         self.arrays = [environment.arrays[environment.position_of(leaf)] for leaf, _ in lowering.operands]
         self.layouts: list[Any] = [environment.split_layout(*x) for x in lowering.operands]
@@ -344,18 +225,40 @@ class _Operands:
         return copied
 
 
+@dataclass
+class _Run:
+    """One call: `steps` are what was launched, `made` the outputs that there are, by their numbers. The only output is
+    written to `out`, where that has its layout and is no operand's memory. `capture` is told the launch's numbers."""
+
+    environment: Environment
+    out: ndarray | None
+    capture: Capture | None
+    steps: list[Step] = field(default_factory=list)
+    made: dict[int, ndarray] = field(default_factory=dict)
+
+    def launch(self, launch: fused_launch.Launch, lowering: Lines, operands: _Operands, is_only: bool) -> list[ndarray]:
+        """The results of a launch; `is_only`: it has that of the call."""
+        environment = self.environment
+        numbers = [x.value(environment) for x in lowering.numbers]
+        if self.capture is not None:
+            self.capture.numbers = [environment.number_of(x) for x in lowering.numbers]
+        out = self.out if is_only and launch.can_write_to(self.out, operands.arrays) else None
+        return launch.run(operands.arrays, numbers, out)
+
+
 def _test(limits: Iterable[tuple[NumberTracer, float, float]], environment: Environment) -> None:
     """Raises `NotFusable` where a number is out of its limits."""
     if not all(low <= number.value(environment) <= high for number, low, high in limits):
         raise NotFusable
 
 
-def _layout(shape: tuple[int, ...], node: Node, lowering: Lowering, environment: Environment) -> tuple[tuple[int, ...]]:
-    """Strides of an output: as the operands of its shape are laid out where all of them agree."""
+def _result(environment: Environment, node: Node, lowering: Lines) -> Result:
+    """An output, laid out as the operands of its shape are where all of them agree."""
+    shape = environment.shape(node)
     arrays = [environment.arrays[environment.position_of(leaf)] for leaf, chain in lowering.operands if not chain]
     same_shape = [a for a in arrays if a._shape == shape]
     like = tuple(a._strides for a in same_shape) if all(a._key & STRIDED for a in same_shape) else ()
-    return (result_layout(shape, node.dtype.itemsize, like)[0],)
+    return Result(shape, result_layout(shape, node.dtype.itemsize, like)[0], node.dtype)
 
 
 def _needed(outputs: Sequence[Node]) -> set[Node]:

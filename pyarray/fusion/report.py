@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from .plan import Environment, Plan, Step
 
@@ -17,13 +17,12 @@ def report(name: str, plan: Plan, steps: Sequence[Step], environment: Environmen
     count = len(steps)
     lines = [f"{name}: {count} kernel{'s' * (count != 1)}"]
     for number, step in enumerate(steps, 1):
-        read = dict.fromkeys(plan.name_of(leaf, arguments) for leaf, _ in step.lowering.operands)
-        lines.append(f"{number}. {_computed(step, environment)}; reads {', '.join(read)}")
-        if step.reduction is not None and number < count:
+        names = [plan.name_of(leaf, arguments, steps) for leaf, _ in step.lowering.operands]
+        lines.append(f"{number}. {_computed(step, environment)}; reads {', '.join(dict.fromkeys(names))}")
+        if step.reductions and number < count:
             lines.append("   ends here: what follows needs the whole result of the reduction")
         elif number < count:
             lines.append("   ends here: the results that follow have another shape")
-        names = [plan.name_of(leaf, arguments) for leaf, _ in step.lowering.operands]
         for what, operands in ((_UNSEEN, step.unseen), (_SHORT, step.short), (_DIVIDED, step.divided)):
             if operands:
                 lines.append(f"   {what}: {', '.join(dict.fromkeys(names[k] for k in sorted(operands)))}")
@@ -31,9 +30,14 @@ def report(name: str, plan: Plan, steps: Sequence[Step], environment: Environmen
 
 
 def _computed(step: Step, environment: Environment) -> str:
-    counted = Counter(step.lowering.operations)
-    what = ", ".join(f"{n} x {op}" if n > 1 else op for op, n in counted.items()) or "nothing more"
-    if (reduction := step.reduction) is None:
+    what = _counted(step.lowering.operations) or "nothing more"
+    if not step.reductions:
         return f"elementwise: {what}"
-    shape = environment.shape(reduction.source)
-    return f"{reduction.op.name} over axes {reduction.axes} of {shape}, of {what}"
+    first = step.reductions[0]
+    reduced = _counted([r.op.name for r in step.reductions])
+    over = f"{reduced} over axes {first.axes} of {environment.shape(first.source)}"
+    return f"rows: {over}, and {what}" if step.rows else f"{over}, of {what}"
+
+
+def _counted(names: Iterable[str]) -> str:
+    return ", ".join(f"{n} x {name}" if n > 1 else name for name, n in Counter(names).items())

@@ -387,7 +387,7 @@ class ArrayTracer(Tracer):
     __setitem__ = _refuse_change
 
 
-_METHODS = frozenset(("sum", "prod", "min", "max", "mean", "any", "all", "clip", "conj", "round"))
+_METHODS = frozenset(("sum", "prod", "min", "max", "mean", "var", "std", "any", "all", "clip", "conj", "round"))
 
 
 def _swapped(compute: Callable[..., Any]) -> Callable[..., Any]:

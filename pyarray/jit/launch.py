@@ -164,15 +164,18 @@ def launcher_of(
 ) -> Any:
     """`make_launcher` for the driver's handle of a program's kernel."""
     checked = checked or program.checked
-    launch = start_of(device, function, checked, operands(program.params, program.directions, checked))
+    launch = start_of(device, function, checked, operands(program.params, program.directions, checked), program.inside)
     further |= {"written": written_by(program), "device": device, "lines": program.lines}
     return make_launcher(program.params, names, launch, checked, **further)
 
 
-def start_of(device: Device, function: int, checked: bool, arrays: Sequence[Operand] = ()) -> NativeLaunch:
-    """How C starts the driver's `function` on packed arguments, with a failure record where it is checked."""
+def start_of(
+    device: Device, function: int, checked: bool, arrays: Sequence[Operand] = (), inside: Any = None
+) -> NativeLaunch:
+    """How C starts the driver's `function` on packed arguments, with a failure record where it is checked, for which
+    nobody waits if `inside` says so."""
     if checked:
-        return 0, 0, device.driver.checked_launcher(function, arrays), function
+        return 0, 0, device.driver.checked_launcher(function, arrays, inside), function
     return device.driver.native_launch(function, arrays)
 
 

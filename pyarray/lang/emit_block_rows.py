@@ -11,18 +11,22 @@ from collections.abc import Mapping
 
 from ..driver.kernel_step import MOST_GUARDS, THREADS, Guard
 from . import ir
-from .emit_cached_rows import CachedRow, Ref
+from .emit_cached_rows import MIN_BLOCKS, CachedRow, Ref
 from .loop_dependences import structural_key
 
+# threads of a block and how many blocks a multiprocessor runs at a time, which limits registers; in the order in which
+# the guards are tested
+BLOCKS = ((THREADS, MIN_BLOCKS), (2 * THREADS, 2))
 
-def block_row_guards(row: CachedRow, row_slot: int, slots: Mapping[str, int]) -> tuple[Guard, ...] | None:
-    """The conditions on the argument slots under which the kernel can take the rows, whose length is in
-    `row_slot`. `slots` are the first ones of the parameters. None if slots alone can't tell."""
+
+def block_row_guards(row: CachedRow, threads: int, row_slot: int, slots: Mapping[str, int]) -> tuple[Guard, ...] | None:
+    """The conditions on the argument slots under which the kernel with so many threads can take the rows, whose length
+    is in `row_slot`. `slots` are the first ones of the parameters. None if slots alone can't tell."""
     bounds = {structural_key((s.ranges[0].start, s.ranges[0].stop)) for s in row.loops}
     if len(bounds) > 1 or any(a != b for a in row.reloaded for b in row.stored):
         return None
-    capacity = THREADS * row.elements
-    guards = {Guard(row_slot, -1, capacity // 2 + 1, capacity), Guard(row_slot, row.width - 1, 0, 0)}
+    capacity = threads * row.elements
+    guards = {Guard(row_slot, -1, capacity // 2, capacity), Guard(row_slot, row.width - 1, 0, 0)}
     for (name, index), kind in row.kinds.items():
         of_array = _array_guards(kind, slots[name], index.index(""), row.width)
         if of_array is None:
@@ -51,11 +55,11 @@ def streamed_elements(row: CachedRow, loop: ir.For) -> frozenset[Ref]:
     return frozenset(ref for ref in row.kinds if set(loop.variables) <= set(ref[1]))
 
 
-def block_row_head(row: CachedRow, stop: str) -> str:
+def block_row_head(row: CachedRow, threads: int, stop: str) -> str:
     """The names that an iteration's text uses; `t` is the iteration. Rows begin with the thread's first element,
     so that all of its addresses are one pointer and constants."""
     return f"""\
 const int rank = (int)threadIdx.x, row_low = rank * {row.width}, row_size = (int)({stop}) - row_low;
 const int64_t t = blockIdx.x;
-const int team = PA_BLOCK_SIZE, warps = team >> PA_WARP_BITS;
+const int team = {threads}, warps = team >> PA_WARP_BITS;
 """

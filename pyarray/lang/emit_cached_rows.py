@@ -335,7 +335,7 @@ def cached_row_loop(
     k, count = row.number(s), row.elements // row.width
     first, test = f"begin + c * (PA_WARP * {row.width})", "first < end"
     if streamed is not None:
-        first = f"c * (PA_BLOCK_SIZE * {row.width})"
+        first = f"c * (team * {row.width})"
         test = f"{f'c < {count // 2} || ' if count > 1 else ''}first < row_size"
 
     def each_vector(inner: Callable[[], None]) -> None:

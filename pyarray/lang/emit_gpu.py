@@ -8,6 +8,8 @@ Debug mode checks the indices of each loop before it runs; if all are in range, 
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +19,7 @@ from . import emit_loop, ir
 from . import emit_views as views
 from .dialect import Dialect
 from .emit import assemble, helper_functions, may_fail
-from .emit_block_rows import block_row_guards, block_row_head, streamed_elements
+from .emit_block_rows import BLOCKS, block_row_guards, block_row_head, streamed_elements
 from .emit_cached_rows import MIN_BLOCKS
 from .emit_delinearized import missed, thread_digits
 from .emit_statements import begin_iteration, cname, ctype, sites_of
@@ -27,6 +29,7 @@ from .emit_tiles import TileEmitter
 from .emit_vectorized import elementwise_store, per_thread, uneven_functions, vector_arrays, vector_loop
 from .emit_vectorized_rows import vectorized_rows_loop
 from .hoisted_checks import Hoisting
+from .host_tests import HostTest, LoopTest, host_test
 from .launch_shape import UNSHAPED, LaunchShape
 from .printer import Printer
 from .reshape_indexing import Remarks
@@ -52,8 +55,8 @@ def emit_gpu(
     debug: bool,
     specs: dict[str, Specializations] | None = None,
     shape: LaunchShape = UNSHAPED,
-) -> tuple[str, tuple[KernelStep, ...], Remarks]:
-    """(text, the kernels to launch, remarks on reshaped indices)."""
+) -> tuple[str, tuple[KernelStep, ...], Remarks, HostTest | None]:
+    """(text, the kernels to launch, remarks on reshaped indices, the test that no access can fail)."""
     code, kernel = TileEmitter(tree.kernel, dialect, debug, specs), tree.kernel
     hoisted_checks = Hoisting(tree) if debug else None
     program = _GridProgram(code, tree, hoisted_checks, shape)
@@ -67,12 +70,7 @@ def emit_gpu(
         code.declare(kind)
     text = code.printed(program.write)
     parts = [emit_loop.slots(kernel, code.symbol, debug, grid=True), "\n".join(code.helpers.values()), helpers, text]
-    return assemble(code, parts), tuple(program.steps), code.remarks
-
-
-def _is_recomputable(node: Any) -> bool:
-    """Whether a node is pure and reads no memory, so that each thread may recompute it."""
-    return not any(isinstance(n, (ir.Load, ir.Store, ir.Atomic, ir.Invoke)) for n in ir.walk(node))
+    return assemble(code, parts), tuple(program.steps), code.remarks, program.host_test()
 
 
 class _GridProgram:
@@ -84,7 +82,8 @@ class _GridProgram:
         self.even = code.pure - uneven_functions(tree.functions)
         code.outer = emit_loop.outer_variables(tree.kernel)
         self.steps: list[KernelStep] = []
-        self.uses_frame = not all(map(_is_recomputable, emit_loop.outside_loops(tree.kernel)))
+        self.tests: list[LoopTest] | None = []  # None: accesses may fail that they don't cover
+        self.uses_frame = not all(map(emit_loop.is_recomputable, emit_loop.outside_loops(tree.kernel)))
 
     def write(self) -> None:
         before = list[Any]()
@@ -163,6 +162,7 @@ class _GridProgram:
         if self.hoisted_checks is not None:
             code.hoisted, lines = self.hoists(loop)
         code.sites = sites_of(loop.body)
+        self.note_tests(loop, lines)
         code.cached_row = None
         digits, code.digit_lines, code.digits = thread_digits(code, loop) or ([], "", {})
         step_fields: dict[str, Any] = {}
@@ -176,18 +176,15 @@ class _GridProgram:
             out.lines(digits)
             if not digits:
                 missed(code, loop)
-            if not lines:
+            with self.where_inside(lines):
                 out.text(versions)
-            else:
-                out.lines(["if (count <= 0) return;", "const int64_t begin = 0, end = count;"])
-                out.lines(line.replace("env->", "") for line in lines)
-                with out.block("if (inside)"):
-                    out.line("const bool inside = true;")
-                    out.text(versions)
-                with out.orelse():
-                    code.hoisted = frozenset()
-                    self.thread_loop(loop)
         out.line("")
+        if lines:
+            code.hoisted = frozenset()
+            with self.checked_kernel(loop, lines, before, THREADS, 0):
+                out.lines(digits)
+                self.thread_loop(loop)
+            out.line("")
 
     def tile_program(self, loop: ir.For, before: list[Any]) -> None:
         """The kernel of a loop with tiles: a block for each iteration."""
@@ -196,31 +193,76 @@ class _GridProgram:
         if self.hoisted_checks is not None:
             code.hoisted, lines = self.hoists(loop)
         code.sites = sites_of(loop.body)
-        text, plan = code.tile_iteration(loop)
-        code.hoisted = frozenset()
+        self.note_tests(loop, lines)
+        (text, plan), code.hoisted = code.tile_iteration(loop), frozenset()
         checked = code.tile_iteration(loop)[0] if lines else ""
         if self.shape.of_loop(loop.loop)[0] != THREADS:
-            remark = f"threads have no effect: a block of {plan.threads} follows from the sizes of the tiles"
-            code.remarks[loop.loc.line, remark] = None
+            what = f"threads have no effect: a block of {plan.threads} follows from the sizes of the tiles"
+            code.remarks[loop.loc.line, what] = None
         sizes = None if self.uses_frame else self.size_slots(loop)
         step = KernelStep(
             f"{code.symbol}_{loop.loop}", sizes, team=True, shared=code.scratch_bytes, threads=plan.threads
         )
+        declarations = ["const int rank = (int)threadIdx.x;", "(void)rank;"]
+        declarations += code.tile_declarations(plan, dict(self.kernel.variables))
         with self.kernel_function(step, loop.loop, plan.blocks):
             self.write_bounds(loop, before)
-            out.lines(["const int rank = (int)threadIdx.x;", "(void)rank;"])
-            out.lines(code.tile_declarations(plan, dict(self.kernel.variables)))
-            if not lines:
+            with self.where_inside(lines):
+                out.lines(declarations)
                 self.block_loop(loop, text)
-            else:
-                out.lines(["if (count <= 0) return;", "const int64_t begin = 0, end = count;"])
-                out.lines(line.replace("env->", "") for line in lines)
-                with out.block("if (inside)"):
-                    out.line("const bool inside = true;")
-                    self.block_loop(loop, text)
-                with out.orelse():
-                    self.block_loop(loop, checked)
         out.line("")
+        if lines:
+            with self.checked_kernel(loop, lines, before, plan.threads, code.scratch_bytes):
+                out.lines(declarations)
+                self.block_loop(loop, checked)
+            out.line("")
+
+    @contextmanager
+    def checked_kernel(
+        self, loop: ir.For, lines: list[str], before: list[Any], threads: int, shared: int
+    ) -> Iterator[None]:
+        """The kernel that runs a loop with its checks where an index may be outside. It is one of its own, since the
+        loop's would have the registers of both; it ends at once where all are inside, so its blocks are few."""
+        number = loop.loop
+        assert number is not None
+        step = KernelStep(f"{self.code.symbol}_checked{number}", None, team=shared > 0, shared=shared, threads=threads)
+        with self.kernel_function(step, number):
+            self.write_bounds(loop, before)
+            with self.where_inside(lines, "!"):
+                yield
+
+    def note_tests(self, loop: ir.For, lines: list[str]) -> None:
+        """Keeps the tests of a loop for the host, if they are for all accesses."""
+        if not self.code.sites <= self.code.hoisted:
+            self.tests = None
+        elif self.tests is not None:
+            self.tests.append(LoopTest(loop, lines, self.size_slots(loop)))
+
+    def host_test(self) -> HostTest | None:
+        """The test of the kernel's accesses for the host; None if accesses may fail that it doesn't cover."""
+        hoisting, outside = self.hoisted_checks, tuple(emit_loop.outside_loops(self.kernel))
+        if (
+            hoisting is None
+            or self.tests is None
+            or self.uses_frame
+            or sites_of(outside)
+            or not hoisting.covers_calls()
+        ):
+            return None
+        return host_test(self.kernel, self.tests, self.first_slots())
+
+    @contextmanager
+    def where_inside(self, lines: list[str], inverted: str = "") -> Iterator[None]:
+        """A block that is run where these tests of a loop's indices hold, or where they don't; without tests always."""
+        out = self.code.out
+        if not lines:
+            yield
+            return
+        out.lines(["if (count <= 0) return;", "const int64_t begin = 0, end = count;"])
+        out.lines(line.replace("env->", "") for line in lines)
+        with out.block(f"if ({inverted}inside)"):
+            out.lines(() if inverted else ["const bool inside = true;"])
+            yield
 
     def block_loop(self, loop: ir.For, text: str) -> None:
         with self.code.out.block("for (int64_t t = blockIdx.x; t < count; t += gridDim.x)"):
@@ -235,27 +277,28 @@ class _GridProgram:
         return self.hoisted_checks.loop(loop, invariant)
 
     def block_rows(self, loop: ir.For, step: KernelStep, before: list[Any], digits: list[str]) -> None:
-        """The kernel of a loop for rows that a block caches, if there is one: its step precedes the loop's."""
+        """The kernels of a loop for rows that a block caches, if there are any: their steps precede the loop's."""
         code, out, row, row_slot = self.code, self.code.out, self.code.cached_row, step.row_slot
         if row is None or row_slot is None or step.size_slots is None or code.debug:
             return
-        guards, streamed = block_row_guards(row, row_slot, self.first_slots()), streamed_elements(row, loop)
-        stop = row.loops[0].ranges[0].stop
-        if guards is None or not streamed or stop is None:
-            return
-        row_bytes = sum(row.kinds[ref].dtype.itemsize for ref in streamed)
-        one_row = {"guards": guards, "row_bytes": row_bytes, "per_thread": 1}
-        step = replace(step, symbol=f"{code.symbol}_block{loop.loop}", **one_row)
-        assert loop.loop is not None
-        with self.kernel_function(step, loop.loop, MIN_BLOCKS):
-            self.write_bounds(loop, before)
-            out.lines(digits)
-            out.text(block_row_head(row, code.expr(stop)))
-            body = code.block_row_version(row, loop)
-            with out.block("if (t < count)"):
-                self.iteration_head(loop)
-                out.text(body)
-        out.line("")
+        streamed, stop = streamed_elements(row, loop), row.loops[0].ranges[0].stop
+        for threads, blocks in BLOCKS:
+            guards = block_row_guards(row, threads, row_slot, self.first_slots())
+            if guards is None or not streamed or stop is None:
+                return
+            row_bytes = sum(row.kinds[ref].dtype.itemsize for ref in streamed)
+            symbol = f"{code.symbol}_block{loop.loop}_{threads}"
+            one_row = {"guards": guards, "row_bytes": row_bytes, "per_thread": 1, "threads": threads}
+            assert loop.loop is not None
+            with self.kernel_function(replace(step, symbol=symbol, **one_row), loop.loop, blocks):
+                self.write_bounds(loop, before)
+                out.lines(digits)
+                out.text(block_row_head(row, threads, code.expr(stop)))
+                body = code.block_row_version(row, loop)
+                with out.block("if (t < count)"):
+                    self.iteration_head(loop)
+                    out.text(body)
+            out.line("")
 
     def write_bounds(self, loop: ir.For, before: list[Any]) -> None:
         """Prints the statements before the loop, its bounds and the number of its iterations."""

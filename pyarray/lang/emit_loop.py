@@ -30,6 +30,11 @@ def outside_loops(kernel: ir.Function) -> list[Any]:
     return [part for s in kernel.body for part in (s.ranges if is_parallel(s) else (s,))]
 
 
+def is_recomputable(node: Any) -> bool:
+    """Whether a node is pure and reads no memory, so that each thread may recompute it."""
+    return not any(isinstance(n, (ir.Load, ir.Store, ir.Atomic, ir.Invoke)) for n in ir.walk(node))
+
+
 def outer_variables(kernel: ir.Function) -> tuple[tuple[str, Any], ...]:
     """Variables assigned outside the parallel loops: these see their last value."""
     names = ir.assigned(*outside_loops(kernel))

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..dtypes import int64
 from . import ir
+from .emit_expressions import sites_of
 from .emit_statements import cname
 from .emit_views import slice_ends
 from .interval_analysis import (
@@ -241,6 +242,10 @@ class Hoisting:
             analysis = self._walk(CTextDomain(), unknown_variables(function, *names))
             analysis.block(function.body)
             self.hoistable[function.symbol] = frozenset(analysis.satisfied)
+
+    def covers_calls(self) -> bool:
+        """Whether the tests of calls are for all accesses of the functions."""
+        return all(sites_of(f.body) <= self.hoistable[f.symbol] for f in self.functions.values())
 
     def _walk(self, text: CTextDomain, env: dict[str, Any], wanted: frozenset[int] | None = None) -> IntervalAnalysis:
         return IntervalAnalysis(text, env, lambda call, args: self._call(text, call, args), wanted)

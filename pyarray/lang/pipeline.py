@@ -18,6 +18,7 @@ from .emit import emit
 from .emit_gpu import emit_gpu
 from .evaluation_order import order_operands
 from .gradient.adjoint import adjoint
+from .host_tests import HostTest
 from .infer import infer
 from .launch_shape import UNSHAPED, LaunchShape
 from .loop_dependences import refuse_dependent
@@ -45,7 +46,8 @@ class Program:
     `write_only` parameters are written and never read. `extents` are those of loops that a launch tests.
     `count_operations` counts what a launch does, by numbers and shapes of parameters. `remarks` are pairs of a
     source line and what became of its divisions and reshapes. `checked`: its launches return failures. `lines` are what
-    it prints. Of an adjoint, `overwritten` are the parameters that its kernel writes."""
+    it prints. Of an adjoint, `overwritten` are the parameters that its kernel writes. `inside` tests
+    argument slots: where it holds no access can fail."""
 
     name: str
     text: str
@@ -63,6 +65,7 @@ class Program:
     checked: bool = False
     lines: tuple[Line, ...] = ()
     overwritten: frozenset[str] | None = None
+    inside: HostTest | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -155,13 +158,13 @@ def generate(analysed: Analysed, target: str, debug: bool, asserts: bool = False
     specs = {path: x for path, x in analysed.specializations.items() if path in used}
     check_tiles(tree, analysed.source)
     shaped = None if dialect.blocks else emit_gpu(tree, dialect, debug, specs, shape)
-    text, steps, divided = shaped or emit(tree, dialect, debug, specs)
+    text, steps, divided, inside = shaped or (*emit(tree, dialect, debug, specs), None)
     by_parameter = analysed.directions
     tested = tuple(x for x in extents(analysed.tree.kernel) if not are_sizes_of_output(x, by_parameter))
     return Program(
         analysed.source.name, text, steps, tree.kernel.params, by_parameter, sites, analysed.captures, specs, False,
         analysed.write_only, tested, analysed.count_operations, tuple(sorted({*remarks, *divided, *ignored})),
-        debug, lines, analysed.overwritten,
+        debug, lines, analysed.overwritten, inside,
     )  # fmt: skip
 
 

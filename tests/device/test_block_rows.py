@@ -42,12 +42,13 @@ def check_norm(device, out, x, w):
     np.testing.assert_array_equal(launch(norm, device, out, x, w)[0], (x - s) * w + v)
 
 
-# what a block keeps of a row: 128 bytes for each of its threads
+# what a block keeps of a row: 128 bytes for each of its threads, of which there are 256 or, of long rows, 512
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
-@pytest.mark.parametrize("offset", [-2048, -2047, -2044, -8, -3, 0, 4, 8])
+@pytest.mark.parametrize("offset", [-2056, -2048, -2047, -2044, -8, -3, 0, 4, 8, 9990, 9992, 10000, 10004])
 def test_lengths(device, cache, dtype, offset):
     most = 256 * min(64, 128 // np.dtype(dtype).itemsize)
-    size = most // 2 if offset == -2048 else most // 2 + 2048 + offset if offset < -2000 else most + offset
+    size = most // 2 + 2048 + offset if offset < -2000 else most + offset
+    size = 2 * most + offset - 10000 if offset > 9000 else size
     for shape in ((1, 1, size), (2, 2, size), (0, 1, size)):
         x, w = numbers(shape, dtype), numbers(shape[2:], dtype)
         check_norm(device, np.zeros(shape, dtype), x, w)

@@ -413,6 +413,20 @@ BUGS = (
         "test_fuse.py",
     ),
     Bug(
+        "fusion",
+        "a result of a row is used in another row",
+        "if found is None or axis_split.broadcast(found, full) != axis_split.broadcast(own, full):",
+        "if found is None:",
+        "test_fused_rows.py",
+    ),
+    Bug(
+        "debug",
+        "nobody waits for functions whose accesses memory decides",
+        "return all(sites_of(f.body) <= self.hoistable[f.symbol] for f in self.functions.values())",
+        "return True",
+        "test_debug_waits.py",
+    ),
+    Bug(
         "tuner",
         "timings of another text",
         "if result is not None and result.text == text(config):",

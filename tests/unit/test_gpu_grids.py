@@ -97,7 +97,7 @@ def functions(launches, slots, before=()):
     ]
 
 
-def test_a_step_takes_the_place_of_the_next_one_where_its_guards_hold(launches):
+def test_a_step_takes_the_place_of_the_ones_up_to_the_next_without_where_its_guards_hold(launches):
     assert launches([GUARDED, ROWS], FITTING) == [(2, 72, THREADS)]
     assert functions(launches, FITTING) == [2, 3]
     changes = [
@@ -115,7 +115,7 @@ def test_a_step_takes_the_place_of_the_next_one_where_its_guards_hold(launches):
     assert functions(launches, [8, 9, 4100, *FITTING[3:]]) == [2, 3]
     assert functions(launches, [8, 0, *FITTING[2:]]) == [3]
     unguarded = {"function": 4, "size_count": 1, "size_slots": [0]}
-    assert functions(launches, FITTING, [unguarded, GUARDED | {"function": 5}]) == [4, 5, 1, 3]
+    assert functions(launches, FITTING, [unguarded, GUARDED | {"function": 5}]) == [4, 5, 3]
 
 
 def test_guards_are_for_arrays_that_do_not_fit_into_the_cache(launches):

@@ -8,6 +8,7 @@ from typing import Any
 from ... import shapes
 from ...array import ndarray
 from ...array_convert import asarray
+from ...array_hooks import Tracer
 from ...dtypes import complex128, float64, real_of, result_type
 from ...jit.replay import replayable
 from ...kernels.reduce.reduce import SUM
@@ -90,11 +91,18 @@ def _variance(
     if where is True:
         axes = shapes.normalize_axes(axis, x.ndim)
         count = math.prod(x._shape[k] for k in axes)
-        squares = squared_deviations(
-            x, axes, lambda: divide(reduction(SUM, x, axes, True, wide, kind=kind), float(count))
-        )
-        squares = squares.reshape(shapes.reduced(x._shape, axes)[1]) if keepdims else squares
-        dof = float(count - correction) if count > correction else 0.0
+
+        def center() -> ndarray:
+            return divide(reduction(SUM, x, axes, True, wide, kind=kind), 1.0 * count)
+
+        if isinstance(x, Tracer):  # as two passes, which are fused
+            far = subtract(x, center())
+            squares = reduction(SUM, real(multiply(far, conj(far))), axes, keepdims, float64)
+            dof = clip(1.0 * count - correction, 0.0, None)
+        else:
+            squares = squared_deviations(x, axes, center)
+            squares = squares.reshape(shapes.reduced(x._shape, axes)[1]) if keepdims else squares
+            dof = float(count - correction) if count > correction else 0.0
     else:
         mask, x = mask_of(name, x, where), x.astype(wide, copy=False)
         centered = subtract(x, mean(x, axis, keepdims=True, where=mask))

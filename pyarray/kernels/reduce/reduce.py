@@ -29,7 +29,7 @@ PIECES = 64  # at most
 # the same for grids, where a block reduces a piece; the partial results are one piece of the next launch
 BLOCK_PIECE = 1 << 13
 BLOCK_PIECES = 1 << 12
-BLOCK_COLUMNS = 96  # columns whose threads count as a block
+BLOCK_COLUMNS = 48  # columns whose threads count as a block
 MOST_ELEMENTS = 1 << 62
 
 

@@ -20,7 +20,7 @@ RUN = 4096
 COLUMNS = 2048
 ROWS = 4  # rows that columns add at once: accumulators are loaded and stored once for all of them
 BLOCK_SUMMED = 1 << 13  # float64 summed without compensation: 8 times 4 by each thread of a block
-THREAD_ROWS = 16  # loads of a column that a thread has in flight
+THREAD_BYTES = 128  # of a column that a thread has in flight, as far as elements have 4 bytes or more
 ELEMENT = re.compile(r"\bx\[([^\]]*)\]")  # a load of an element in a text
 
 
@@ -224,7 +224,7 @@ def columns_text(op: ReduceOp, keep: int, reduced: int, _: DType) -> str:
     return "\n".join(lines) + "\n"
 
 
-def threads_text(op: ReduceOp, keep: int, reduced: int, _: DType) -> str:
+def threads_text(op: ReduceOp, keep: int, reduced: int, kind: DType) -> str:
     """As `columns_text`, a column per thread of a grid."""
     ks, rs = [f"k{n}" for n in range(keep)], [f"r{n}" for n in range(reduced)]
     cut = f"x.shape[{keep}]"
@@ -247,14 +247,15 @@ def threads_text(op: ReduceOp, keep: int, reduced: int, _: DType) -> str:
         half = len(rows) // 2
         return f"({op.expression.format(tree(rows[:half]), tree(rows[half:]))})"
 
-    rows = [last, *(f"{last} + {n}" for n in range(1, THREAD_ROWS))]
+    together = THREAD_BYTES // max(kind.itemsize, 4)
+    rows = [last, *(f"{last} + {n}" for n in range(1, together))]
     lines += [
         *loops,
         f"{pad}begin = {begin}",
         f"{pad}end = {end}",
-        f"{pad}for {last} in range(begin, end - {THREAD_ROWS - 1}, {THREAD_ROWS}):",
+        f"{pad}for {last} in range(begin, end - {together - 1}, {together}):",
         f"{pad}    acc = {op.expression.format('acc', tree(rows))}",
-        f"{pad}for {last} in range(end - (end - begin) % {THREAD_ROWS}, end):",
+        f"{pad}for {last} in range(end - (end - begin) % {together}, end):",
         f"{pad}    acc = {op.expression.format('acc', tree([last]))}",
         f"        out[{', '.join([*ks, 'piece', 'c'])}] = acc",
     ]

@@ -1,24 +1,18 @@
 """Softmax and its relatives along rows: one launch, in which a row is read from memory once.
 
-Rows of any length are loops over elements, which the threads of a GPU's block share and keep. Longer rows are tiles
-there: a block keeps more of them."""
+Rows are loops over elements, which the threads of a GPU's block share and keep in registers."""
 
 from __future__ import annotations
 
 import functools
 import math
 
-import numpy as np
-
 from ... import jit, shapes
 from ...array import ndarray
 from ...dtypes import DType, float32
-from ...lang.markers import kernel_math, tiles, unordered
+from ...lang.markers import kernel_math, unordered
 from ..workspace import unchecked_empty
-from .reduce import on_grid
 
-MOST_ELEMENTS = 8192  # of a row, whose loops are kept in registers (`lang/emit_cached_rows`)
-MOST_TILE = 16384  # of a row that is one tile
 _RESULTS = {
     "softmax": "exp(value - top) / total",
     "log_softmax": "value - top - log(total)",
@@ -47,34 +41,20 @@ def row_function(name: str, x: ndarray, rows: ndarray) -> ndarray:
     out = unchecked_empty(x._shape[:-1] + (1,) if reduced else x._shape, x._dtype, x._buffer.device)
     length = rows._shape[1]
     wide = float32 if x._dtype.itemsize < 8 else x._dtype
-    columns = MOST_TILE if on_grid(x) and MOST_ELEMENTS < length <= MOST_TILE else 0
     matrix = out.reshape(rows._shape[0], 1 if reduced else length)
-    _kernel(name, wide, columns)(matrix, rows)
+    _kernel(name, wide)(matrix, rows)
     return out
 
 
 # The text depends on these; dtypes are in its variants' keys.
 @functools.cache
-def _kernel(name: str, wide: DType, columns: int) -> jit.kernel.Kernel:
+def _kernel(name: str, wide: DType) -> jit.kernel.Kernel:
     reduced, result = name == "logsumexp", _RESULTS[name]
-    if columns:
-        result = result.replace("exp(value - top)", "weights")
-        text = f"""def {name}(out, x):
-    for i in tiles(x.shape[0], 1):
-        (j,) = tiles(x.shape[1], {columns})
-        value = wide(x[i, j])
-        top = value.max(axis=1, keepdims=True)
-        top = where(top - top == 0, top, 0)
-        weights = exp(value - top)
-        total = weights.sum(axis=1, keepdims=True)
-        out[i, {"0" if reduced else "j"}] = ({result}){".sum(axis=1)" if reduced else ""}
-"""
-    else:
-        store = f"        out[i, 0] = {result}\n"
-        if not reduced:
-            store = "        for j in unordered(range(x.shape[1])):\n"
-            store += f"            value = wide(x[i, j])\n            out[i, j] = {result}\n"
-        text = f"""def {name}(out, x):
+    store = f"        out[i, 0] = {result}\n"
+    if not reduced:
+        store = "        for j in unordered(range(x.shape[1])):\n"
+        store += f"            value = wide(x[i, j])\n            out[i, j] = {result}\n"
+    text = f"""def {name}(out, x):
     for i in range(x.shape[0]):
         top = wide(-inf)
         for j in unordered(range(x.shape[1])):
@@ -84,5 +64,5 @@ def _kernel(name: str, wide: DType, columns: int) -> jit.kernel.Kernel:
         for j in unordered(range(x.shape[1])):
             total = total + exp(wide(x[i, j]) - top)
 {store}"""
-    names = {"wide": wide, "inf": math.inf, "unordered": unordered, "tiles": tiles, "where": np.where}
+    names = {"wide": wide, "inf": math.inf, "unordered": unordered}
     return jit.kernel.from_text(name, text, names | {"exp": kernel_math.exp, "log": kernel_math.log})
