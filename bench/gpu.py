@@ -16,7 +16,7 @@ from . import peers, rows
 from .timing import Figure, Row, Times, aligned
 
 ABOUT = """Time on the device, by its events: elementwise kernels, transposes and reductions next to PyTorch
-and CuPy, and matrix products next to PyTorch's library, on arrays that the libraries share."""
+and CuPy, matrix products and attention next to PyTorch's libraries, on arrays that the libraries share."""
 SIZE, SIDE = 1 << 28, 1 << 14
 PRODUCTS = (
     ("float32", (1024, 1024, 1024)), ("float32", (4096, 4096, 4096)), ("float32", (8192, 8192, 8192)),
@@ -164,6 +164,55 @@ def products(torch: Any, measure: Callable[[Callable[[], Any]], Times], quick: b
     return rows
 
 
+def attentions(torch: Any, measure: Callable[[Callable[[], Any]], Times], quick: bool) -> list[Row]:
+    """Prints TFLOP/s of attention and of its gradients, and the ratio to the fastest of torch's backends. A causal mask
+    leaves half of the operations; gradients are five products, attention is two."""
+    kinds = torch.nn.attention.SDPBackend
+    backends = {"flash": kinds.FLASH_ATTENTION, "cudnn": kinds.CUDNN_ATTENTION, "efficient": kinds.EFFICIENT_ATTENTION}
+    rows, lines = list[Row](), [["attention, bfloat16", "TFLOP/s", *backends, "ratio"]]
+    sizes = ((64, 1024), (128, 4096)) if quick else tuple((head, n) for head in (64, 128) for n in (1024, 4096, 16384))
+    for head, length in sizes:
+        for causal in (False, True):
+            shape = (max(16384 // length, 1), 2048 // head, length, head)
+            tensors = [torch.randn(shape, device="cuda", dtype=torch.bfloat16, requires_grad=True) for _ in range(3)]
+            grad = torch.randn(shape, device="cuda", dtype=torch.bfloat16)
+            work = 4.0 * shape[0] * shape[1] * length * length * head / (2 if causal else 1)
+            forward, backward = _torch_attention(torch, measure, backends, tensors, grad, causal)
+            q, k, v, g = (pa.from_dlpack(x.detach()) for x in (*tensors, grad))
+            out, sums = pa.nn.attention(q, k, v, causal=causal, return_logsumexp=True)
+            own = measure(lambda q=q, k=k, v=v, c=causal: pa.nn.attention(q, k, v, causal=c))
+            operands = (g, q, k, v, out, sums)
+            own_backward = measure(lambda x=operands, c=causal: pa.nn.attention_backward(*x, causal=c))
+            name = f"head {head}, length {length}{', causal' if causal else ''}"
+            for case, theirs, ours, count in (
+                (name, forward, own, work), (f"{name}: gradients", backward, own_backward, 2.5 * work)
+            ):  # fmt: skip
+                best = min(t.median for t in theirs.values())
+                speeds = [f"{count / t.median / 1e12:.0f}" for t in (ours, *theirs.values())]
+                lines.append([case, *speeds, *["-"] * (len(backends) - len(theirs)), f"{best / ours.median:.3f}"])
+                rows.append(Row("attention", case, {"pyarray": ours, **theirs}, None, count))
+    print(aligned(lines) + "\n", flush=True)
+    return rows
+
+
+def _torch_attention(
+    torch: Any, measure: Any, backends: dict[str, Any], tensors: list[Any], grad: Any, causal: bool
+) -> tuple[dict[str, Times], dict[str, Times]]:
+    """Times of the backends that this torch has, forward and backward."""
+    forward, backward = dict[str, Times](), dict[str, Times]()
+    function = torch.nn.functional.scaled_dot_product_attention
+    for name, backend in backends.items():
+        with torch.nn.attention.sdpa_kernel(backend):
+            try:
+                out = function(*tensors, is_causal=causal)
+            except RuntimeError:  # it isn't built in, or not for this device
+                continue
+            with torch.no_grad():
+                forward[name] = measure(lambda: function(*tensors, is_causal=causal))
+            backward[name] = measure(lambda out=out: torch.autograd.grad(out, tensors, grad, retain_graph=True))
+    return forward, backward
+
+
 def vectors(torch: Any, measure: Callable[[Callable[[], Any]], Times], quick: bool) -> list[Row]:
     """Prints GB/s of the matrix in products with a row and with a column, and the ratio to torch."""
     rows, lines = list[Row](), [["8192 x 8192", "GB/s", "torch", "ratio"]]
@@ -280,6 +329,7 @@ def run(quick: bool = False) -> Iterator[Row | Figure]:
     torch.cuda.empty_cache()
     yield from along_rows(torch, timer(torch, quick, calls=5), quick)
     yield from products(torch, measure, quick)
+    yield from attentions(torch, timer(torch, quick, calls=5), quick)
     yield from vectors(torch, timer(torch, quick, calls=20), quick)
     yield from further(torch, timer(torch, quick, calls=5))
 

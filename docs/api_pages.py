@@ -24,9 +24,9 @@ import make_reference
 
 import pyarray as pa
 
-NAMESPACES = (pa.linalg, pa.fft, pa.random, pa.special, pa.quaternion, pa.lib.stride_tricks, pa.testing)
+NAMESPACES = (pa.linalg, pa.fft, pa.nn, pa.random, pa.special, pa.quaternion, pa.lib.stride_tricks, pa.testing)
 # what imports torch, which the site's environment need not have: read from its text
-STATIC = {"pyarray.torch": ("op", "explain", "Explanation")}
+STATIC = {"pyarray.torch": ("op", "explain", "Explanation", "attention")}
 FOLDER = "reference/api"
 
 

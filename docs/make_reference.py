@@ -109,7 +109,7 @@ def functions() -> str:
     for _, title, names in chapters():
         rows = [_row(n, getattr(pa, n)) for n in names]
         parts += [f"## {title}", table(("name", "what it is"), rows)]
-    for module in (pa.linalg, pa.fft, pa.special, pa.quaternion, pa.lib.stride_tricks, pa.testing, pa.random):
+    for module in (pa.linalg, pa.fft, pa.nn, pa.special, pa.quaternion, pa.lib.stride_tricks, pa.testing, pa.random):
         calls = {n: getattr(module, n) for n in module.__all__ if not inspect.isclass(getattr(module, n))}
         rows = [(f"`{signature(n, v)}`", summary(n, v)) for n, v in sorted(calls.items())]
         parts += [f"## `{module.__name__}`", table(("name", "what it is"), rows)]

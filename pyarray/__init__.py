@@ -85,6 +85,7 @@ from .memory.usage import *  # noqa: F403
 from .structured_array import StructuredArray as StructuredArray
 
 if _typing.TYPE_CHECKING:  # to which a dtype in a kernel's signature must be a type
+    from . import nn as nn
     from . import quaternion as quaternion
     from . import random as random
     from . import testing as testing
@@ -146,7 +147,7 @@ _LAZY = {
     "Config": "tune.config",
     "TimeModel": "tune.time_model",
 }
-_LAZY_MODULES = ("quaternion", "random", "testing", "torch", "typing")
+_LAZY_MODULES = ("nn", "quaternion", "random", "testing", "torch", "typing")
 
 _operators.install()
 _methods.install()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -11,7 +11,8 @@ class Dialect:
     is the head of a parallel loop's function, `entry` the frame of the kernel; `start` starts a loop from the entry;
     `lanes` stands before the loop over the accumulators of an unordered reduction; `nontemporal` says that large
     results go to memory past the cache, `blocks` that the loop's function gets blocks of iterations:
-    otherwise an iteration is a thread of a grid, and reductions are plain loops."""
+    otherwise an iteration is a thread of a grid, and reductions are plain loops. `matrix_units` says that products of
+    tiles of halves are fragments of matrix instructions (`pa_tile_mma.h`)."""
 
     prelude: str
     function: str
@@ -22,6 +23,7 @@ class Dialect:
     entry: str
     nontemporal: bool = False
     blocks: bool = False
+    matrix_units: bool = False
 
 
 CPU = Dialect(
@@ -189,4 +191,4 @@ extern "C" __global__ void __launch_bounds__(256) {symbol}(const {slots} memory)
 )
 
 # text for the null device is recorded, and never run
-DIALECTS = {"cpu": CPU, "cuda": GPU, "hip": GPU, "null": CPU}
+DIALECTS = {"cpu": CPU, "cuda": replace(GPU, matrix_units=True), "hip": GPU, "null": CPU}

@@ -11,7 +11,7 @@ from typing import Any
 
 from . import ir
 from .emit_expressions import cname
-from .tile_layout import axes_of, is_contraction, nest_of
+from .tile_layout import Product, axes_of, is_contraction, nest_of
 
 DEPTH = 4  # neighbours along the axis that are taken at once
 
@@ -37,6 +37,41 @@ def write_contraction(code: Any, loops: list[ir.For], body: Any) -> None:
             code.each_element(loops, (), write, guarded=reads or not layout.is_exact)
     code.each_element(loops, (), lambda: code.write((result,)))
     del code.renamed[name]
+
+
+def write_product(code: Any, loops: list[ir.For], body: Any, product: Product) -> None:
+    """GPU text of a product by matrix instructions, onto sums that are fragments."""
+    begin, along, result = body
+    layout, name, out = code.plan.layout(axes_of(loops)), begin.name, code.out
+    code.order(*code.effects((loops[0],)))
+    out.line(f"float sums[{layout.elements}];")
+    code.renamed[name] = f"sums[(row_step * {layout.column_steps} + column_step) * {layout.vector} + v]"
+    code.each_element(loops, (), lambda: code.write((begin,)), guarded=False)
+    start, stop = code.expr(along.ranges[0].start), code.expr(along.ranges[0].stop)
+    out.line(f"const int depth = (int)({stop} - {start});")
+    a, b, in_registers = product.a, product.b, product.a.array.name in code.plan.registers
+    clears = [] if in_registers else [_clear(code, a, product.transposed_a)]
+    with out.block("if (depth % 16)"):  # what doesn't exist of the operands is in an instruction's depth
+        out.lines([*clears, _clear(code, b, product.transposed_b), "__syncthreads();"])
+    sizes = f"{layout.row_steps // 2}, {layout.column_steps}, {product.depth}"
+    turned = [str(x).lower() for x in (product.transposed_a, product.transposed_b)]
+    if in_registers:
+        call = f"pa_tile_product_rows<{sizes}, {turned[1]}>(sums, {cname(a.array.name)}, {_operand(code, b)}"
+    else:
+        call = f"pa_tile_product<{sizes}, {', '.join(turned)}>(sums, {_operand(code, a)}, {_operand(code, b)}"
+    out.line(f"{call}, depth, rank);")
+    code.each_element(loops, (), lambda: code.write((result,)), guarded=False)
+    del code.renamed[name]
+
+
+def _operand(code: Any, x: Any) -> str:
+    """The tile, and the elements between its rows."""
+    return f"{cname(x.array.name)}, {code.plan.pitch(x.array.name, x.array.type.shape[-1])}"
+
+
+def _clear(code: Any, x: Any, is_first: bool) -> str:
+    others = x.array.type.shape[is_first]
+    return f"pa_tile_clear<{str(is_first).lower()}, {others}>({_operand(code, x)}, depth, rank, {code.plan.threads});"
 
 
 def _steps(code: Any, count: int, variable: str, start: str, update: ir.Stmt) -> Callable[[], None]:

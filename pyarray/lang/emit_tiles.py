@@ -13,18 +13,22 @@ from typing import Any
 from . import ir
 from .emit_statements import cname
 from .emit_team import GridEmitter
-from .emit_tile_products import write_contraction
+from .emit_tile_loads import write_loop_with_loads
+from .emit_tile_products import write_contraction, write_product
 from .emit_tile_vectors import Vectors, find_vectors, load_vectors, store_vectors, vector_test
 from .tile_layout import (
     WARP,
     Axes,
     Layout,
+    Product,
+    Rows,
     TilePlan,
     axes_of,
     is_contraction,
     is_reduction,
     nest_of,
     plan_of,
+    product_of,
 )
 
 _MEMORY = "memory"  # of all arrays, among the tiles that barriers are for
@@ -46,7 +50,7 @@ class TileEmitter(GridEmitter):
 
     def tile_iteration(self, loop: ir.For) -> tuple[str, TilePlan]:
         """The text of an iteration, and how its tiles are kept."""
-        plan = plan_of(loop, dict(self.kernel.variables))
+        plan = plan_of(loop, dict(self.kernel.variables), self.dialect.matrix_units)
         self.plan, self.offsets, self.scratch_bytes = plan, {}, plan.shared_bytes
         self.read, self.written_tiles = self.effects(loop.body)
         self.stale_scratch = True
@@ -124,6 +128,8 @@ class TileEmitter(GridEmitter):
                     self.write(s.orelse)
             self.read, self.written_tiles = self.read | then[0], self.written_tiles | then[1]
             return
+        if isinstance(s, ir.For) and write_loop_with_loads(self, s):
+            return
         read, written = self.effects((s,))
         self.read, self.written_tiles, self.stale_scratch = self.read | read, self.written_tiles | written, True
         super().write_statement(s)
@@ -165,12 +171,19 @@ class TileEmitter(GridEmitter):
                 self.write_full_reduction(loops, body)
             elif is_reduction(body):
                 self.write_reduction(loops, body)
+            elif product := self.matrix_product(loops, body):
+                write_product(self, loops, body, product)
             elif is_contraction(body):
                 write_contraction(self, loops, body)
             else:
                 self.order(*self.effects((s,)))
                 self.declare_lengths(loops)
                 self.each_element(loops, body, lambda: self.write(body), not self.is_harmless(loops, body))
+
+    def matrix_product(self, loops: list[ir.For], body: Any) -> Product | None:
+        """The product that a nest is, if matrix instructions compute it."""
+        assert self.plan is not None
+        return product_of(loops, body) if axes_of(loops) in self.plan.products else None
 
     def is_harmless(self, loops: list[ir.For], body: Any) -> bool:
         """Whether elements that don't exist may be computed, too: of tiles of which each thread has its own."""
@@ -189,6 +202,9 @@ class TileEmitter(GridEmitter):
         """What `write` prints, for each of a thread's elements; in vectors, where the arrays of `body` allow it."""
         assert self.plan is not None
         layout = self.plan.layout(axes_of(loops))
+        if isinstance(layout, Rows):
+            self.each_row(layout, loops[0], body, write, guarded)
+            return
         found = find_vectors(self, loops, body, layout.vector) if guarded else None
         if found is None:
             self.rows_of_elements(layout, loops, write, guarded, None)
@@ -198,6 +214,20 @@ class TileEmitter(GridEmitter):
             self.rows_of_elements(layout, loops, write, guarded, found)
         with self.out.orelse():
             self.rows_of_elements(layout, loops, write, guarded, None)
+
+    def each_row(self, layout: Rows, loop: ir.For, body: Any, write: Any, guarded: bool) -> None:
+        """An element for each row of fragments. What isn't set in registers is the first lane's."""
+        assert self.plan is not None
+        with self.row_loop(layout):
+            tests = self.row_positions(layout, axes_of([loop]), [loop]) if guarded else []
+            self.offsets[loop.variables[0]] = "row"
+            self.register = "row_step"
+            if not (isinstance(body[0], ir.SetElement) and body[0].name in self.plan.registers):
+                tests = ["rank % 4 == 0", *tests]
+            with self.out.block(f"if ({' && '.join(tests)})" if tests else ""):
+                self.bind_variables([loop])
+                write()
+        self.register, self.offsets = "", {}
 
     def rows_of_elements(
         self, layout: Layout, loops: list[ir.For], write: Any, guarded: bool, vectors: Vectors | None
@@ -240,7 +270,7 @@ class TileEmitter(GridEmitter):
     def row_loop(self, layout: Layout) -> Any:
         self.unroll(layout)
         block = self.out.block(f"for (int row_step = 0; row_step < {layout.row_steps}; ++row_step)")
-        self.out.line(f"const int row = rank / {layout.lanes} + row_step * {layout.groups};")
+        self.out.line(f"const int row = {layout.row};")
         self.out.line("(void)row;")
         return block
 
@@ -359,6 +389,10 @@ class TileEmitter(GridEmitter):
             self.write(update)
 
     def store_row(self, layout: Layout, tests: list[str], store: Any) -> None:
+        assert self.plan is not None
+        if isinstance(store, ir.SetElement) and isinstance(self.plan.registers.get(store.name), Rows):
+            self.write((store,))
+            return
         with self.out.block(f"if ({' && '.join([f'rank % {layout.lanes} == 0', *tests])})"):
             self.write((store,))
 
@@ -396,9 +430,11 @@ class TileEmitter(GridEmitter):
     def tile_element(self, name: str, shape: tuple[int, ...], index: tuple[ir.Expr, ...]) -> str:
         assert self.plan is not None
         if name in self.plan.registers:
-            return f"{cname(name)}[{self.register}]"
+            by_row = isinstance(self.plan.registers[name], Rows)
+            return f"{cname(name)}[{'row_step' if by_row else self.register}]"
         text = "0"
-        for n, position in zip(shape, index, strict=True):
+        pitch = self.plan.pitch(name, shape[-1])
+        for n, position in zip((*shape[:-1], pitch), index, strict=True):
             at = "0"
             if isinstance(position, ir.Binary) and isinstance(position.a, ir.Local):
                 at = self.offsets.get(position.a.name) or f"(int)({self.expr(position)})"

@@ -9,6 +9,7 @@ except ModuleNotFoundError as error:
         raise
     raise ModuleNotFoundError("pyarray.torch needs torch, which isn't installed: pip install torch") from None
 
+from .attention import attention as attention
 from .explain import Explanation as Explanation
 from .explain import explain as explain
 from .op import op as op

@@ -5,7 +5,7 @@ import types
 
 import pyarray as pa
 
-NAMESPACES = (pa, pa.linalg, pa.fft, pa.random, pa.special, pa.quaternion, pa.lib.stride_tricks, pa.testing)
+NAMESPACES = (pa, pa.linalg, pa.fft, pa.nn, pa.random, pa.special, pa.quaternion, pa.lib.stride_tricks, pa.testing)
 
 
 def is_ours(thing):

@@ -30,7 +30,7 @@ ORDER = (
     {"kernels"},
     {"api"},
     {"fusion"},
-    {"linalg", "fft", "random", "special", "quaternion", "lib", "testing"},
+    {"linalg", "fft", "nn", "random", "special", "quaternion", "lib", "testing"},
     {"debug"},
     {"interop"},
     {"torch"},
@@ -229,7 +229,7 @@ def test_the_part_for_torch_is_imported_when_it_is_asked_for():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-PUBLIC = ("fft", "lib", "lib.stride_tricks", "linalg", "random", "special", "testing")
+PUBLIC = ("fft", "lib", "lib.stride_tricks", "linalg", "nn", "random", "special", "testing")
 
 
 @pytest.mark.parametrize("name", PUBLIC)

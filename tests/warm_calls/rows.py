@@ -103,6 +103,11 @@ row("roots poly", lambda d: ((d.array((d.integer(1, 5),), values="positive"),), 
 row("polydiv", lambda d: ((d.array((5,), values="positive"), d.array((3,), values="positive")), {}), "f")
 row("polyfit", lambda d: ((d.array((6,), values="unit"), d.array((6,), values="unit"), 2), {}), "f")
 row("argpartition ndarray.argpartition ndarray.partition", lambda d: ((d.array((9,), values="few", ours=True), 3), {}))
+row(
+    "nn.attention",
+    lambda d: ((d.array((2, 5, 4)), d.array((2, 3, 4)), d.array((2, 3, 4))), d.options(causal=(True,))),
+    "f",
+)
 row("einsum_path", lambda d: (("ij,jk", d.array((3, 4)), d.array((4, 2))), {}), "f")
 
 # ---- arrays of nothing: on the device of an operand
@@ -191,6 +196,7 @@ _REASONS = {
         "quaternion.to_matrix"
     ),
     "has contents that are arbitrary": "empty empty_like",
+    "takes what another call returned": "nn.attention_backward",
     "is no call with an array's elements": (
         "ndarray.__array_namespace__ ndarray.__class_getitem__ ndarray.__getattr__ ndarray.__delitem__ "
         "ndarray.__dlpack__"

@@ -56,6 +56,9 @@ _REASONS = {
         "ndarray.imag asfortranarray tril_indices_from triu_indices_from diag_indices_from"
     ),
     "is ill-conditioned where signs of zero or roots decide, tested by its inverse": ("roots poly polydiv polyfit"),
+    "has no like in NumPy, and is compared with a formula in tests/device/test_attention.py": (
+        "nn.attention nn.attention_backward"
+    ),
     "gives a plan and no values": "einsum_path",
     "is a synonym that shares its code": "in1d row_stack ndarray.ptp",
 }

@@ -1,0 +1,188 @@
+/* pa_tile_mma.h: products of tiles of halves in shared memory, onto sums in registers that are fragments of matrix
+   instructions (PTX ISA, "Matrix fragments for mma.m16n8k16"). Where there are none, the threads compute the same
+   elements. Rows of tiles are so many elements apart that 8 of them begin in different banks. */
+#ifndef PA_TILE_MMA_H
+#define PA_TILE_MMA_H
+#include "pa_base.h"
+#include "pa_half.h"
+
+PA_FN float pa_tile_f32(pa_f16 x) { return pa_f32_from_f16(x); }
+PA_FN float pa_tile_f32(pa_bf16 x) { return pa_f32_from_bf16(x); }
+
+/* Zeros where an operand has no elements, up to the depth of an instruction. FIRST: the depth is the tile's first axis.
+   OTHERS: the size of the other one. */
+template <bool FIRST, int OTHERS, typename T>
+PA_FN void pa_tile_clear(T *tile, int pitch, int depth, int rank, int threads)
+{
+    const int count = (16 - depth % 16) * OTHERS;
+    for (int n = rank; n < count; n += threads) {
+        const int along = depth + n / OTHERS, other = n % OTHERS;
+        tile[FIRST ? along * pitch + other : other * pitch + along].bits = 0;
+    }
+}
+
+/* 16 bytes to shared memory, which are there after pa_tile_wait. */
+PA_FN void pa_tile_copy(void *to, const void *from)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from)
+                 : "memory");
+#else
+    *(uint4 *)to = *(const uint4 *)from;
+#endif
+}
+PA_FN void pa_tile_wait(void)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+/* Element (row, column) of fragments with 8 ACROSS columns, of which a thread has those that begin with its own. */
+#define PA_TILE_AT(row_step, column_step, ACROSS) (((row_step) * (ACROSS) + (column_step)) * 2)
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define PA_TILE_MMA(TYPE)                                                                                              \
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." TYPE "." TYPE ".f32 "                                        \
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"                                               \
+                 : "+f"(high[0]), "+f"(high[1]), "+f"(low[0]), "+f"(low[1])                                            \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
+/* 16 x 8 sums, of which a thread has two in a row and two 8 rows below. */
+PA_FN void pa_tile_mma(pa_f16, float *high, float *low, const unsigned *a, const unsigned *b) { PA_TILE_MMA("f16"); }
+PA_FN void pa_tile_mma(pa_bf16, float *high, float *low, const unsigned *a, const unsigned *b) { PA_TILE_MMA("bf16"); }
+
+/* Four matrices of 8 x 8; each lane names a row of one. */
+template <bool TURNED> PA_FN void pa_tile_load(unsigned *x, const void *from)
+{
+    const unsigned p = (unsigned)__cvta_generic_to_shared(from);
+    if (TURNED)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(p) : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(p) : "memory");
+}
+
+/* sums += x b, of one instruction's depth, from `k` on. */
+template <int DOWN, int ACROSS, bool TURNED_B, typename T>
+PA_FN void pa_tile_multiply(float *sums, const unsigned (*x)[4], const T *b, int pitch_b, int k, int lane)
+{
+#pragma unroll
+    for (int j = 0; j < ACROSS; j += 2) {
+        unsigned y[4];
+        pa_tile_load<TURNED_B>(y, TURNED_B ? b + (k + lane % 16) * pitch_b + j * 8 + lane / 16 * 8
+                                           : b + (j * 8 + lane % 8 + lane / 16 * 8) * pitch_b + k + lane / 8 % 2 * 8);
+#pragma unroll
+        for (int i = 0; i < DOWN; ++i)
+#pragma unroll
+            for (int n = 0; n < 2; ++n)
+                pa_tile_mma(T(), sums + PA_TILE_AT(i * 2, j + n, ACROSS), sums + PA_TILE_AT(i * 2 + 1, j + n, ACROSS),
+                            x[i], y + n * 2);
+    }
+}
+template <int DOWN, int ACROSS, bool TURNED_A, bool TURNED_B, typename T>
+PA_FN void pa_tile_step(float *sums, const T *a, int pitch_a, const T *b, int pitch_b, int k, int warp, int lane)
+{
+    unsigned x[DOWN][4];
+#pragma unroll
+    for (int i = 0; i < DOWN; ++i) {
+        const int row = (warp * DOWN + i) * 16;
+        pa_tile_load<TURNED_A>(x[i], TURNED_A ? a + (k + lane % 8 + lane / 16 * 8) * pitch_a + row + lane / 8 % 2 * 8
+                                              : a + (row + lane % 16) * pitch_a + k + lane / 16 * 8);
+    }
+    pa_tile_multiply<DOWN, ACROSS, TURNED_B>(sums, x, b, pitch_b, k, lane);
+}
+/* The same with the first operand in registers, in fragments of sums. */
+template <int DOWN, int ACROSS, int DEPTH, bool TURNED_B, typename T>
+PA_FN void pa_tile_step_rows(float *sums, const T *a, const T *b, int pitch_b, int k, int depth, int lane)
+{
+    unsigned x[DOWN][4];
+#pragma unroll
+    for (int i = 0; i < DOWN; ++i)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+            const T *pair = a + PA_TILE_AT(i * 2 + e % 2, k / 8 + e / 2, DEPTH / 8);
+            const int column = k + e / 2 * 8 + lane % 4 * 2;
+            const unsigned low = column < depth ? pair[0].bits : 0, high = column + 1 < depth ? pair[1].bits : 0;
+            x[i][e] = low | high << 16;
+        }
+    pa_tile_multiply<DOWN, ACROSS, TURNED_B>(sums, x, b, pitch_b, k, lane);
+}
+
+/* sums += a b; a warp has 16 DOWN rows of them, one below the other, and all 8 ACROSS columns. TURNED: the depth is the
+   operand's first axis. DEPTH: the most of it, of which `depth` exist. */
+template <int DOWN, int ACROSS, int DEPTH, bool TURNED_A, bool TURNED_B, typename T>
+PA_FN void pa_tile_product(float *sums, const T *a, int pitch_a, const T *b, int pitch_b, int depth, int rank)
+{
+    const int warp = rank / 32, lane = rank % 32;
+    if (depth == DEPTH) {
+#pragma unroll
+        for (int k = 0; k < DEPTH; k += 16)
+            pa_tile_step<DOWN, ACROSS, TURNED_A, TURNED_B>(sums, a, pitch_a, b, pitch_b, k, warp, lane);
+        return;
+    }
+#pragma unroll 1
+    for (int k = 0; k < depth; k += 16)
+        pa_tile_step<DOWN, ACROSS, TURNED_A, TURNED_B>(sums, a, pitch_a, b, pitch_b, k, warp, lane);
+}
+template <int DOWN, int ACROSS, int DEPTH, bool TURNED_B, typename T>
+PA_FN void pa_tile_product_rows(float *sums, const T *a, const T *b, int pitch_b, int depth, int rank)
+{
+    const int lane = rank % 32;
+    if (depth == DEPTH) {
+#pragma unroll
+        for (int k = 0; k < DEPTH; k += 16)
+            pa_tile_step_rows<DOWN, ACROSS, DEPTH, TURNED_B>(sums, a, b, pitch_b, k, DEPTH, lane);
+        return;
+    }
+#pragma unroll
+    for (int k = 0; k < DEPTH; k += 16)
+        if (k < depth) pa_tile_step_rows<DOWN, ACROSS, DEPTH, TURNED_B>(sums, a, b, pitch_b, k, depth, lane);
+}
+#else
+template <int DOWN, int ACROSS, int DEPTH, bool TURNED_A, bool TURNED_B, typename T>
+PA_FN void pa_tile_product(float *sums, const T *a, int pitch_a, const T *b, int pitch_b, int depth, int rank)
+{
+    const int top = rank / 32 * DOWN * 16 + rank % 32 / 4, left = rank % 4 * 2;
+    for (int k = 0; k < depth; ++k)
+#pragma unroll
+        for (int i = 0; i < DOWN * 2; ++i)
+#pragma unroll
+            for (int j = 0; j < ACROSS; ++j)
+#pragma unroll
+                for (int n = 0; n < 2; ++n) {
+                    const int row = top + i * 8, column = left + j * 8 + n;
+                    const float x = pa_tile_f32(TURNED_A ? a[k * pitch_a + row] : a[row * pitch_a + k]);
+                    const float y = pa_tile_f32(TURNED_B ? b[k * pitch_b + column] : b[column * pitch_b + k]);
+                    float *sum = sums + PA_TILE_AT(i, j, ACROSS) + n;
+                    *sum = x * y + *sum;
+                }
+}
+PA_FN unsigned pa_shuffle_word(unsigned x, int d); /* of the text that includes this */
+PA_FN float pa_tile_shuffle(float x, int d) { return pa_f32_bits(pa_shuffle_word(pa_bits_f32(x), d)); }
+/* Lanes have each other's elements of the first operand by shuffles. */
+template <int DOWN, int ACROSS, int DEPTH, bool TURNED_B, typename T>
+PA_FN void pa_tile_product_rows(float *sums, const T *a, const T *b, int pitch_b, int depth, int rank)
+{
+    const int left = rank % 4 * 2;
+#pragma unroll
+    for (int k = 0; k < DEPTH; ++k)
+#pragma unroll
+        for (int i = 0; i < DOWN * 2; ++i) {
+            const float own = pa_tile_f32(a[PA_TILE_AT(i, k / 8, DEPTH / 8) + k % 2]);
+            float x = pa_tile_shuffle(own, 1), y = pa_tile_shuffle(own, 2), z = pa_tile_shuffle(x, 2);
+            const int from = (k % 8 / 2) ^ (rank % 4); /* the lane that has it is so far away */
+            x = from == 0 ? own : from == 1 ? x : from == 2 ? y : z;
+            if (k >= depth) continue;
+#pragma unroll
+            for (int j = 0; j < ACROSS; ++j)
+#pragma unroll
+                for (int n = 0; n < 2; ++n) {
+                    const int column = left + j * 8 + n;
+                    float *sum = sums + PA_TILE_AT(i, j, ACROSS) + n;
+                    *sum = x * pa_tile_f32(TURNED_B ? b[k * pitch_b + column] : b[column * pitch_b + k]) + *sum;
+                }
+        }
+}
+#endif
+#endif

@@ -1,0 +1,191 @@
+"""Attention by the matrix instructions of sm_90a (csrc/device/pa_attention_*.h): halves, heads of 64 and 128 elements,
+no mask but a causal one."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ... import jit, lang
+from ...array import ndarray
+from ...driver.kernel_step import KernelStep
+from ...dtypes import BY_NAME, DType, float32, float64, int64
+from ...jit.launch_state import launch_state
+from ...jit.text_kernel import TextKernel
+from ..argument_slots import slot_fields
+from ..workspace import unchecked_empty
+
+HEADS = (64, 128)
+_TYPES = {"float16": "f16", "bfloat16": "bf16"}
+_MOST = 1 << 30  # elements along an axis
+_LONG = 4096  # queries, whose tiles are shared out as processors get free
+_ROWS = 128  # keys of a block, and queries of one of the forward pass
+
+
+class _Key(NamedTuple):
+    """What the text depends on."""
+
+    dtype: str
+    head: int
+    causal: bool
+
+
+def fits(arrays: Sequence[ndarray], scale: float) -> bool:
+    """Whether these, of four axes each, are what the kernels take: queries, keys and values, the last ones, and arrays
+    like queries."""
+    q, k, v = arrays[-3:]
+    driver = q._buffer.device.driver
+    if not driver.grid or driver.properties().get("tensor_cores") != "wgmma" or launch_state.debug:
+        return False
+    if q._dtype.name not in _TYPES or not scale > 0 or not math.isfinite(scale):
+        return False
+    head = q._shape[-1]
+    if head not in HEADS or v._shape[-1] != head or not k._size or not q._size:
+        return False
+    return all(
+        x._strides[-1] == x.itemsize and not any(n % 16 for n in (x._ptr, *x._strides[:-1])) and max(x._shape) < _MOST
+        for x in arrays
+    )
+
+
+def _blocks(q: ndarray, tiles: int, causal: bool) -> int:
+    """A block for each processor, which takes tiles in turn; where these differ much, and are long beside a block's
+    start, a block for each."""
+    processors: int = q._buffer.device.driver.properties()["processors"]
+    return tiles if causal and q._shape[2] >= _LONG else min(tiles, processors)
+
+
+def forward(arrays: Sequence[ndarray], scale: float, causal: bool) -> None:
+    """The result, its logsumexp, which is contiguous, and the operands."""
+    q = arrays[2]
+    tiles = -(-q._shape[2] // _ROWS) * q._shape[0] * q._shape[1]
+    key = _Key(q._dtype.name, q._shape[-1], causal)
+    _FORWARD.launch(key, q._buffer.device, *arrays, scale, _blocks(q, tiles, causal))
+
+
+def backward(arrays: Sequence[ndarray], scale: float, causal: bool) -> None:
+    """Gradients of q, k and v, that of the result, the result, its logsumexp, which is contiguous, and q, k and v."""
+    q, k, _ = arrays[-3:]
+    batch, heads, queries, head = q._shape
+    padded, device = -(-queries // _ROWS) * _ROWS, q._buffer.device
+    statistics = unchecked_empty((batch * heads, 2, padded), float32, device)
+    sums = unchecked_empty((batch * heads, padded * head), float32, device)
+    processors = device.driver.properties()["processors"]
+    tiles = -(-k._shape[2] // _ROWS) * batch * heads
+    prepared, finished = min(batch * heads * padded // 8, 8 * processors), min(sums._size >> 12, 1 << 16)
+    key, blocks = _Key(q._dtype.name, head, causal), _blocks(q, tiles, causal)
+    _BACKWARD.launch(key, device, *arrays, statistics, sums, scale, prepared, blocks, finished)
+
+
+def _operations(causal: bool, each: int, values: Mapping[str, Any]) -> lang.operation_counts.OperationCounts:
+    """`each` operations for a query, a key and an element of the head: two for a product. A causal mask leaves half."""
+    batch, heads, queries, head = values["q"]
+    pairs = batch * heads * queries * values["k"][2] // (2 if causal else 1)
+    arrays = {name: math.prod(shape) for name, shape in values.items() if isinstance(shape, tuple)}
+    written = ("grad_q", "grad_k", "grad_v") if "grad" in arrays else ("out", "logsumexp")
+    loads = {name: n for name, n in arrays.items() if name not in written}
+    stores = {name: arrays[name] for name in written}
+    notes = ("exponentials are not counted",)
+    return lang.operation_counts.OperationCounts(each * pairs * head, loads, stores, batch * heads * queries, notes)
+
+
+def _params(dtype: DType, halves: tuple[str, ...], floats: Mapping[str, int], steps: tuple[str, ...]) -> Any:
+    """(name, type) of each parameter, and the slots of the numbers of blocks."""
+    kinds = {n: lang.ir.ArrayType(dtype, 4, strided=True) for n in halves}
+    kinds |= {n: lang.ir.ArrayType(float32, ndim, strided=True) for n, ndim in floats.items()}
+    numbers = {"scale": lang.ir.ScalarType(float64)} | {n: lang.ir.ScalarType(int64) for n in steps}
+    return kinds, numbers
+
+
+def _text(
+    key: _Key, header: str, params: list[tuple[str, Any]], halves: tuple[str, ...], floats: tuple[str, ...],
+    kernels: Mapping[str, tuple[str, str]], debug: bool,
+) -> str:  # fmt: skip
+    """The text of kernels, by their symbols: what each calls, and its bounds."""
+    body = "".join(
+        f"    o.{n} = (char *)s->{n}_data;\n" + "".join(f"    o.{n}_steps[{d}] = s->{n}_s{d};\n" for d in range(3))
+        for n in halves
+    )
+    body += "".join(f"    o.{n} = (float *)s->{n}_data;\n" for n in floats)
+    text = f"""#include <pa_base.h>
+#define PA_MMA "{_TYPES[key.dtype]}"
+#define PA_T {BY_NAME[key.dtype].ctype}
+#define PA_LOAD pa_f32_from_{_TYPES[key.dtype]}
+#define PA_A_HEAD {key.head}
+#define PA_A_CAUSAL {int(key.causal)}
+#include <{header}>
+
+typedef struct {{
+{slot_fields(params, debug)}}} attention_slots;
+PA_FN pa_attention operands(const attention_slots *s)
+{{
+    pa_attention o;
+{body}    o.batch = (int)s->q_n0, o.heads = (int)s->q_n1, o.queries = (int)s->q_n2, o.keys = (int)s->k_n2;
+    o.scale = (float)s->scale;
+    return o;
+}}
+"""
+    for symbol, (function, bounds) in kernels.items():
+        text += f"""
+extern "C" __global__ void __launch_bounds__({bounds}) {symbol}(const attention_slots memory)
+{{
+    {function}(operands(&memory));
+}}
+"""
+    return text
+
+
+def _sites(names: Any) -> Any:
+    loc = lang.ir.Loc(os.path.join("pyarray", "kernels", "attention", "wgmma.py"), 1, 1, 0)
+    return tuple(lang.bounds_checks.Site("index", loc, "attention", (n,), 0, 2) for n in names)
+
+
+def _forward_program(key: _Key, target: str, debug: bool) -> lang.pipeline.Program:
+    kinds, numbers = _params(BY_NAME[key.dtype], ("out", "q", "k", "v"), {"logsumexp": 3}, ("blocks",))
+    params = [(n, kinds[n]) for n in ("out", "logsumexp", "q", "k", "v")] + list(numbers.items())
+    *_, blocks = jit.bound_launch.first_slots(params)
+    kernels = {"kernel_attention": ("pa_attention_forward", "PA_A_THREADS, 1")}
+    text = _text(key, "pa_attention_forward.h", params, ("q", "k", "v", "out"), ("logsumexp",), kernels, debug)
+    shared = (12 if key.head == 64 else 6) * _ROWS * key.head * 2 + 256
+    step = KernelStep("kernel_attention", (blocks,), team=True, shared=shared, threads=384)
+    directions = dict.fromkeys(kinds, "IN") | {"out": "OUT", "logsumexp": "OUT"}
+    count = functools.partial(_operations, key.causal, 4)
+    return lang.pipeline.Program(
+        "attention", text, (step,), tuple(params), directions, _sites(kinds), count_operations=count
+    )
+
+
+def _backward_program(key: _Key, target: str, debug: bool) -> lang.pipeline.Program:
+    halves, floats = ("grad_q", "grad_k", "grad_v", "grad", "out", "q", "k", "v"), ("logsumexp", "statistics", "sums")
+    kinds, numbers = _params(
+        BY_NAME[key.dtype], halves, {"logsumexp": 3, "statistics": 3, "sums": 2}, ("prepared", "blocks", "finished")
+    )
+    order = (*halves[:5], "logsumexp", *halves[5:], "statistics", "sums")
+    params = [(n, kinds[n]) for n in order] + list(numbers.items())
+    *_, prepared, blocks, finished = jit.bound_launch.first_slots(params)
+    kernels = {
+        "kernel_attention_prepare": ("pa_attention_prepare", "256"),
+        "kernel_attention_backward": ("pa_attention_backward", "PA_A_THREADS, 1"),
+        "kernel_attention_finish": ("pa_attention_finish", "128"),
+    }
+    text = _text(key, "pa_attention_backward.h", params, halves, floats, kernels, debug)
+    rows = 128 if key.head == 64 else 64
+    shared = 2 * _ROWS * key.head * 2 + 4 * rows * key.head * 2 + 2 * _ROWS * rows * 2 + 2 * 2 * rows * 4 + 128
+    symbols = iter(kernels)
+    steps = (
+        KernelStep(next(symbols), (prepared,), team=True),
+        KernelStep(next(symbols), (blocks,), team=True, shared=shared, threads=384),
+        KernelStep(next(symbols), (finished,), team=True, threads=128),
+    )
+    directions = dict.fromkeys(order, "IN") | dict.fromkeys(("statistics", "sums", *halves[:3]), "OUT")
+    count = functools.partial(_operations, key.causal, 10)
+    return lang.pipeline.Program(
+        "attention_backward", text, steps, tuple(params), directions, _sites(order), count_operations=count
+    )
+
+
+_FORWARD = TextKernel("attention", _forward_program)
+_BACKWARD = TextKernel("attention_backward", _backward_program)

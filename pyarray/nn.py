@@ -1,0 +1,155 @@
+"""Functions of neural networks: `pyarray.nn.attention`.
+
+>>> import pyarray as pa
+>>> q = k = v = pa.ones((2, 3, 4), dtype=pa.float32)
+>>> pa.nn.attention(q, k, v, causal=True).shape
+(2, 3, 4)
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+from . import docstrings, keywords, shapes
+from .api.core import missing_names
+from .api.core.ufunc import as_array_like
+from .api.standard.manipulation import broadcast_to
+from .api.standard.statistical import sum as total
+from .array import ndarray
+from .kernels.attention import attention as kernels
+from .kernels.workspace import unchecked_empty
+from .typing import ArrayLike
+
+__all__ = ["attention", "attention_backward"]
+
+
+def attention(
+    q: ArrayLike,
+    k: ArrayLike,
+    v: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    return_logsumexp: bool = False,
+) -> ndarray | tuple[ndarray, ndarray]:
+    """softmax(scale q kᵀ + mask) v, without the matrix of scores in memory.
+
+    A query that sees no key gives zeros, as in torch, and no gradient; its logsumexp is minus infinity. Scores and sums
+    are float32, of float64 operands float64.
+
+    Raises `TypeError` for other types, or several, `ValueError` for shapes that don't fit.
+
+    >>> q = pa.asarray([[[1.0, 0.0]]]); k = pa.asarray([[[9.0, 0.0], [0.0, 9.0]]])
+    >>> pa.nn.attention(q, k, k, scale=10.0).tolist()
+    [[[9.0, 0.0]]]
+    """
+    queries, keys, values, bias, batch = _operands("attention", q, k, v, mask)
+    factor, dtype, device = _scale(queries, scale), queries._dtype, queries._buffer.device
+    out = unchecked_empty((*batch, queries._shape[-2], values._shape[-1]), dtype, device)
+    logsumexp = unchecked_empty((*batch, queries._shape[-2]), kernels.sums_dtype(dtype), device)
+    queries, keys, values, bias = _few_axes(batch, queries, keys, values, bias)
+    kernels.forward(out, logsumexp, queries, keys, values, bias, factor, bool(causal))
+    return (out, logsumexp) if return_logsumexp else out
+
+
+def attention_backward(
+    grad: ArrayLike,
+    q: ArrayLike,
+    k: ArrayLike,
+    v: ArrayLike,
+    out: ArrayLike,
+    logsumexp: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+) -> tuple[ndarray, ndarray, ndarray]:
+    """Gradients of `attention` with respect to `q`, `k` and `v`, from that of its result.
+
+    They have the shapes of `q`, `k` and `v`: along axes that were broadcast, they are sums. A mask has no gradient.
+
+    Raises as `attention` does.
+
+    >>> q = k = v = pa.ones((1, 2, 2), dtype=pa.float32)
+    >>> out, logsumexp = pa.nn.attention(q, k, v, return_logsumexp=True)
+    >>> grads = pa.nn.attention_backward(pa.ones_like(out), q, k, v, out, logsumexp)
+    >>> grads[2].tolist()
+    [[[1.0, 1.0], [1.0, 1.0]]]
+    """
+    name = "attention_backward"
+    queries, keys, values, bias, batch = _operands(name, q, k, v, mask)
+    change, result, sums = as_array_like(grad, out, logsumexp)
+    shape, dtype = (*batch, queries._shape[-2], values._shape[-1]), queries._dtype
+    for what, x, expected, kind in (
+        ("grad", change, shape, dtype), ("out", result, shape, dtype),
+        ("logsumexp", sums, shape[:-1], kernels.sums_dtype(dtype)),
+    ):  # fmt: skip
+        if x._shape != expected or x._dtype != kind or x._buffer.device != queries._buffer.device:
+            wanted = f"{kind} of shape {expected} on {queries.device}"
+            raise ValueError(f"{name}(): {what} is {wanted}, got {x._dtype} of shape {x._shape} on {x.device}")
+    inputs = queries, keys, values
+    grads = [unchecked_empty((*batch, *x._shape[-2:]), dtype, x._buffer.device) for x in inputs]
+    if not _is_contiguous(sums):
+        sums = sums.copy()
+    factor = _scale(queries, scale)
+    change, result, queries, keys, values, bias = _few_axes(batch, change, result, *inputs, bias)
+    kernels.backward(grads, change, result, sums, queries, keys, values, bias, factor, bool(causal))
+    first, second, third = (_unbroadcast(g, x) for g, x in zip(grads, inputs, strict=True))
+    return first, second, third
+
+
+def _is_contiguous(x: ndarray) -> bool:
+    return x._strides == shapes.contiguous_strides(x._shape, x.itemsize)
+
+
+def _operands(
+    name: str, q: Any, k: Any, v: Any, mask: Any
+) -> tuple[ndarray, ndarray, ndarray, ndarray | None, tuple[int, ...]]:
+    """The operands as arrays, and the shape of their batch. Raises `TypeError` and `ValueError`."""
+    given = [q, k, v] if mask is None else [q, k, v, mask]
+    q, k, v, *masks = as_array_like(*given)
+    mask = masks[0] if masks else None
+    if q._dtype.kind != "f" or q._dtype.itemsize < 2 or {k._dtype, v._dtype} != {q._dtype}:
+        types = ", ".join(str(x._dtype) for x in (q, k, v))
+        raise TypeError(f"{name}(): q, k and v are of one floating type, got {types}; cast them with astype")
+    if mask is not None and mask._dtype.kind != "b" and mask._dtype != q._dtype:
+        raise TypeError(f"{name}(): mask is of bool or of {q._dtype}, as q is, got {mask._dtype}; cast it with astype")
+    for what, x in (("q", q), ("k", k), ("v", v), ("mask", mask)):
+        if x is not None and x._buffer.device != q._buffer.device:
+            raise ValueError(f"{name}(): q is on {q.device}, and {what} on {x.device}; move one with to_device")
+        if x is not None and what != "mask" and x.ndim < 2:
+            raise ValueError(f"{name}(): {what} has two axes or more, (..., length, head), got shape {x._shape}")
+    if q._shape[-1] != k._shape[-1] or k._shape[-2] != v._shape[-2]:
+        what = "q and k have heads of one size, and k and v are as long"
+        raise ValueError(f"{name}(): {what}, got {q._shape}, {k._shape} and {v._shape}")
+    batch = shapes.broadcast_shapes(*(x._shape[:-2] for x in (q, k, v)), mask._shape[:-2] if mask is not None else ())
+    if mask is not None:
+        mask = broadcast_to(mask, (*mask._shape[:-2], q._shape[-2], k._shape[-2]))
+    return q, k, v, mask, batch
+
+
+def _scale(q: ndarray, scale: float | None) -> float:
+    return float(scale) if scale is not None else 1 / math.sqrt(q._shape[-1]) if q._shape[-1] else 1.0
+
+
+def _few_axes(batch: tuple[int, ...], *operands: ndarray | None) -> tuple[Any, ...]:
+    """The operands, or copies whose batch has one axis in memory where kernels can't take the strides."""
+    if not kernels.needs_copies(batch, *operands):
+        return operands
+    return tuple(None if x is None else broadcast_to(x, (*batch, *x._shape[-2:])).copy() for x in operands)
+
+
+def _unbroadcast(grad: ndarray, x: ndarray) -> ndarray:
+    """The sums over the axes along which `x` was broadcast."""
+    lead = grad.ndim - x.ndim
+    repeated = [lead + axis for axis, n in enumerate(x._shape) if n == 1 != grad._shape[lead + axis]]
+    axes = (*range(lead), *repeated)
+    return total(grad, axis=axes, keepdims=True).reshape(x._shape) if axes else grad
+
+
+keywords.install(globals())
+docstrings.install(globals())
+missing_names.list_public(sys.modules[__name__])
