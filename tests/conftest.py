@@ -11,7 +11,7 @@ import pytest
 from hip_emulator.build import use_emulator
 from hypothesis import settings
 
-pytest_plugins = ("variants_by_turn", "kernel_optimisation", "targets.kernel_recorder")
+pytest_plugins = ("variants_by_turn", "kernel_optimisation", "targets.kernel_recorder", "amd_isa.reports")
 
 # Before pyarray is imported. Tests never touch the user's cache. Theirs lives on: most of a first run is
 # compiling, and an entry's name is a hash of all that decides it.

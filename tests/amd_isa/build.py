@@ -25,31 +25,48 @@ def _compiler() -> str:
     return os.environ.get("CXX", "c++")
 
 
+def _machine() -> str:
+    """The compiler, and what the processor has: FLAGS ask for it."""
+    processor = Path("/proc/cpuinfo").read_text().partition("\n\n")[0] if Path("/proc/cpuinfo").exists() else ""
+    return _compiler() + "".join(line for line in processor.splitlines() if line.startswith(("flags", "Features")))
+
+
 def _digest(target: str) -> str:
     sources = sorted([*HERE.glob("*.cpp"), *HERE.glob("*.h"), *HERE.glob("*.py")])
-    processor = Path("/proc/cpuinfo").read_text().partition("\n\n")[0] if Path("/proc/cpuinfo").exists() else ""
-    flags = "".join(line for line in processor.splitlines() if line.startswith(("flags", "Features")))
-    parts = [target, VERSION, _compiler(), flags, *FLAGS, *(f"{path.name}\0{path.read_text()}" for path in sources)]
+    parts = [target, VERSION, _machine(), *FLAGS, *(f"{path.name}\0{path.read_text()}" for path in sources)]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def _object(source: Path, text: str, headers: str, flags: tuple[str, ...], command: list[str]) -> Path:
+    """The compiled `text`, once for all states of the other sources: most of the time goes into the generated one."""
+    digest = hashlib.sha256("\0".join([text, headers, _machine(), *flags]).encode()).hexdigest()[:16]
+    made = BUILT / "objects" / f"{source.stem}-{digest}.o"
+    if not made.exists():
+        made.parent.mkdir(parents=True, exist_ok=True)
+        fresh = made.with_suffix(f".{os.getpid()}")
+        subprocess.run([*command, "-c", str(source), "-o", str(fresh)], check=True)
+        fresh.rename(made)
+    return made
 
 
 def _compile(folder: Path, target: str) -> None:
     (folder / "isa_fields.h").write_text(generate.fields_header())
-    (folder / "generated.cpp").write_text(generate.source(target))
-    sources = [folder / "generated.cpp", *sorted(HERE.glob("*.cpp"))]
+    generated = folder / "generated.cpp"
+    generated.write_text(generate.source(target))
+    tables = generate.fields_header() + "".join((HERE / name).read_text() for name in ("isa_tables.h", "isa_math.h"))
+    headers = tables + "".join((HERE / name).read_text() for name in ("isa.h", "metadata.h"))
+    own = ("-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers")
+    places = (f"-I{folder}", f"-I{HERE}")
 
     def compile_one(source: Path) -> str:
-        made = str(folder / f"{source.stem}.o")
-        warnings = ["-w"] if source.parent == folder else ["-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"]
-        command = [_compiler(), *FLAGS, *warnings, f"-I{folder}", f"-I{HERE}", "-c", str(source), "-o", made]
-        subprocess.run(command, check=True)
-        return made
+        is_generated = source == generated
+        flags = (*FLAGS, *(("-w",) if is_generated else own))
+        command = [_compiler(), *flags, *places]
+        return str(_object(source, source.read_text(), tables if is_generated else headers, flags, command))
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(compile_one, sources))
+        objects = list(pool.map(compile_one, [generated, *sorted(HERE.glob("*.cpp"))]))
     subprocess.run([_compiler(), "-shared", *objects, "-o", str(folder / LIBRARY)], check=True)
-    for made in objects:
-        os.unlink(made)
 
 
 def build(target: str) -> Path:

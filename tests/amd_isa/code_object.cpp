@@ -67,7 +67,7 @@ static std::string relocate(CodeObject &o, const File &file, const Elf64_Shdr &t
     return "";
 }
 
-std::string read_lines(CodeObject &o, const std::map<std::string, std::pair<const uint8_t *, size_t>> &sections);
+void read_lines(CodeObject &o, const std::map<std::string, std::pair<const uint8_t *, size_t>> &sections); // lines.cpp
 
 std::string CodeObject::read(const char *image, size_t size)
 {
@@ -97,15 +97,16 @@ std::string CodeObject::read(const char *image, size_t size)
         if (bytes && names && s.sh_name < strings.sh_size) named[names + s.sh_name] = {bytes, s.sh_size};
     }
     const auto note = named.find(".note");
+    bool known = false;
     if (note != named.end() && note->second.second > 20) { // sizes of name and text, kind, "AMDGPU\0" and padding
         const uint8_t *at = note->second.first;
         uint32_t name_size, text_size;
         memcpy(&name_size, at, 4);
         memcpy(&text_size, at + 4, 4);
         const size_t start = 12 + (name_size + 3) / 4 * 4;
-        if (start + text_size <= note->second.second) metadata = read_metadata(at + start, text_size);
+        if (start + text_size <= note->second.second) known = read_metadata(at + start, text_size, metadata);
     }
-    if (metadata.empty()) return "it has no note that tells its kernels' arguments";
+    if (!known) return "it has no note that tells its kernels' arguments";
     read_lines(*this, named);
     return "";
 }
@@ -114,6 +115,6 @@ const Line *CodeObject::line_of(uint64_t address) const
 {
     const Line *found = nullptr;
     for (const Line &line : lines)
-        if (line.address <= address && line.line && (!found || line.address >= found->address)) found = &line;
-    return found;
+        if (line.address <= address) found = &line;
+    return found && found->line ? found : nullptr;
 }

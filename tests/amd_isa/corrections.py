@@ -38,9 +38,11 @@ REPLACED: dict[str, tuple[str, str]] = {
     ),
     "V_MAC_F16": ("D0.f16 = S0.f16 * S1.f16 + D0.f16", "it names OPSEL for what happens to the other half"),
     "V_CVT_F32_BF16": ("D0.f32 = bf16_to_f32(S0[15 : 0].bf16)", "names of halves differ between the tables"),
-    "V_CMP_CLASS_F16": ("", ""),  # taken from the table: stands here to be found by the page's count
+    "V_MAD_LEGACY_U16": ("D0.u16 = S0.u16 * S1.u16 + S2.u16", "as V_MAC_F16"),
+    "V_MAD_LEGACY_I16": ("D0.i16 = S0.i16 * S1.i16 + S2.i16", "as V_MAC_F16"),
+    "V_MAD_LEGACY_F16": ("D0.f16 = S0.f16 * S1.f16 + S2.f16", "as V_MAC_F16"),
+    "V_FMA_LEGACY_F16": ("D0.f16 = fma(S0.f16, S1.f16, S2.f16)", "as V_MAC_F16"),
 }  # fmt: skip
-del REPLACED["V_CMP_CLASS_F16"]
 for _name in ("V_CVT_PK_RTZ_F16_F32",):
     REPLACED[_name] = REPLACED["V_CVT_PKRTZ_F16_F32"]
 # gfx942 has the fused ones at the numbers at which the table for CDNA has those of gfx900

@@ -27,8 +27,7 @@ static void to_scalar(Wave &wave, Instruction &i, int lane)
         set_scalar(wave, to, 1, scalar_source(wave, i, number, 1));
         return;
     }
-    set_scalar(wave, to, 1, wave.row(number - 256)[lane]);
-    if (to < 108 && !(wave.defined[number - 256] >> lane & 1)) wave.s_defined[to / 64] &= ~(1ull << to % 64);
+    set_scalar(wave, to, 1, wave.row(number - 256)[lane], wave.defined[number - 256] >> lane & 1 ? ~0ull : 0);
 }
 static void v_readfirstlane(Wave &wave, Instruction &i) { to_scalar(wave, i, first_lane(wave)); }
 static void v_readlane(Wave &wave, Instruction &i) { to_scalar(wave, i, scalar_operand(wave, i, 1) & (wave.count - 1)); }

@@ -55,9 +55,15 @@ static void read_fields(Instruction &i, const Words &words)
 static const Field SOURCES[] = {F_src0, F_src1, F_src2, F_ssrc0, F_ssrc1, F_srcx0, F_srcy0};
 
 // An instruction with a literal, or with DPP or SDWA, has another encoding, which a source tells.
-static const Encoding *longer(const Instruction &i)
+static const Encoding *longer(const Instruction &i, const Words &words)
 {
     const Family family = i.encoding->family;
+    if (family == VOPD)
+        for (int half = 0; half < 2; ++half) { // fma with a constant always has one
+            const int16_t k = i.encoding->operations[half ? words.bits(17, 5) : words.bits(22, 4)];
+            if (k >= 0 && (strstr(operations[k].name, "AAK") || strstr(operations[k].name, "AMK")))
+                return named(i.encoding->longer[0]);
+        }
     for (Field name : SOURCES) {
         const bool scalar = name == F_ssrc0 || name == F_ssrc1;
         if (i[name] == 255 && family != MFMA) return named(i.encoding->longer[0]);
@@ -134,7 +140,7 @@ Instruction *decode(CodeObject &object, uint64_t address, std::string &why)
         return nullptr;
     }
     read_fields(i, words);
-    if (const Encoding *other = longer(i)) {
+    if (const Encoding *other = longer(i, words)) {
         i.encoding = other;
         read_fields(i, words);
     }

@@ -35,7 +35,7 @@ def source(target: str) -> str:
     found, numbers, functions = operations.rows(tables)
     words = ", ".join(f"{word:#x}ull" for word in two_over_pi())
     parts = [
-        '#include "isa.h"', '#include "isa_math.h"', f'extern const char *const target_name = "{target}";',
+        '#include "isa_tables.h"', '#include "isa_math.h"', f'extern const char *const target_name = "{target}";',
         f"extern const bool is_cdna = {'true' if tables.is_cdna else 'false'};",
         f"extern const uint64_t two_over_pi_bits[] = {{{words}}};",
         *functions, operations.table(found), decoder.tables_source(tables, numbers),

@@ -55,8 +55,11 @@ EXPORT Kernel *isa_kernel(CodeObject *object, const char *name, char *why, size_
     kernel->registers = is_cdna ? ((d.rsrc3 & 63) + 1) * 4 : total;
     if (kernel->registers > total) kernel->registers = total;
     kernel->accumulators = total - kernel->registers;
+    // all of it, also what no launch may reach
     std::string words;
-    decode(*object, d.entry, words);
+    const uint64_t start = object->symbols[name], end = start + object->sizes[name];
+    for (uint64_t at = start; at < end && words.empty();)
+        if (const Instruction *i = decode(*object, at, words)) at = i->behind;
     snprintf(why, room, "%s", words.c_str());
     return words.empty() ? kernel.release() : nullptr;
 }

@@ -31,6 +31,8 @@ char *global(Wave &wave, uint64_t address, uint32_t bytes, bool writes)
     }
     if (!writes && address >= (uint64_t)m.kernarg.data() && address + bytes <= (uint64_t)m.kernarg.data() + m.kernarg.size())
         return (char *)address;
+    if (!writes && address >= (uint64_t)m.packet && address + bytes <= (uint64_t)m.packet + sizeof m.packet)
+        return (char *)address;
     Range found;
     if (m.launch->live && m.launch->live(m.launch->context, address, bytes, &found)) {
         m.ranges.insert(m.ranges.begin(), found);

@@ -80,9 +80,8 @@ struct Reader {
 };
 }
 
-std::vector<Metadata> read_metadata(const uint8_t *bytes, size_t size)
+bool read_metadata(const uint8_t *bytes, size_t size, std::vector<Metadata> &found)
 {
-    std::vector<Metadata> found;
     try {
         Reader reader{bytes, bytes + size};
         Value root = reader.value();
@@ -96,7 +95,7 @@ std::vector<Metadata> read_metadata(const uint8_t *bytes, size_t size)
             found.push_back(m);
         }
     } catch (const std::runtime_error &) {
-        found.clear();
+        return false;
     }
-    return found;
+    return true;
 }

@@ -10,5 +10,4 @@ struct Metadata {
     std::vector<Argument> arguments;
     uint32_t block_limit = 1024;
 };
-// Of all kernels; empty where the note can't be read.
-std::vector<Metadata> read_metadata(const uint8_t *bytes, size_t size);
+bool read_metadata(const uint8_t *bytes, size_t size, std::vector<Metadata> &found); // of all kernels

@@ -1,12 +1,13 @@
 // Operands of instructions: registers, inline constants, literals, and what is known to have been written.
 #include "isa.h"
 #include "isa_math.h"
+#include <cstdio>
 
 static const int VCC = 106, EXEC = 126;
 
-void Wave::set_mask(int number, uint64_t bits)
+void Wave::set_mask(int number, uint64_t bits, uint64_t known)
 {
-    set_scalar(*this, number, count == 64 ? 2 : 1, bits);
+    set_scalar(*this, number, count == 64 ? 2 : 1, bits, known);
 }
 
 static int null_register() { return is_cdna ? -1 : 124; }
@@ -16,27 +17,28 @@ static void check_number(const Wave &wave, int number, int words)
     if (number + words > 128) fault(wave, printed("scalar register %d is not one", number));
 }
 
-void set_scalar(Wave &wave, int number, int words, uint64_t value)
+void set_scalar(Wave &wave, int number, int words, uint64_t value, uint64_t known)
 {
     if (number == null_register()) return;
     check_number(wave, number, words);
     for (int k = 0; k < words; ++k) {
         wave.s[number + k] = (uint32_t)(value >> 32 * k);
-        wave.s_defined[(number + k) / 64] |= 1ull << (number + k) % 64;
+        wave.s_known[number + k] = (uint32_t)(known >> 32 * k);
     }
 }
 
-static bool scalar_defined(const Wave &wave, int number, int words)
+// The bits of a scalar source that are known: all, of what is no register that programs write.
+uint64_t scalar_known(const Wave &wave, int number, int words)
 {
-    for (int k = 0; k < words; ++k)
-        if (!(wave.s_defined[(number + k) / 64] >> (number + k) % 64 & 1)) return false;
-    return true;
+    if (number < 0 || number >= 108) return ~0ull;
+    return words > 1 ? wave.s_known[number] | (uint64_t)wave.s_known[number + 1] << 32
+                     : wave.s_known[number] | ~0ull << 32;
 }
 
 void check_scalar(Wave &wave, int number, int words)
 {
-    if (!wave.machine->check_defined || number >= 108 || scalar_defined(wave, number, words)) return;
-    fault(wave, printed("s%d is used, which nothing has written", number));
+    if (wave.machine->check_defined && ~scalar_known(wave, number, words))
+        fault(wave, printed("s%d is used, which nothing has written", number));
 }
 
 static const float CONSTANTS[] = {0.5f, -0.5f, 1, -1, 2, -2, 4, -4, 0.15915494f};
@@ -98,7 +100,7 @@ const uint32_t *vector_source(Wave &wave, const Instruction &i, int number, int 
         *defined &= wave.defined[row];
         return wave.row(row);
     }
-    if (number < 128 && number != null_register() && !scalar_defined(wave, number, words)) *defined = 0;
+    if (number < 128 && ~scalar_known(wave, number, words)) *defined = 0;
     const uint64_t value = scalar_value(wave, i, number, words, letter);
     const uint32_t part = word ? (uint32_t)(value >> 32) : (uint32_t)value;
     for (int lane = 0; lane < LANES; ++lane) room[lane] = part;
@@ -108,6 +110,9 @@ const uint32_t *vector_source(Wave &wave, const Instruction &i, int number, int 
 void write_row(Wave &wave, int number, const uint32_t *values, uint64_t lanes, uint64_t defined)
 {
     if (number >= wave.machine->kernel->registers) fault(wave, printed("v%d is beyond the kernel's registers", number));
+    if (wave.machine->trace && ~defined & lanes)
+        fprintf(stderr, "undefined: v%d of lanes %llx, at %#llx\n", number, (unsigned long long)(~defined & lanes),
+                (unsigned long long)wave.at->address);
     uint32_t *row = wave.row(number);
     const uint64_t all = wave.count == 64 ? ~0ull : 0xffffffffull;
     if (lanes == all) memcpy(row, values, wave.count * 4);

@@ -17,6 +17,29 @@ static void immediate_operands(Wave &wave, const Instruction &i, Scalars &a)
     a.target = old;
 }
 
+// The bits of a result that are known where those of the operands are: one by one for logic.
+static uint64_t known_result(const char *name, uint64_t a, uint64_t b, uint64_t known_a, uint64_t known_b)
+{
+    const auto is = [&](const char *start) { return !strncmp(name, start, strlen(start)); };
+    if (is("S_ANDN2_") || is("S_AND_NOT1_")) return (known_a & known_b) | (known_a & ~a) | (known_b & b);
+    if (is("S_ORN2_") || is("S_OR_NOT1_")) return (known_a & known_b) | (known_a & a) | (known_b & ~b);
+    if (is("S_AND_B") || is("S_NAND_B")) return (known_a & known_b) | (known_a & ~a) | (known_b & ~b);
+    if (is("S_OR_B") || is("S_NOR_B")) return (known_a & known_b) | (known_a & a) | (known_b & b);
+    if (is("S_XOR_B") || is("S_XNOR_B") || is("S_NOT_B") || is("S_MOV_B") || is("S_CSELECT")) return known_a & known_b;
+    return ~known_a || ~known_b ? 0 : ~0ull;
+}
+
+static uint64_t launched_bits(const Wave &wave) { return wave.count == 64 ? ~0ull : 0xffffffffull; }
+
+// Bits of lanes that don't run need not be known.
+static void check_saved(const Wave &wave, const Operation &o, uint64_t known)
+{
+    const bool and_like = !strncmp(o.name, "S_AND", 5);
+    const uint64_t needed = and_like ? wave.exec() : launched_bits(wave);
+    if (wave.machine->check_defined && (known & needed) != needed)
+        fault(wave, printed("%s takes EXEC from what nothing has written", o.name));
+}
+
 void scalar_step(Wave &wave, Instruction &i)
 {
     const Operation &o = *i.operation;
@@ -33,23 +56,20 @@ void scalar_step(Wave &wave, Instruction &i)
     a.vcc = wave.mask(VCC);
     a.scc = wave.scc;
     a.pc = i.address;
-    bool defined = true;
-    for (int k = 0; k < 2; ++k) {
-        const int number = i[names[k]];
-        for (int w = 0; number >= 0 && number < 108 && w < words_of(o, k, 1); ++w)
-            defined &= wave.s_defined[(number + w) / 64] >> (number + w) % 64 & 1;
-    }
-    if (!defined && (o.flags & WritesExec)) fault(wave, printed("%s takes EXEC from what nothing has written", o.name));
+    uint64_t known[2];
+    for (int k = 0; k < 2; ++k) known[k] = scalar_known(wave, i[names[k]], words_of(o, k, 1));
+    const uint64_t result = known_result(o.name, a.source[0], a.source[1], known[0], known[1]);
     o.run(&a);
-    if (o.flags & WritesScc) wave.scc = a.scc != 0, wave.scc_defined = defined;
+    const bool all = !~result;
+    if ((o.flags & WritesExec || i[F_sdst] == EXEC) && (result & launched_bits(wave)) != launched_bits(wave)
+        && !strstr(o.name, "SAVEEXEC") && wave.machine->check_defined)
+        fault(wave, printed("%s takes EXEC from what nothing has written", o.name));
+    if (strstr(o.name, "SAVEEXEC")) check_saved(wave, o, known[0]);
+    if (o.flags & WritesScc) wave.scc = a.scc != 0, wave.scc_known = all || strstr(o.name, "SAVEEXEC");
+    if (o.flags & WritesTarget)
+        set_scalar(wave, i[F_sdst], words, a.target, i[F_sdst] < 108 && !strstr(o.name, "EXEC") ? result : ~0ull);
     if (o.flags & WritesExec) wave.set_mask(EXEC, a.exec);
     if (o.flags & WritesVcc) wave.set_mask(VCC, a.vcc);
-    if (o.flags & WritesTarget) {
-        if (i[F_sdst] == EXEC && !defined) fault(wave, printed("%s takes EXEC from what nothing has written", o.name));
-        set_scalar(wave, i[F_sdst], words, a.target);
-        for (int w = 0; w < words && !defined && i[F_sdst] < 108; ++w)
-            wave.s_defined[(i[F_sdst] + w) / 64] &= ~(1ull << (i[F_sdst] + w) % 64);
-    }
 }
 
 void jump(Wave &wave, Instruction &i, uint64_t address)
@@ -63,16 +83,21 @@ static void branch(Wave &wave, Instruction &i, bool taken)
 {
     if (taken) jump(wave, i, i.behind + 4 * (int64_t)(int16_t)i[F_simm16]);
 }
-static void need_scc(Wave &wave)
+static void need_scc(const Wave &wave)
 {
-    if (wave.machine->check_defined && !wave.scc_defined) fault(wave, "a branch depends on what nothing has written");
+    if (wave.machine->check_defined && !wave.scc_known) fault(wave, "a branch depends on what nothing has written");
 }
 static void nothing(Wave &, Instruction &) {}
 static void s_branch(Wave &w, Instruction &i) { branch(w, i, true); }
 static void s_scc0(Wave &w, Instruction &i) { need_scc(w), branch(w, i, !w.scc); }
 static void s_scc1(Wave &w, Instruction &i) { need_scc(w), branch(w, i, w.scc); }
-static void s_vccz(Wave &w, Instruction &i) { check_scalar(w, VCC, w.count / 32), branch(w, i, w.mask(VCC) == 0); }
-static void s_vccnz(Wave &w, Instruction &i) { check_scalar(w, VCC, w.count / 32), branch(w, i, w.mask(VCC) != 0); }
+static void need_vcc(Wave &w)
+{
+    if (w.machine->check_defined && (w.mask_known(VCC) & w.exec()) != w.exec())
+        fault(w, "a branch depends on what nothing has written");
+}
+static void s_vccz(Wave &w, Instruction &i) { need_vcc(w), branch(w, i, w.mask(VCC) == 0); }
+static void s_vccnz(Wave &w, Instruction &i) { need_vcc(w), branch(w, i, w.mask(VCC) != 0); }
 static void s_execz(Wave &w, Instruction &i) { branch(w, i, w.exec() == 0); }
 static void s_execnz(Wave &w, Instruction &i) { branch(w, i, w.exec() != 0); }
 static void s_endpgm(Wave &w, Instruction &) { w.state = State::Ended; }

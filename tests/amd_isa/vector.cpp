@@ -10,7 +10,7 @@ struct Step { // an instruction on its way
     Wave &wave;
     Instruction &i;
     const Operation &o;
-    uint64_t exec, lanes, defined = ~0ull; // lanes: those that are written
+    uint64_t exec, lanes, defined = ~0ull, bits_known = ~0ull; // lanes: those that are written
     Row room[3][2], target[2];
     Lanes a;
     Step(Wave &w, Instruction &x) : wave(w), i(x), o(*x.operation), exec(w.exec()), lanes(exec) {}
@@ -165,6 +165,7 @@ static void read_source(Step &s, int k)
             permute(s, word, row, &known);
             row = s.room[0][word];
         }
+        s.known[word] &= known;
         s.defined &= known;
         (word ? s.a.high[k] : s.a.low[k]) = row;
     }
@@ -208,7 +209,20 @@ static void read_sources(Step &s)
         read_source(s, k);
         modify_source(s, k);
     }
-    if (s.o.flags & ReadsBits) s.a.bits_in = s.wave.mask(mask_source(s.o) && s.i[F_src2] >= 0 ? s.i[F_src2] : VCC);
+    if (!(s.o.flags & ReadsBits)) return;
+    const int mask = mask_source(s.o) && s.i[F_src2] >= 0 ? s.i[F_src2] : VCC;
+    s.a.bits_in = mask < 128 ? s.wave.mask(mask) : scalar_source(s.wave, s.i, mask, 2);
+    s.bits_known = mask < 108 ? s.wave.mask_known(mask) : ~0ull;
+    s.defined &= s.bits_known;
+}
+
+// A low word of a sum comes from low words alone; words of a move or of a pair of floats come from one each.
+static uint64_t known_word(const Step &s, int word)
+{
+    const auto is = [&](const char *start) { return !strncmp(s.o.name, start, strlen(start)); };
+    if (is("V_MAD_U64_") || is("V_MAD_I64_") || is("V_LSHL_ADD_U64") || is("V_LSHLREV_B64"))
+        return word ? s.defined : s.known[0] & s.bits_known;
+    return is("V_MOV_B64") ? s.known[word] : s.defined;
 }
 
 // What a select doesn't take need not have been written.
@@ -219,7 +233,7 @@ static void define_selected(Step &s)
     Row room;
     for (int k = 0; k < 2 && !s.i.dpp && !s.i.dpp8; ++k)
         vector_source(s.wave, s.i, operand(s.i, k) - (s.i.sdwa && s.i[k ? F_s1 : F_s0] > 0 ? 256 : 0), 0, room, &known[k]);
-    s.defined = (known[0] & ~s.a.bits_in) | (known[1] & s.a.bits_in);
+    s.defined = ((known[0] & ~s.a.bits_in) | (known[1] & s.a.bits_in)) & s.bits_known;
 }
 
 static float clipped(float x) { return isnan(x) || x < 0 ? 0 : x > 1 ? 1 : x; }
@@ -293,7 +307,7 @@ static void write_target(Step &s)
     if (half && !s.i.sdwa) place_half(s, number, high);
     if (s.i.sdwa && s.i[F_dst_sel] >= 0) place_sdwa(s, number);
     for (int word = 0; word < (s.o.target_words > 1 ? 2 : 1); ++word)
-        write_row(s.wave, number + word, s.target[word], s.lanes, s.defined);
+        write_row(s.wave, number + word, s.target[word], s.lanes, known_word(s, word));
 }
 
 static void write_bits(Step &s)
@@ -304,10 +318,7 @@ static void write_bits(Step &s)
     if (s.i.encoding->family == VOP3 || s.i.encoding->family == VOP3SD) to = sdst;
     if (s.i.sdwa && s.i[F_sdst] >= 0 && s.i[F_sd] > 0) to = s.i[F_sdst];
     if ((s.o.flags & (Compares | WritesBits)) || is_cdna) {
-        s.wave.set_mask(to, bits);
-        if ((s.defined & s.exec) != s.exec && to < 108)
-            for (int k = 0; k < (s.wave.count == 64 ? 2 : 1); ++k)
-                s.wave.s_defined[(to + k) / 64] &= ~(1ull << (to + k) % 64);
+        s.wave.set_mask(to, bits, s.defined | ~s.lanes);
     }
     if (s.o.flags & ComparesToExec) s.wave.set_mask(EXEC, bits);
 }

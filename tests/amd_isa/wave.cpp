@@ -40,7 +40,7 @@ static int user_registers(Wave &w, const Descriptor &d)
     const auto skip = [&](int words) { next += words; };
     const uint64_t kernarg = (uint64_t)w.machine->kernarg.data();
     if (bit(d.properties, 0)) skip(4); // of scratch, which instructions of its own reach here
-    if (bit(d.properties, 1)) skip(2); // the dispatch packet
+    if (bit(d.properties, 1)) set_scalar(w, next, 2, (uint64_t)w.machine->packet), next += 2;
     if (bit(d.properties, 2)) skip(2); // the queue
     if (bit(d.properties, 3)) set_scalar(w, next, 2, kernarg), next += 2;
     if (bit(d.properties, 4)) set_scalar(w, next, 2, 1), next += 2;
@@ -63,7 +63,7 @@ static void begin(Wave &w, const Kernel &kernel, const Launch &launch)
     w.defined.assign(rows, 0);
     w.scratch.assign((size_t)d.private_bytes * LANES, 0x7f);
     memset(w.s, 0x7f, sizeof w.s);
-    w.s_defined[0] = w.s_defined[1] = 0;
+    memset(w.s_known, 0, sizeof w.s_known);
     int next = user_registers(w, d);
     for (int axis = 0; axis < 3; ++axis)
         if (bit(d.rsrc2, 7 + axis)) set_scalar(w, next++, 1, w.group->id[axis]);
@@ -191,6 +191,23 @@ static uint64_t hidden_value(const Launch &l, const std::string &kind)
     return 0; // remainders of blocks, offsets of the grid
 }
 
+// As the hardware queue has it: kernels read the sizes of blocks and of the grid from it.
+static void make_packet(Machine &m)
+{
+    const Launch &l = *m.launch;
+    for (int axis = 0; axis < 3; ++axis) {
+        const uint16_t block = (uint16_t)l.block[axis];
+        const uint32_t threads = l.block[axis] * l.grid[axis];
+        memcpy(m.packet + 4 + 2 * axis, &block, 2);
+        memcpy(m.packet + 12 + 4 * axis, &threads, 4);
+    }
+    const uint32_t shared = m.kernel->descriptor.group_bytes + l.shared;
+    const uint64_t kernarg = (uint64_t)m.kernarg.data();
+    memcpy(m.packet + 24, &m.kernel->descriptor.private_bytes, 4);
+    memcpy(m.packet + 28, &shared, 4);
+    memcpy(m.packet + 40, &kernarg, 8);
+}
+
 static std::string make_arguments(Machine &m, const Metadata &metadata)
 {
     const Launch &l = *m.launch;
@@ -219,10 +236,13 @@ bool run(const Kernel &kernel, Launch &launch)
     m.kernel = &kernel;
     m.launch = &launch;
     m.check_defined = !getenv("HIP_EMULATOR_ISA_UNDEFINED");
+    const char *traced = getenv("HIP_EMULATOR_ISA_TRACE"); // a kernel's name
+    m.trace = traced && kernel.name == traced;
     std::string words;
     try {
         for (const Metadata &metadata : kernel.object->metadata)
             if (metadata.name == kernel.name) words = make_arguments(m, metadata);
+        make_packet(m);
         if (words.empty()) run_groups(m);
     } catch (const Fault &found) {
         words = found.words;
