@@ -11,6 +11,7 @@ struct Step { // an instruction on its way
     Instruction &i;
     const Operation &o;
     uint64_t exec, lanes, defined = ~0ull, bits_known = ~0ull; // lanes: those that are written
+    uint64_t known[2] = {~0ull, ~0ull}; // lanes whose operands have been written, by word
     Row room[3][2], target[2];
     Lanes a;
     Step(Wave &w, Instruction &x) : wave(w), i(x), o(*x.operation), exec(w.exec()), lanes(exec) {}
