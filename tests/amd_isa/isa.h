@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 #include "isa_tables.h"
 #include "metadata.h"
@@ -103,11 +104,13 @@ struct Wave {
     }
     uint64_t mask(int number) const { return count == 64 ? s[number] | (uint64_t)s[number + 1] << 32 : s[number]; }
 };
+struct Accesses { uint64_t since, readers, writers, atomics; }; // of a byte, since a barrier: masks of waves
 struct Group {
     uint32_t id[3];
     std::vector<uint8_t> shared, shared_defined;
     std::vector<std::unique_ptr<Wave>> waves;
     uint64_t barriers = 0;
+    std::unordered_map<uint64_t, Accesses> accesses;
 };
 struct Machine {
     const Kernel *kernel;
@@ -115,7 +118,7 @@ struct Machine {
     std::vector<char> kernarg;
     std::vector<Range> ranges; // live memory that was touched before
     uint64_t clock = 0;
-    bool check_defined = true, trace = false; // trace: tells where undefined values are made
+    bool check_defined = true, races = false, trace = false; // trace: tells where undefined values are made
     alignas(64) char packet[64] = {}; // of the dispatch
 };
 
@@ -126,6 +129,9 @@ bool run(const Kernel &kernel, Launch &launch); // false: launch.error says why
 // memory.cpp
 char *global(Wave &wave, uint64_t address, uint32_t bytes, bool writes);
 extern const uint64_t SHARED_APERTURE, PRIVATE_APERTURE;
+
+// races.cpp
+void note_access(Wave &wave, uint64_t address, uint32_t bytes, bool shared, bool writes, bool atomic);
 
 // registers.cpp: operands
 uint64_t scalar_source(Wave &wave, const Instruction &i, int number, int words);

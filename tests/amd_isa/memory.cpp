@@ -249,6 +249,9 @@ static void atomic_lane(Wave &wave, Instruction &i, const Access &a, int lane, u
                                                (unsigned long long)address, a.bytes));
     char *at = place(wave, family, lane, address, a.bytes, true);
     bool known = true;
+    if (wave.machine->races)
+        note_access(wave, is_shared(family, address) ? address & 0xffffffff : address, a.bytes,
+                    is_shared(family, address), true, true);
     if (is_shared(family, address)) {
         known = shared_known(wave, address & 0xffffffff, a.bytes);
         if (!known && wave.machine->check_defined)
@@ -261,12 +264,20 @@ static void atomic_lane(Wave &wave, Instruction &i, const Access &a, int lane, u
     if (target >= 0) to_register(wave, target, lane, a, (const char *)&old, known);
 }
 
+// Atomic loads and stores are plain ones past the caches.
+static bool is_coherent(const Instruction &i)
+{
+    return i.encoding->family != DS && (i[F_sc0] > 0 || i[F_sc1] > 0 || i[F_glc] > 0);
+}
+
 static void one_access(Wave &wave, Instruction &i, const Access &a, int lane, uint64_t address, int data, int target)
 {
     const Family family = i.encoding->family;
     char *at = place(wave, family, lane, address, a.bytes, a.does == Store);
     const bool of_shared = is_shared(family, address);
     const uint64_t offset = address & 0xffffffff;
+    if (wave.machine->races && family != SCRATCH && (family != FLAT || address >> 32 != PRIVATE_APERTURE >> 32))
+        note_access(wave, of_shared ? offset : address, a.bytes, of_shared, a.does == Store, is_coherent(i));
     if (a.does == Load) {
         to_register(wave, target, lane, a, at, !of_shared || shared_known(wave, offset, a.bytes));
         return;

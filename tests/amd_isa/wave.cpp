@@ -236,6 +236,7 @@ bool run(const Kernel &kernel, Launch &launch)
     m.kernel = &kernel;
     m.launch = &launch;
     m.check_defined = !getenv("HIP_EMULATOR_ISA_UNDEFINED");
+    m.races = getenv("HIP_EMULATOR_ISA_RACES");
     const char *traced = getenv("HIP_EMULATOR_ISA_TRACE"); // a kernel's name
     m.trace = traced && kernel.name == traced;
     std::string words;
