@@ -9,7 +9,8 @@ INSTALLED := $(VENV)/installed
 BUILT_FROM := setup.py pyproject.toml csrc/build_runtime.py \
   $(wildcard csrc/runtime/*.c csrc/runtime/*.h csrc/core/*.c csrc/core/*.h)
 
-.PHONY: all demo test test-long test-amd amd-report test-oldest test-sanitized differential warm-calls torch-graphs random-programs \
+.PHONY: all demo test test-long test-amd amd-report test-oldest test-sanitized differential \
+  warm-calls torch-graphs random-programs \
   lint bench docs conformance clean
 
 all: $(INSTALLED)

@@ -101,6 +101,11 @@ class HipClang:
         return (*_FLAGS_OF_HIP, f"--offload-arch={self.target}", *([f"--rocm-path={root}"] if root else ()))
 
 
+def clang_version() -> str:
+    """What the clang that compiles for AMD GPUs says of itself. Raises `DeviceError` without one."""
+    return _first_line(HipClang("")._program())
+
+
 @dataclass(frozen=True)
 class HiprtcProcess:
     """hiprtc for one `target`, in a process that it may end: it does so for targets that it doesn't know."""

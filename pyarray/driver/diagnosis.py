@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..errors import DeviceError
+from . import command_compilers
 
 
 class Needs(NamedTuple):
@@ -38,6 +39,7 @@ class Needs(NamedTuple):
     install: str
     compiler_comes_with_driver: bool
     drivers: dict[str, str]  # by distribution; "" for any other
+    instead: Callable[[], str] | None = None  # tells of a compiler that is taken where the first is missing
 
 
 _PCI = "/sys/bus/pci/devices"
@@ -83,6 +85,7 @@ NEEDS = {
         "pip install 'pyarray-kernels[hip]'",
         compiler_comes_with_driver=True,
         drivers={"debian": _ROCM_APT, "ubuntu": _ROCM_APT, "": _ROCM},
+        instead=command_compilers.clang_version,
     ),
 }
 
@@ -202,7 +205,11 @@ def _compiler(needs: Needs) -> Part:
         return Part("compiler", f"{name} {importlib.import_module(needs.compiler).version()}")
     except Exception as error:  # a binding of the wrong version fails in its own ways
         what = "" if isinstance(error, DeviceError) else f"{type(error).__name__}: "
-        return Part("compiler", f"no {name} ({what}{error})", fix)
+        lacks = f"no {name} ({what}{error})"
+    try:
+        return Part("compiler", f"{lacks}, but {needs.instead()}") if needs.instead else Part("compiler", lacks, fix)
+    except DeviceError:
+        return Part("compiler", lacks, fix)
 
 
 def _driver_fix(needs: Needs) -> str:

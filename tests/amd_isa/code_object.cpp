@@ -74,7 +74,8 @@ std::string CodeObject::read(const char *image, size_t size)
     const File file{image, size};
     const Elf64_Ehdr *head = file.at<Elf64_Ehdr>(0);
     if (!head || memcmp(head->e_ident, ELFMAG, SELFMAG)) return "it is no code object: it doesn't begin as an ELF file";
-    if (head->e_machine != 224) return printed("it is an ELF file of machine %u, not of an AMD GPU (224)", head->e_machine);
+    if (head->e_machine != 224)
+        return printed("it is an ELF file of machine %u, not of an AMD GPU (224)", head->e_machine);
     const unsigned machine = head->e_flags & 0xff;
     if (machine != MACHINES.at(target_name))
         return printed("it is for another target: its machine is %#x, and %s is %#x", machine, target_name,
@@ -82,7 +83,8 @@ std::string CodeObject::read(const char *image, size_t size)
     const std::string bad = load_segments(*this, file, *head);
     if (!bad.empty()) return bad;
     const Elf64_Shdr *sections = file.at<Elf64_Shdr>(head->e_shoff, head->e_shnum);
-    if (!sections || head->e_shstrndx >= head->e_shnum) return "it is truncated: its section headers lie behind its end";
+    if (!sections || head->e_shstrndx >= head->e_shnum)
+        return "it is truncated: its section headers lie behind its end";
     std::map<std::string, std::pair<const uint8_t *, size_t>> named;
     const Elf64_Shdr &strings = sections[head->e_shstrndx];
     const char *names = file.at<char>(strings.sh_offset, strings.sh_size);

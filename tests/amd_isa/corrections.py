@@ -67,7 +67,8 @@ EDITED: list[tuple[str, str, str, str]] = [
 # Done by C++ (`handler_of`): they read other lanes, memory, the program counter, or more than 64 bits.
 HAND = re.compile(
     r"V_READFIRSTLANE_B32|V_READLANE_B32|V_WRITELANE_B32|V_PERMLANE\w+|V_MOVREL\w+|V_SWAPREL\w+|V_(MFMA|SMFMAC|WMMA)\w+"
-    r"|V_ACCVGPR_\w+|V_SWAP_B\d+|V_NOP|V_PIPEFLUSH|V_CLREXCP|S_(GETPC|SETPC|SWAPPC|CALL|RFE)\w*|S_CBRANCH\w+|S_MOVREL\w+"
+    r"|V_ACCVGPR_\w+|V_SWAP_B\d+|V_NOP|V_PIPEFLUSH|V_CLREXCP|S_(GETPC|SETPC|SWAPPC|CALL|RFE)\w*"
+    r"|S_CBRANCH\w+|S_MOVREL\w+"
     r"|S_(GETREG|SETREG)\w*|S_SET_GPR_IDX\w+|S_WAITCNT\w*|S_SUBVECTOR\w*|S_WQM\w+|S_QUADMASK\w+|S_VERSION"
     r"|S_SENDMSG\w*|S_BARRIER\w*"
 )

@@ -30,7 +30,10 @@ static void to_scalar(Wave &wave, Instruction &i, int lane)
     set_scalar(wave, to, 1, wave.row(number - 256)[lane], wave.defined[number - 256] >> lane & 1 ? ~0ull : 0);
 }
 static void v_readfirstlane(Wave &wave, Instruction &i) { to_scalar(wave, i, first_lane(wave)); }
-static void v_readlane(Wave &wave, Instruction &i) { to_scalar(wave, i, scalar_operand(wave, i, 1) & (wave.count - 1)); }
+static void v_readlane(Wave &wave, Instruction &i)
+{
+    to_scalar(wave, i, scalar_operand(wave, i, 1) & (wave.count - 1));
+}
 static void v_writelane(Wave &wave, Instruction &i)
 {
     const int lane = scalar_operand(wave, i, 1) & (wave.count - 1);
@@ -40,7 +43,8 @@ static void v_writelane(Wave &wave, Instruction &i)
 }
 
 // Each lane takes what `from(lane)` had; negative: 0.
-template <typename F> static void gather(Wave &wave, int target, int source, F from, uint64_t lanes, bool inactive = false)
+template <typename F>
+static void gather(Wave &wave, int target, int source, F from, uint64_t lanes, bool inactive = false)
 {
     uint32_t values[LANES];
     uint64_t defined = 0;
@@ -65,7 +69,8 @@ static void ds_bpermute(Wave &wave, Instruction &i)
     check_selection(wave, address);
     const uint32_t *row = wave.row(address);
     const int mask = wave.count - 1;
-    gather(wave, i[F_vdst] - 256, i[F_data0] - 256, [&](int lane) { return (int)((row[lane] + offset) / 4) & mask; }, wave.exec());
+    const auto from = [&](int lane) { return (int)((row[lane] + offset) / 4) & mask; };
+    gather(wave, i[F_vdst] - 256, i[F_data0] - 256, from, wave.exec());
 }
 static void ds_permute(Wave &wave, Instruction &i)
 {

@@ -112,4 +112,5 @@ def tables_source(tables: Tables, numbers: dict[Any, int]) -> str:
     opcodes: dict[str, str] = {}
     rows = [_encoding(tables, encoding, numbers, opcodes) for encoding in classes(tables)]
     arrays = [f"static const int16_t {name}[] = {{{values}}};" for values, name in opcodes.items()]
-    return "\n".join([*arrays, "const std::vector<Encoding> encodings = {", *rows, "};", f"extern const size_t tried = {len(tables.encodings)};"])
+    tried = f"extern const size_t tried = {len(tables.encodings)};"
+    return "\n".join([*arrays, "const std::vector<Encoding> encodings = {", *rows, "};", tried])

@@ -11,7 +11,6 @@ import pytest
 from pyarray.driver.command_compilers import HipClang
 
 from . import build, toolchain
-from .tables import TARGETS
 
 MISSING = toolchain.missing()
 needs_toolchain = pytest.mark.skipif(bool(MISSING), reason=f"AMD code objects can't be made here: {MISSING}")
@@ -100,8 +99,3 @@ def run(target, text, name, arrays, grid=1, block=64, arguments=None, shared=0, 
     launch.live, launch.describe = _Live(live), _Describe(lambda _, address: f"address {address:#x}".encode())
     if library(target).isa_run(kernel, ctypes.byref(launch)):
         raise KernelFault(launch.error.decode())
-
-
-@pytest.fixture(params=TARGETS)
-def target(request):
-    return request.param

@@ -4,7 +4,8 @@ struct three { const int *a, *b; int *c; };
 #define KERNEL extern "C" __global__ void __launch_bounds__(64)
 #define LANES_OF(name, expression) \
     KERNEL name(const two m) { const int x = m.a[threadIdx.x]; m.b[threadIdx.x] = expression; }
-#define DPP(name, control, rows, banks, zero) LANES_OF(name, __builtin_amdgcn_update_dpp(-7, x, control, rows, banks, zero))
+#define DPP(name, control, rows, banks, zero) \
+    LANES_OF(name, __builtin_amdgcn_update_dpp(-7, x, control, rows, banks, zero))
 
 DPP(dpp_quad, 0x1b, 15, 15, false)
 DPP(dpp_shift_left, 0x101, 15, 15, false)
@@ -135,8 +136,8 @@ KERNEL matrix_floats(const three m) // 32 x 32, depth 2
     const int lane = threadIdx.x % 32, group = threadIdx.x / 32;
     f32x16 c;
     for (int v = 0; v < 16; ++v) c[v] = ((float *)m.c)[(8 * (v / 4) + 4 * group + v % 4) * 32 + lane];
-    c = __builtin_amdgcn_mfma_f32_32x32x2f32(((const float *)m.a)[lane * 2 + group], ((const float *)m.b)[group * 32 + lane],
-                                             c, 0, 0, 0);
+    const float a = ((const float *)m.a)[lane * 2 + group], b = ((const float *)m.b)[group * 32 + lane];
+    c = __builtin_amdgcn_mfma_f32_32x32x2f32(a, b, c, 0, 0, 0);
     for (int v = 0; v < 16; ++v) ((float *)m.c)[(8 * (v / 4) + 4 * group + v % 4) * 32 + lane] = c[v];
 }
 KERNEL matrix_doubles(const three m) // 16 x 16, depth 4

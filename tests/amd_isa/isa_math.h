@@ -1,4 +1,5 @@
-// Arithmetic of the pseudocode's types, for the generated operations. A half and a bfloat16 are floats that were rounded.
+// Arithmetic of the pseudocode's types, for the generated operations. A half and a bfloat16 are floats that were
+// rounded.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -86,8 +87,8 @@ static inline bool isa_even(double x) { return fmod(x, 2) == 0; }
 using std::isnan;
 
 #define ISA_SAME(name, f)                                                                                              \
-    static inline float isa_##name##32(float x) { return std::f(x); }                                                    \
-    static inline float isa_##name##16(float x) { return isa_h(std::f((double)x)); }                                        \
+    static inline float isa_##name##32(float x) { return std::f(x); }                                               \
+    static inline float isa_##name##16(float x) { return isa_h(std::f((double)x)); }                                \
     static inline double isa_##name##64(double x) { return std::f(x); }
 ISA_SAME(floor, floor)
 ISA_SAME(trunc, trunc)

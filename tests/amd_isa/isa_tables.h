@@ -23,7 +23,8 @@ enum Flag : uint16_t { // of an operation
     ReadsTarget = 1, WritesTarget = 2, WritesBits = 4, Compares = 8, ComparesToExec = 16, ReadsBits = 32,
     HalfTarget = 64, WritesScc = 128, WritesExec = 256, WritesVcc = 512,
 };
-enum Letter : uint8_t { Bits, Float16, Float32, Float64, Packed16, Packed32, Half, Pair }; // Half: 16 bits, Pair: twice 16
+// Half: 16 bits that are no float, Pair: twice such
+enum Letter : uint8_t { Bits, Float16, Float32, Float64, Packed16, Packed32, Half, Pair };
 struct Operation {
     const char *name;
     Kind kind;

@@ -43,8 +43,8 @@ struct Header {
 
 std::string text_at(const Section &s, uint64_t offset)
 {
-    return offset < s.second ? std::string((const char *)s.first + offset, strnlen((const char *)s.first + offset, s.second - offset))
-                             : "";
+    const char *from = (const char *)s.first + offset;
+    return offset < s.second ? std::string(from, strnlen(from, s.second - offset)) : "";
 }
 
 // Rows of directories or files: forms first, then entries. Only paths are kept.
@@ -156,5 +156,6 @@ void read_lines(CodeObject &o, const std::map<std::string, Section> &sections)
         r.at = program;
         Program{o, head}.run(r);
     }
-    std::stable_sort(o.lines.begin(), o.lines.end(), [](const Line &a, const Line &b) { return a.address < b.address; });
+    const auto before = [](const Line &a, const Line &b) { return a.address < b.address; };
+    std::stable_sort(o.lines.begin(), o.lines.end(), before);
 }

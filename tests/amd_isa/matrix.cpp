@@ -18,7 +18,8 @@ static bool shape_of(const std::string &name, Shape *s)
     char result[8], rest[40];
     int columns;
     s->blocks = 1;
-    if (sscanf(name.c_str(), "V_MFMA_%3s_%dX%dX%d_%39s", result, &s->rows, &columns, &s->depth, rest) != 5) return false;
+    if (sscanf(name.c_str(), "V_MFMA_%3s_%dX%dX%d_%39s", result, &s->rows, &columns, &s->depth, rest) != 5)
+        return false;
     std::string kind = rest;
     int blocks, used = 0;
     if (sscanf(rest, "%dB_%n", &blocks, &used) == 1 && used) s->blocks = blocks, kind = rest + used;
@@ -94,7 +95,8 @@ static void product(Wave &wave, Instruction &i, const Shape &s)
     static thread_local double left[32 * 64], right[32 * 64]; // [block][row][depth]
     for (int lane = 0; lane < 64; ++lane)
         for (int k = 0; k < per_lane; ++k) {
-            int row = lane % s.rows, block = lane / s.rows % s.blocks, depth = lane / (s.rows * s.blocks) * per_lane + k;
+            const int row = lane % s.rows, block = lane / s.rows % s.blocks;
+            const int depth = lane / (s.rows * s.blocks) * per_lane + k;
             const int at = (block * s.rows + row) * s.depth + depth;
             left[at] = a.element(s.element, k, lane);
             right[at] = b.element(s.element, k, lane);
@@ -116,8 +118,10 @@ static void product(Wave &wave, Instruction &i, const Shape &s)
             double sum = c.element(s.element == Double ? Double : Float, v, lane);
             for (int k = 0; k < s.depth; ++k)
                 sum = s.element == Float ? fmaf((float)x[k], (float)y[k], (float)sum) : fma(x[k], y[k], sum);
-            if (s.element == Double) found[2 * v][lane] = (uint32_t)isa_d_bits(sum), found[2 * v + 1][lane] = isa_d_bits(sum) >> 32;
-            else found[v][lane] = isa_f_bits((float)sum);
+            if (s.element == Double) {
+                found[2 * v][lane] = (uint32_t)isa_d_bits(sum);
+                found[2 * v + 1][lane] = isa_d_bits(sum) >> 32;
+            } else found[v][lane] = isa_f_bits((float)sum);
         }
     for (int v = 0; v < results * words; ++v) {
         memcpy(wave.row(to + v), found[v], sizeof found[v]);

@@ -26,10 +26,12 @@ char *global(Wave &wave, uint64_t address, uint32_t bytes, bool writes)
     const uint64_t base = (uint64_t)m.kernel->object->base, size = m.kernel->object->memory.size();
     if (address >= base && address + bytes <= base + size) {
         if (writes && address - base < m.kernel->object->writable_from)
-            fault(wave, printed("writes to constants or code, at %#llx of the code object", (long long)(address - base)));
+            fault(wave, printed("writes to constants or code, at %#llx of the code object",
+                                (unsigned long long)(address - base)));
         return (char *)address;
     }
-    if (!writes && address >= (uint64_t)m.kernarg.data() && address + bytes <= (uint64_t)m.kernarg.data() + m.kernarg.size())
+    const uint64_t kernarg = (uint64_t)m.kernarg.data();
+    if (!writes && address >= kernarg && address + bytes <= kernarg + m.kernarg.size())
         return (char *)address;
     if (!writes && address >= (uint64_t)m.packet && address + bytes <= (uint64_t)m.packet + sizeof m.packet)
         return (char *)address;
@@ -103,7 +105,8 @@ static bool atomic_of(const std::string &n, Access &a)
 {
     static const std::pair<const char *, Do> DOES[] = {
         {"PK_ADD_BF16", AddBfloats}, {"PK_ADD_RTN_BF16", AddBfloats}, {"PK_ADD", AddHalves}, {"CMPSWAP", CompareSwap},
-        {"CMPST", CompareSwap}, {"STOREXCHG", Swap}, {"WRXCHG", Swap}, {"SWAP", Swap}, {"RSUB", ReverseSub}, {"SUB", Sub},
+        {"CMPST", CompareSwap}, {"STOREXCHG", Swap}, {"WRXCHG", Swap}, {"SWAP", Swap}, {"RSUB", ReverseSub},
+        {"SUB", Sub},
         {"ADD", Add}, {"SMIN", SignedMin}, {"UMIN", UnsignedMin}, {"SMAX", SignedMax}, {"UMAX", UnsignedMax},
         {"MIN", SignedMin}, {"MAX", SignedMax}, {"AND", And}, {"XOR", Xor}, {"OR", Or}, {"INC", Increment},
         {"DEC", Decrement},
@@ -210,8 +213,9 @@ static uint32_t halves_result(Do does, uint32_t old, uint32_t x)
     uint32_t result = 0;
     for (int k = 0; k < 32; k += 16) {
         const uint32_t a = old >> k & 0xffff, b = x >> k & 0xffff;
-        result |= (does == AddHalves ? isa_h_bits(isa_h_from(a) + isa_h_from(b)) : isa_b_bits(isa_b_from(a) + isa_b_from(b)))
-            << k;
+        const uint32_t sum = does == AddHalves ? isa_h_bits(isa_h_from(a) + isa_h_from(b))
+                                               : isa_b_bits(isa_b_from(a) + isa_b_from(b));
+        result |= sum << k;
     }
     return result;
 }

@@ -1,137 +1,31 @@
-"""Pseudocode to C: what an instruction computes in one lane, or once for a wave, with the types of the pseudocode.
-
-A value is (C expression, type). Integers of up to 32 bits are in `uint32_t` and `int32_t`, normalised to their
-width; halves and bfloat16 are in `float`, rounded after each operation.
-"""
+"""Pseudocode to C: what an instruction computes in one lane, or once for a wave, with the types of the pseudocode."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from .pcode_functions import ARITHMETIC, CALLS, COMPARISONS, CONSTANTS, CONVERSIONS, OPERATORS, OWN, PREDICATES, typed
 from .pcode_syntax import PcodeError, parse
-
-Type = tuple[str, int]
-U1, U32, U64, I32, I64 = ("u", 1), ("u", 32), ("u", 64), ("i", 32), ("i", 64)
-F16, F32, F64, BF16 = ("f", 16), ("f", 32), ("f", 64), ("bf", 16)
-Value = tuple[str, Type | None]  # None: an integer literal, of whatever type the other operand has
-
-# Functions of the pseudocode that C has: arguments (None: as they come), result (None: as the first argument).
-_ARITHMETIC = {"abs", "floor", "trunc", "sqrt", "fract", "sin", "cos", "log2"}
-_CONVERSIONS = {
-    f"{a}_to_{b}": (kind_a, kind_b)
-    for a, kind_a in {
-        "f16": F16, "f32": F32, "f64": F64, "bf16": BF16, "i32": I32, "u32": U32, "i16": ("i", 16), "u16": ("u", 16),
-        "i8": ("i", 8), "u8": ("u", 8), "i4": ("i", 4), "u4": ("u", 4), "fp8": ("u", 8), "bf8": ("u", 8),
-    }.items()
-    for b, kind_b in {
-        "f16": F16, "f32": F32, "f64": F64, "bf16": BF16, "i32": I32, "u32": U32, "i16": ("i", 16), "u16": ("u", 16),
-        "u8": ("u", 8), "snorm": ("i", 16), "unorm": ("u", 16), "fp8": ("u", 8), "bf8": ("u", 8),
-    }.items()
-}  # fmt: skip
-_CALLS = {
-    "fma": (None, None, None), "ldexp": (None, I32), "v_min_f16": (F16, F16), "v_max_f16": (F16, F16),
-    "v_min_f32": (F32, F32), "v_max_f32": (F32, F32), "v_min3_f32": (F32,) * 3, "v_max3_f32": (F32,) * 3,
-    "v_min3_f16": (F16,) * 3, "v_max3_f16": (F16,) * 3,
-    "v_min_u32": (U32, U32), "v_max_u32": (U32, U32), "v_min_i32": (I32, I32), "v_max_i32": (I32, I32),
-    "v_min_u16": (("u", 16),) * 2, "v_max_u16": (("u", 16),) * 2, "v_min_i16": (("i", 16),) * 2,
-    "v_max_i16": (("i", 16),) * 2, "v_max3_u32": (U32,) * 3, "v_max3_i32": (I32,) * 3,
-    "v_max3_u16": (("u", 16),) * 3, "v_max3_i16": (("i", 16),) * 3,
-}  # fmt: skip
-_PREDICATES = {"isNAN", "isSignalNAN", "isQuietNAN", "isEven", "sign"}
-_OPERATORS = {"<>": "!=", "&&": "&&", "||": "||"}
-_COMPARISONS = {"==", "!=", "<>", "<", ">", "<=", ">="}
-_OWN = {  # of the corrections: result, C name
-    "exp2": (None, "isa_exp2"), "sinpi": (F32, "isa_sinpi32"), "cospi": (F32, "isa_cospi32"),
-    "brev32": (U32, "isa_brev32"), "brev64": (U64, "isa_brev64"), "f32_to_f16_rtz": (F16, "isa_f32_to_f16_rtz"),
-    "trig_preop": (F64, "isa_two_over_pi"),
-}  # fmt: skip
-_CONSTANTS = {"PI": ("3.14159265358979323846", F64), "INF": ("(double)INFINITY", F64), "SCC": ("SCC", U1)}
-
-
-def c_type(kind: Type) -> str:
-    letter, bits = kind
-    if letter in ("f", "bf"):
-        return "double" if bits == 64 else "float"
-    sign = "u" if letter != "i" else ""
-    if bits > 64:
-        return "unsigned __int128" if sign else "__int128"
-    return f"{sign}int{32 if bits <= 32 else 64}_t"
-
-
-def is_float(kind: Type | None) -> bool:
-    return kind is not None and kind[0] in ("f", "bf")
-
-
-def normal(c: str, kind: Type) -> str:
-    """A C value of the right C type, with the bits that `kind` has."""
-    letter, bits = kind
-    if kind == F16:
-        return f"isa_h({c})"
-    if kind == BF16:
-        return f"isa_b({c})"
-    if is_float(kind):
-        return f"({c_type(kind)})({c})"
-    if bits in (32, 64, 128):
-        return f"({c_type(kind)})({c})"
-    if letter == "i" and bits > 64:  # wide enough for what is computed with it
-        return f"(__int128)({c})"
-    if letter == "i":
-        if bits in (8, 16):
-            return f"(int32_t)(int{bits}_t)({c})"
-        word = 32 if bits < 32 else 64
-        return f"((int{word}_t)((uint{word}_t)({c}) << {word - bits}) >> {word - bits})"
-    return f"(({c_type(kind)})({c}) & {_mask(bits)})"
-
-
-def _mask(bits: int) -> str:
-    if bits > 64:
-        return f"(((unsigned __int128)1 << {bits}) - 1)"
-    return f"{(1 << bits) - 1:#x}{'u' if bits <= 32 else 'ull'}"
-
-
-def bits_of(value: Value) -> Value:
-    """The bits of a value, as an unsigned integer of its width."""
-    c, kind = value
-    if kind is None:
-        return f"(uint32_t)({c})", U32
-    letter, bits = kind
-    if is_float(kind):
-        name = {F16: "isa_h_bits", BF16: "isa_b_bits", F32: "isa_f_bits", F64: "isa_d_bits"}[kind]
-        return f"{name}({c})", ("u", bits)
-    return (c, kind) if letter != "i" else (normal(c, ("u", bits)), ("u", bits))
-
-
-def reinterpret(value: Value, kind: Type) -> Value:
-    """The low bits of a value as another type."""
-    if value[1] == kind:
-        return value
-    if kind[0] == "b":
-        kind = ("u", kind[1])
-    c, had = bits_of(value)
-    if is_float(kind):
-        name = {F16: "isa_h_from", BF16: "isa_b_from", F32: "isa_f_from", F64: "isa_d_from"}[kind]
-        return f"{name}({c})", kind
-    if had[1] <= kind[1] and kind[0] == "u":
-        return f"({c_type(kind)})({c})", kind
-    if had[1] < kind[1] and value[1] and value[1][0] == "i":  # widened by its sign
-        return normal(value[0], kind), kind
-    return normal(c, kind), kind
-
-
-def convert(value: Value, kind: Type) -> str:
-    """The C expression of a value in a type: the same number where both are integers or both are floats."""
-    c, had = value
-    if kind[0] == "b":
-        kind = ("u", kind[1])
-    if had == kind:
-        return c
-    if is_float(kind) and had is None:
-        return normal(c, kind)
-    if is_float(kind) != is_float(had):
-        return reinterpret(value, kind)[0] if had is not None else normal(c, kind)
-    if not is_float(kind) and had is not None and had[0] == "u" and kind[0] == "u" and had[1] <= kind[1]:
-        return f"({c_type(kind)})({c})"
-    return normal(c, kind)
+from .pcode_types import (
+    F32,
+    F64,
+    I32,
+    I64,
+    U1,
+    U32,
+    U64,
+    Type,
+    Value,
+    bits_of,
+    c_type,
+    common,
+    convert,
+    is_float,
+    mask,
+    normal,
+    reinterpret,
+    shifted,
+)  # fmt: skip
 
 
 class Lane:
@@ -268,8 +162,8 @@ class Lane:
         kind = kind or ("u", bits)
         part = bits_of((convert(value, kind), ("u", kind[1]) if kind[0] == "b" else kind))
         wide = c_type(("u", max(own[1], 32)))
-        mask = f"(({wide}){_mask(bits)} << {low_c})"
-        return [f"{name} = ({name} & ~{mask}) | ((({wide}){convert(part, ('u', bits))} << {low_c}) & {mask});"]
+        place_c = f"(({wide}){mask(bits)} << {low_c})"
+        return [f"{name} = ({name} & ~{place_c}) | ((({wide}){convert(part, ('u', bits))} << {low_c}) & {place_c});"]
 
     def store_element(self, place: Any, index: Any, kind: Type | None, value: Value) -> list[str]:
         if place[0] == "name" and place[1] in self.arrays:
@@ -353,8 +247,8 @@ class Lane:
             return name, ("u", self.places[name])
         if name in self.variables:
             return name, self.variables[name]
-        if name in _CONSTANTS:
-            return _CONSTANTS[name]
+        if name in CONSTANTS:
+            return CONSTANTS[name]
         raise PcodeError(f"the name {name}")
 
     def of_member(self, tree: Any, name: str) -> Value:
@@ -384,7 +278,7 @@ class Lane:
                 raise PcodeError(f"the lane's bit of {name}")
             self.read.add(name)
             return f"{name}_in", U1
-        c, kind = bits_of(self.value(tree))
+        c, _ = bits_of(self.value(tree))
         return f"(uint32_t)(({c} >> ({self.value(index)[0]})) & 1)", U1
 
     def of_slice(self, tree: Any, high: Any, low: Any) -> Value:
@@ -431,7 +325,7 @@ class Lane:
 
     def of_choose(self, test: Any, yes: Any, no: Any) -> Value:
         x, y = self.value(yes), self.value(no)
-        kind = _common(x[1], y[1])
+        kind = common(x[1], y[1])
         if kind is None:
             return f"(({self.value(test)[0]}) ? {x[0]} : {y[0]})", None
         return f"(({self.value(test)[0]}) ? {convert(x, kind)} : {convert(y, kind)})", kind
@@ -442,16 +336,16 @@ class Lane:
             return f"isa_denormal{right[2][1]}({self.value(left)[0]})", U1
         x, y = self.value(left), self.value(right)
         if operator in ("<<", ">>"):
-            return self.shift(operator, x, y, right)
+            return shifted(operator, x, y, self.constant(right))
         if operator == "**":
             return f"ldexpf({x[0]}, ({y[0]}) - 1)", F32
-        kind = _common(x[1], y[1])
+        kind = common(x[1], y[1])
         if operator in ("&&", "||"):
             return f"(({x[0]}) {operator} ({y[0]}))", U1
         if kind is not None:
             x, y = (convert(x, kind), kind), (convert(y, kind), kind)
-        c_operator = _OPERATORS.get(operator, operator)
-        if operator in _COMPARISONS:
+        c_operator = OPERATORS.get(operator, operator)
+        if operator in COMPARISONS:
             return f"({x[0]} {c_operator} {y[0]})", U1
         if kind is None:
             return f"({x[0]} {c_operator} {y[0]})", None
@@ -460,28 +354,12 @@ class Lane:
             return normal(f"{word}({x[0]}) {c_operator} {word}({y[0]})", kind), kind
         return normal(f"({x[0]}) {c_operator} ({y[0]})", kind), kind
 
-    def shift(self, operator: str, x: Value, y: Value, amount: Any) -> Value:
-        kind = x[1] or I32
-        word = max(32, kind[1])
-        at = y[0]
-        if word > 64:
-            return normal(f"({x[0]}) {operator} ({at})", kind), kind
-        constant = self.constant(amount)
-        known = constant is not None and constant < word
-        if not known and (y[1] is None or 1 << y[1][1] > word):
-            past = "0" if operator == "<<" or kind[0] != "i" else f"(({x[0]}) < 0 ? -1 : 0)"
-            value = f"({c_type(kind)})({x[0]})" if operator == ">>" else f"(uint{word}_t)({x[0]})"
-            return normal(f"((uint32_t)({at}) >= {word} ? {past} : {value} {operator} ({at}))", kind), kind
-        if operator == "<<":
-            return normal(f"(uint{word}_t)({x[0]}) << ({at})", kind), kind
-        return normal(f"({c_type(kind)})({x[0]}) >> ({at})", kind), kind
-
     def of_call(self, name: str, arguments: list[Any]) -> Value:
         if name in self.functions:
             return self.inlined(name, arguments)
         values = [self.value(argument) for argument in arguments]
-        if name in _CONVERSIONS:
-            kind, result = _CONVERSIONS[name]
+        if name in CONVERSIONS:
+            kind, result = CONVERSIONS[name]
             if name in ("f32_to_unorm", "f32_to_snorm"):
                 result = (result[0], 16)
             return f"isa_{name}({convert(values[0], kind)})", result
@@ -497,15 +375,15 @@ class Lane:
         if name in ("sad", "v_sad_u8", "v_msad_u8"):
             given = ", ".join(convert(value, U32) for value in values)
             return f"isa_sad({given}, {'true' if name == 'v_msad_u8' else 'false'})", U32
-        if name in _OWN:
-            result, own = _OWN[name]
+        if name in OWN:
+            result, own = OWN[name]
             result = result or values[0][1]
-            tail = "" if _OWN[name][0] else str(result[1])
+            tail = "" if OWN[name][0] else str(result[1])
             return f"{own}{tail}({', '.join(c for c, _ in values)})", result
-        if name in _CALLS:
-            kinds = [kind or values[0][1] for kind in _CALLS[name]]
+        if name in CALLS:
+            kinds = [kind or values[0][1] for kind in CALLS[name]]
             given = ", ".join(convert(value, kind) for value, kind in zip(values, kinds, strict=True))
-            return f"{_typed(name, kinds[0])}({given})", kinds[0]
+            return f"{typed(name, kinds[0])}({given})", kinds[0]
         kind = values[0][1] or F64
         if name == "exponent":
             return f"isa_exponent{kind[1]}({values[0][0]})", I32
@@ -517,10 +395,10 @@ class Lane:
         if name == "isQuietNAN":
             inner = self.value(arguments[0][2]) if arguments[0][0] == "cast" else values[0]
             return f"(isnan({inner[0]}) && !isa_isSignalNAN{inner[1][1]}({inner[0]}))", U1
-        if name in _PREDICATES:
+        if name in PREDICATES:
             return {"isNAN": "isnan", "isEven": "isa_even", "sign": "isa_sign"}[name] + f"({values[0][0]})", U1
-        if name in _ARITHMETIC:
-            return f"{_typed(name, kind)}({values[0][0]})", kind
+        if name in ARITHMETIC:
+            return f"{typed(name, kind)}({values[0][0]})", kind
         raise PcodeError(f"the function {name}")
 
     def inlined(self, name: str, arguments: list[Any]) -> Value:
@@ -560,22 +438,3 @@ class Lane:
 
         lines = walk(body)
         return kinds[0], lines
-
-
-def _common(x: Type | None, y: Type | None) -> Type | None:
-    """The type in which two operands meet."""
-    if x is None or y is None:
-        return x or y
-    if is_float(x) or is_float(y):
-        floats = [kind for kind in (x, y) if is_float(kind)]
-        return max(floats, key=lambda kind: kind[1])
-    if x[1] != y[1]:
-        return max(x, y, key=lambda kind: kind[1])
-    return x if x[0] == "u" else y
-
-
-def _typed(name: str, kind: Type) -> str:
-    """The C function for operands of a type."""
-    if name.startswith("v_"):
-        return "isa_" + name
-    return f"isa_{name}{'b' if kind == BF16 else ''}{kind[1]}"

@@ -188,10 +188,7 @@ class _Parser:
                 x = ("type", x, (match[1], int(match[2]))) if match else ("member", x, word)
             elif self.have("["):
                 high = self.expression()
-                if self.have(":"):
-                    x = ("slice", x, high, self.expression())
-                else:
-                    x = ("index", x, high)
+                x = ("slice", x, high, self.expression()) if self.have(":") else ("index", x, high)
                 self.take("]")
             else:
                 return x

@@ -103,7 +103,10 @@ static void s_execnz(Wave &w, Instruction &i) { branch(w, i, w.exec() != 0); }
 static void s_endpgm(Wave &w, Instruction &) { w.state = State::Ended; }
 static void s_barrier(Wave &w, Instruction &) { w.state = State::AtBarrier; }
 static void s_trap(Wave &w, Instruction &i) { fault(w, printed("trapped (s_trap %d)", i[F_simm16])); }
-static void s_getpc(Wave &w, Instruction &i) { set_scalar(w, i[F_sdst], 2, (uint64_t)w.machine->kernel->object->base + i.behind); }
+static void s_getpc(Wave &w, Instruction &i)
+{
+    set_scalar(w, i[F_sdst], 2, (uint64_t)w.machine->kernel->object->base + i.behind);
+}
 static uint64_t code_address(Wave &w, uint64_t pointer) { return pointer - (uint64_t)w.machine->kernel->object->base; }
 static void s_setpc(Wave &w, Instruction &i) { jump(w, i, code_address(w, scalar_source(w, i, i[F_ssrc0], 2))); }
 static void s_swappc(Wave &w, Instruction &i)
@@ -168,9 +171,10 @@ Handler matrix_handler(const std::string &name); // matrix.cpp
 static bool without_effect(const std::string &name)
 {
     static const char *const STARTS[] = {
-        "S_NOP", "S_WAITCNT", "S_SLEEP", "S_SETPRIO", "S_DELAY_ALU", "S_CLAUSE", "S_INST_PREFETCH", "S_SET_INST_PREFETCH",
+        "S_NOP", "S_WAITCNT", "S_SLEEP", "S_SETPRIO", "S_DELAY_ALU", "S_CLAUSE", "S_INST_PREFETCH",
+        "S_SET_INST_PREFETCH",
         "S_ICACHE_INV", "S_DCACHE", "S_GL1_INV", "BUFFER_GL0_INV", "BUFFER_GL1_INV", "BUFFER_WBL2", "BUFFER_INV",
-        "S_SENDMSG", "S_TTRACEDATA", "S_SETHALT", "V_NOP", "V_PIPEFLUSH", "S_CODE_END", "S_WAIT_IDLE", "S_ROUND_MODE_NONE",
+        "S_SENDMSG", "S_TTRACEDATA", "S_SETHALT", "V_NOP", "V_PIPEFLUSH", "S_CODE_END", "S_WAIT_IDLE",
         "S_WAKEUP", "S_INCPERFLEVEL", "S_DECPERFLEVEL", "S_WAIT_EVENT", "S_WAIT_DEPCTR", "V_CLREXCP", "DS_NOP",
     };
     for (const char *start : STARTS)

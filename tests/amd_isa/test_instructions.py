@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from .harness import HERE, needs_toolchain, run, target  # noqa: F401
+from .harness import HERE, needs_toolchain, run
 
 pytestmark = needs_toolchain
 TEXT = (HERE / "instructions.hip").read_text()
@@ -53,7 +53,7 @@ OF_GFX1100 = {
     "row_share": lambda lane: lane & ~15 | 3,
     "row_xmask": lambda lane: lane ^ 6,
     "permlane": lambda lane: lane,
-    "permlane_x": lambda lane: (lane & ~15 ^ 16) | np.array([7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8])[lane & 15],
+    "permlane_x": lambda lane: (lane & ~15 ^ 16) | lane & 8 | 7 - (lane & 7),
 }
 OF_GFX942 = {
     "row_newbcast": lambda lane: lane & ~15 | 3,
@@ -83,7 +83,8 @@ def test_movement_that_is_zero_or_masked(target):
     np.testing.assert_array_equal(b, moved(a, in_row(lane, (lane & 15) - 3), 0))
     a, b = by_lane(target, "dpp_banks")
     bank = lane // 4 % 4
-    np.testing.assert_array_equal(b, np.where((bank == 1) | (bank == 2), moved(a, in_row(lane, (lane & 15) - 1), 0), NONE))
+    inside = (bank == 1) | (bank == 2)
+    np.testing.assert_array_equal(b, np.where(inside, moved(a, in_row(lane, (lane & 15) - 1), 0), NONE))
 
 
 def test_integers(target):

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from .harness import HERE, KernelFault, needs_toolchain, run, target  # noqa: F401
+from .harness import HERE, KernelFault, needs_toolchain, run
 
 pytestmark = needs_toolchain
 TEXT = (HERE / "bugs.hip").read_text()

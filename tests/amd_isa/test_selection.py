@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from .harness import HERE, needs_toolchain, target  # noqa: F401
+from .harness import HERE, needs_toolchain
 
 pytestmark = needs_toolchain
 ROOT = HERE.parent.parent

@@ -187,7 +187,8 @@ static void modify_source(Step &s, int k)
     if (family == VOP3P) {
         if (is_mixed(s.o)) widen_mixed(s, k);
         else if (letter == Packed16 || letter == Packed32 || letter == Pair) select_packed(s, k);
-        else if (letter == Float32 && k == 2) change_signs(s, k, 0x80000000u, flag(s.i, F_neg, k), flag(s.i, F_neg_hi, k));
+        else if (letter == Float32 && k == 2)
+            change_signs(s, k, 0x80000000u, flag(s.i, F_neg, k), flag(s.i, F_neg_hi, k));
         return;
     }
     const uint32_t sign = letter == Float16 ? 0x8000u : 0x80000000u;
@@ -232,8 +233,10 @@ static void define_selected(Step &s)
     if (strncmp(s.o.name, "V_CNDMASK", 9)) return;
     uint64_t known[2] = {~0ull, ~0ull};
     Row room;
-    for (int k = 0; k < 2 && !s.i.dpp && !s.i.dpp8; ++k)
-        vector_source(s.wave, s.i, operand(s.i, k) - (s.i.sdwa && s.i[k ? F_s1 : F_s0] > 0 ? 256 : 0), 0, room, &known[k]);
+    for (int k = 0; k < 2 && !s.i.dpp && !s.i.dpp8; ++k) {
+        const bool scalar = s.i.sdwa && s.i[k ? F_s1 : F_s0] > 0;
+        vector_source(s.wave, s.i, operand(s.i, k) - (scalar ? 256 : 0), 0, room, &known[k]);
+    }
     s.defined = ((known[0] & ~s.a.bits_in) | (known[1] & s.a.bits_in)) & s.bits_known;
 }
 

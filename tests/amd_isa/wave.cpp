@@ -175,7 +175,8 @@ static void run_groups(Machine &m)
                       running.end());
         if (running.size() < before) idle_since = m.clock;
         if (m.clock > most)
-            fault(*running[0]->waves[0], printed("has not come to an end after %llu instructions", (unsigned long long)most));
+            fault(*running[0]->waves[0],
+                  printed("has not come to an end after %llu instructions", (unsigned long long)most));
     }
 }
 
@@ -184,7 +185,8 @@ static uint64_t hidden_value(const Launch &l, const std::string &kind)
     const int axis = kind.back() - 'x';
     if (kind.compare(0, 19, "hidden_block_count_") == 0) return l.grid[axis];
     if (kind.compare(0, 18, "hidden_group_size_") == 0) return l.block[axis];
-    if (kind == "hidden_grid_dims") return l.grid[2] > 1 || l.block[2] > 1 ? 3 : l.grid[1] > 1 || l.block[1] > 1 ? 2 : 1;
+    if (kind == "hidden_grid_dims")
+        return l.grid[2] > 1 || l.block[2] > 1 ? 3 : l.grid[1] > 1 || l.block[1] > 1 ? 2 : 1;
     if (kind == "hidden_dynamic_lds_size") return l.shared;
     if (kind == "hidden_private_base") return PRIVATE_APERTURE >> 32;
     if (kind == "hidden_shared_base") return SHARED_APERTURE >> 32;

@@ -1,5 +1,5 @@
-// Kernels that are AMD code objects, which an executor of AMD's instructions runs: tests/amd_isa. HIP_EMULATOR_ISA names
-// its target, HIP_EMULATOR_ISA_LIBRARY its library.
+// Kernels that are AMD code objects, which an executor of AMD's instructions runs: tests/amd_isa. HIP_EMULATOR_ISA
+// names its target, HIP_EMULATOR_ISA_LIBRARY its library.
 #include "emulator.h"
 #include <cstdlib>
 #include <dlfcn.h>
@@ -41,7 +41,8 @@ static std::string start()
 {
     const char *path = getenv("HIP_EMULATOR_ISA_LIBRARY");
     void *library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
-    if (!library) return std::string("the executor's library: ") + (path ? dlerror() : "HIP_EMULATOR_ISA_LIBRARY isn't set");
+    if (!library)
+        return std::string("the executor's library: ") + (path ? dlerror() : "HIP_EMULATOR_ISA_LIBRARY isn't set");
     if (!find(library, "isa_target", executor.target) || !find(library, "isa_load", executor.load)
         || !find(library, "isa_unload", executor.unload) || !find(library, "isa_symbol", executor.symbol)
         || !find(library, "isa_kernel", executor.kernel) || !find(library, "isa_run", executor.run))
