@@ -100,7 +100,7 @@ const uint32_t *vector_source(Wave &wave, const Instruction &i, int number, int 
         *defined &= wave.defined[row];
         return wave.row(row);
     }
-    if (number < 128 && ~scalar_known(wave, number, words)) *defined = 0;
+    if (number < 128 && ~scalar_known(wave, number + word, 1)) *defined = 0;
     const uint64_t value = scalar_value(wave, i, number, words, letter);
     const uint32_t part = word ? (uint32_t)(value >> 32) : (uint32_t)value;
     for (int lane = 0; lane < LANES; ++lane) room[lane] = part;

@@ -159,16 +159,24 @@ static void read_source(Step &s, int k)
     bool high_half = half && s.i.encoding->family == VOP3 && flag(s.i, F_opsel, k);
     if (half && short_register(s) && number >= 256 + 128) number -= 128, high_half = true;
     const int words = s.o.words[k] > 1 ? 2 : 1;
+    uint64_t known_words[2] = {~0ull, ~0ull};
     for (int word = 0; word < words; ++word) {
-        uint64_t known = ~0ull;
+        uint64_t &known = known_words[word];
         const uint32_t *row = vector_source(s.wave, s.i, number, word, s.room[k][word], &known, letter, words);
         if ((s.i.dpp || s.i.dpp8) && k == 0) {
             permute(s, word, row, &known);
             row = s.room[0][word];
         }
-        s.known[word] &= known;
-        s.defined &= known;
         (word ? s.a.high[k] : s.a.low[k]) = row;
+    }
+    if (letter == Packed32) { // each half takes the word that it is told
+        const bool low = flag(s.i, F_opsel, k), high = k < 2 ? flag(s.i, F_opsel_hi, k) : s.i[F_opsel_hi2] > 0;
+        const uint64_t both[2] = {known_words[low], known_words[high]};
+        memcpy(known_words, both, sizeof both);
+    }
+    for (int word = 0; word < 2; ++word) {
+        s.known[word] &= known_words[word];
+        s.defined &= known_words[word];
     }
     if (s.i.sdwa) {
         const int select = s.i[k ? F_src1_sel : F_src0_sel], extend = s.i[k ? F_src1_sext : F_src0_sext];
@@ -224,7 +232,7 @@ static uint64_t known_word(const Step &s, int word)
     const auto is = [&](const char *start) { return !strncmp(s.o.name, start, strlen(start)); };
     if (is("V_MAD_U64_") || is("V_MAD_I64_") || is("V_LSHL_ADD_U64") || is("V_LSHLREV_B64"))
         return word ? s.defined : s.known[0] & s.bits_known;
-    return is("V_MOV_B64") ? s.known[word] : s.defined;
+    return is("V_MOV_B64") || s.o.letters[0] == Packed32 ? s.known[word] : s.defined;
 }
 
 // What a select doesn't take need not have been written.
