@@ -9,7 +9,8 @@ INSTALLED := $(VENV)/installed
 BUILT_FROM := setup.py pyproject.toml csrc/build_runtime.py \
   $(wildcard csrc/runtime/*.c csrc/runtime/*.h csrc/core/*.c csrc/core/*.h)
 
-.PHONY: all demo test test-long test-oldest test-sanitized differential warm-calls torch-graphs random-programs \
+.PHONY: all demo test test-long test-amd amd-report test-oldest test-sanitized differential \
+  warm-calls torch-graphs random-programs \
   lint bench docs conformance clean
 
 all: $(INSTALLED)
@@ -31,6 +32,17 @@ test: $(INSTALLED) $(VENV)/with-test $(VENV)/with-dev
 TIMES ?= 10
 test-long:
 	PYARRAY_TEST_TIMES=$(TIMES) $(MAKE) test
+
+# The tests of devices on AMD code objects, executed instruction by instruction: docs/design/amd_isa.md
+AMD_TARGETS ?= gfx942 gfx1100
+AMD_TESTS ?= tests/amd_isa tests/device
+test-amd: $(INSTALLED) $(VENV)/with-test
+	for target in $(AMD_TARGETS); do HIP_EMULATOR_ISA=$$target PYARRAY_TEST_DEVICES=hip:0 $(BIN)/python -m pytest \
+	  --numprocesses auto --dist worksteal -q $(AMD_TESTS) $(ARGS) || exit 1; done
+
+# On a machine with an AMD GPU and ROCm: runs the tests of devices on it, and writes amd-report.txt. docs/guide/amd.md
+amd-report: $(INSTALLED) $(VENV)/with-test
+	$(BIN)/python -m tests.amd_report $(ARGS)
 
 # With the lowest versions of Python (PYTHON=python3.11) and of the dependencies that pyproject.toml allows, on the CPU.
 OLDEST = $(VENV)/oldest/bin/python

@@ -43,7 +43,7 @@ def attention(
     Raises `TypeError` for other types, or several, `ValueError` for shapes that don't fit.
 
     >>> q = pa.asarray([[[1.0, 0.0]]]); k = pa.asarray([[[9.0, 0.0], [0.0, 9.0]]])
-    >>> pa.nn.attention(q, k, k, scale=10.0).tolist()
+    >>> pa.nn.attention(q, k, k, scale=1000.0).tolist()
     [[[9.0, 0.0]]]
     """
     queries, keys, values, bias, batch = _operands("attention", q, k, v, mask)

@@ -8,10 +8,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from amd_isa import toolchain
 from hip_emulator.build import use_emulator
 from hypothesis import settings
 
-pytest_plugins = ("variants_by_turn", "kernel_optimisation", "targets.kernel_recorder")
+pytest_plugins = ("variants_by_turn", "kernel_optimisation", "targets.kernel_recorder", "amd_isa.reports")
 
 # Before pyarray is imported. Tests never touch the user's cache. Theirs lives on: most of a first run is
 # compiling, and an entry's name is a hash of all that decides it.
@@ -39,11 +40,16 @@ settings.load_profile("pyarray")
 
 
 def _devices():
-    """What PYARRAY_TEST_DEVICES names, else the CPU, an emulated AMD GPU and the first NVIDIA GPU."""
+    """What PYARRAY_TEST_DEVICES names, else the CPU, an emulated AMD GPU and the first NVIDIA GPU. HIP_EMULATOR=0: AMD
+    GPUs are this machine's."""
     if "PYARRAY_TEST_DEVICES" in os.environ:
         names = os.environ["PYARRAY_TEST_DEVICES"].split(",")
     else:
         names = ["cpu", "hip:0", *(f"cuda:{device.index}" for device in devices("cuda")[:1])]
+    if os.environ.get("HIP_EMULATOR") == "0":
+        return names
+    if os.environ.get("HIP_EMULATOR_ISA") and (missing := toolchain.missing()):
+        pytest.exit(f"HIP_EMULATOR_ISA: AMD code objects can't be made here: {missing}", returncode=4)
     emulated = [name for name in names if name.startswith("hip")]
     if emulated and shutil.which("c++") and any(map(importlib.util.find_spec, ("rocm", "hip"))):
         use_emulator()

@@ -71,24 +71,39 @@ class HipClang:
 
     target: str
 
-    def compile(self, text: str, extra_flags: tuple[str, ...] = ()) -> tuple[bytes, str]:
-        """The code object and the compiler's fingerprint. Raises `CompileError` with the compiler's words,
-        `DeviceError` without clang or one of the parts."""
-        program = _first(_clangs())
-        if program is None:
-            raise DeviceError("there is no clang++, in PATH or in ROCM_PATH/llvm/bin")
+    @property
+    def fingerprint(self) -> str:
+        """Raises `DeviceError` without clang."""
+        return " ".join((_first_line(self._program()), *self._flags()))
+
+    def compile(self, text: str, extra_flags: tuple[str, ...] = ()) -> bytes:
+        """The code object. Raises `CompileError` with the compiler's words, `DeviceError` without clang or one of the
+        parts."""
+        program = self._program()
         with tempfile.TemporaryDirectory(prefix="pyarray-") as folder:
             declared = _declarations(Path(folder))
-            root = os.environ.get("ROCM_PATH")
-            flags = (*_FLAGS_OF_HIP, f"--offload-arch={self.target}", *([f"--rocm-path={root}"] if root else ()))
-            flags += extra_flags
-            result, binary = _run(program, (*flags, *declared), text, "kernel.hip")
+            result, binary = _run(program, (*self._flags(), *extra_flags, *declared), text, "kernel.hip")
         if result.returncode and _INCOMPLETE.search(result.stderr):
             needs = "it needs lld, and ROCm's device libraries for the target (ROCM_PATH says where)"
             raise DeviceError(f"{program} can't make code for {self.target}; {needs}. It said: {_words(result)}")
         if result.returncode:
             raise CompileError(f"{program} refused the kernel for {self.target}:\n{_words(result)}")
-        return binary, " ".join((_first_line(program), *flags))
+        return binary
+
+    def _program(self) -> str:
+        program = _first(_clangs())
+        if program is None:
+            raise DeviceError("there is no clang++, in PATH or in ROCM_PATH/llvm/bin")
+        return program
+
+    def _flags(self) -> tuple[str, ...]:
+        root = os.environ.get("ROCM_PATH")
+        return (*_FLAGS_OF_HIP, f"--offload-arch={self.target}", *([f"--rocm-path={root}"] if root else ()))
+
+
+def clang_version() -> str:
+    """What the clang that compiles for AMD GPUs says of itself. Raises `DeviceError` without one."""
+    return _first_line(HipClang("")._program())
 
 
 @dataclass(frozen=True)
@@ -98,7 +113,7 @@ class HiprtcProcess:
     target: str
 
     def compile(self, text: str, extra_flags: tuple[str, ...] = ()) -> tuple[bytes, str]:
-        """As `HipClang.compile`."""
+        """The code object and the compiler's fingerprint. Raises as `HipClang.compile`."""
         package = str(Path(__file__).resolve().parents[2])
         path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
         result = subprocess.run(

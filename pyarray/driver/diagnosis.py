@@ -5,6 +5,7 @@ Nothing here raises: what can't be found out is said in the text.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib
 import os
@@ -38,6 +39,7 @@ class Needs(NamedTuple):
     install: str
     compiler_comes_with_driver: bool
     drivers: dict[str, str]  # by distribution; "" for any other
+    instead: str = ""  # a module, whose `clang_version` tells of the compiler that is taken where the first is missing
 
 
 _PCI = "/sys/bus/pci/devices"
@@ -83,6 +85,7 @@ NEEDS = {
         "pip install 'pyarray-kernels[hip]'",
         compiler_comes_with_driver=True,
         drivers={"debian": _ROCM_APT, "ubuntu": _ROCM_APT, "": _ROCM},
+        instead="pyarray.driver.command_compilers",
     ),
 }
 
@@ -202,7 +205,11 @@ def _compiler(needs: Needs) -> Part:
         return Part("compiler", f"{name} {importlib.import_module(needs.compiler).version()}")
     except Exception as error:  # a binding of the wrong version fails in its own ways
         what = "" if isinstance(error, DeviceError) else f"{type(error).__name__}: "
-        return Part("compiler", f"no {name} ({what}{error})", fix)
+        lacks = f"no {name} ({what}{error})"
+    if needs.instead:
+        with contextlib.suppress(DeviceError):
+            return Part("compiler", f"{lacks}, but {importlib.import_module(needs.instead).clang_version()}")
+    return Part("compiler", lacks, fix)
 
 
 def _driver_fix(needs: Needs) -> str:

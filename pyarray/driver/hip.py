@@ -1,4 +1,4 @@
-"""AMD GPUs through hip-python, kernels from hiprtc.
+"""AMD GPUs through hip-python, kernels from hiprtc or from ROCm's clang.
 
 It has run on an emulated HIP runtime only (tests/hip_emulator), not on an AMD GPU yet.
 """
@@ -10,6 +10,9 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
+from ..errors import DeviceError
+from .base import Compiler
+from .command_compilers import HipClang
 from .gpu import GpuDriver
 from .gpu_calls import vendor_calls
 from .hiprtc import Hiprtc, binding
@@ -35,6 +38,23 @@ def library_path() -> str:
     """Path or name by which hip-python loads the HIP runtime."""
     paths = binding("util.paths")
     return paths.get_library_path("amdhip64").decode() if paths else "libamdhip64.so"
+
+
+# What is installed doesn't change while a process runs.
+@functools.cache
+def compiler_for(target: str) -> Compiler:
+    """hiprtc; ROCm's clang where hiprtc is missing. Where both are, hiprtc's errors say so."""
+    found = Hiprtc(target)
+    try:
+        _ = found.fingerprint
+    except DeviceError:
+        clang = HipClang(target)
+        try:
+            _ = clang.fingerprint
+        except DeviceError:
+            return found
+        return clang
+    return found
 
 
 @functools.cache
@@ -166,8 +186,8 @@ class HipDriver(GpuDriver):
     def target(self) -> str:
         return str(self._properties["target"])
 
-    def compiler(self) -> Hiprtc:
-        return Hiprtc(self.target())
+    def compiler(self) -> Compiler:
+        return compiler_for(self.target())
 
     def stream(self) -> int:
         return self.current_stream()  # DLPack of ROCm has 0 for the default stream

@@ -80,6 +80,15 @@ class _Nvrtc:
 
 
 @dataclass(frozen=True)
+class _HipClang:
+    target: str
+
+    def compile(self, text: str, extra_flags: tuple[str, ...] = ()) -> tuple[bytes, str]:
+        compiler = command_compilers.HipClang(self.target)
+        return compiler.compile(text, extra_flags), compiler.fingerprint
+
+
+@dataclass(frozen=True)
 class _C:
     machine: str
 
@@ -94,6 +103,6 @@ def _compilers(target: Target) -> Iterator[OfflineCompiler]:
     if target.kind == "cuda":
         yield from (_Nvrtc(target.target), command_compilers.Nvcc(target.target))
     elif target.kind == "hip":
-        yield from (command_compilers.HiprtcProcess(target.target), command_compilers.HipClang(target.target))
+        yield from (command_compilers.HiprtcProcess(target.target), _HipClang(target.target))
     else:
         yield _C(target.machine)

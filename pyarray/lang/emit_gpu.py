@@ -158,9 +158,7 @@ class _GridProgram:
         if has_tiles(loop):
             self.tile_program(loop, before)
             return
-        lines = list[str]()
-        if self.hoisted_checks is not None:
-            code.hoisted, lines = self.hoists(loop)
+        code.hoisted, lines = self.hoists(loop) if self.hoisted_checks is not None else (frozenset(), list[str]())
         code.sites = sites_of(loop.body)
         self.note_tests(loop, lines)
         code.cached_row = None

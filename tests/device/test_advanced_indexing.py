@@ -162,6 +162,7 @@ def test_overlap_acts_as_a_copy():
     assert mask.tolist() == [False, False, False]
 
 
+@pytest.mark.all_variants
 @pytest.mark.parametrize(
     ("key", "message"),
     [

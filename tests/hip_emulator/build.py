@@ -14,6 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from amd_isa import build as executor
+from amd_isa import toolchain
 from hip_emulator import libraries
 
 HERE = Path(__file__).resolve().parent
@@ -94,6 +96,13 @@ def build() -> Path:
     return home
 
 
+def _use_executor(home: Path) -> None:
+    """HIP_EMULATOR_ISA: kernels are AMD's code objects, made by clang and executed."""
+    target = os.environ["HIP_EMULATOR_ISA"]
+    os.environ["HIP_EMULATOR_ISA_LIBRARY"] = str(executor.build(target))
+    toolchain.use_device_libraries(home)
+
+
 def use_emulator() -> ctypes.CDLL:
     """The emulator, loaded; from now on it is the HIP runtime of this process and of those it starts."""
     home = build()
@@ -102,6 +111,8 @@ def use_emulator() -> ctypes.CDLL:
         [str(home / "lib"), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
     )
     os.environ["HIP_EMULATOR_CACHE"] = str(home / "kernels")
+    if os.environ.get("HIP_EMULATOR_ISA"):
+        _use_executor(home)
     # hip-python before version 10 asks the loader for bare names, under which these are known once loaded
     library, _ = (ctypes.CDLL(str(home / "lib" / name)) for name in LIBRARIES)
     library.hipEmulatorFault.restype = ctypes.c_char_p

@@ -72,12 +72,13 @@ struct Block {
 };
 struct Module {
     int device = 0;
-    void *library = nullptr;
+    void *library = nullptr; // or the executor's code object
 };
 struct Function {
     int device = 0;
     std::string name;
     int (*entry)(pa_grid_launch *) = nullptr;
+    void *code = nullptr; // the executor's kernel
     const Module *module = nullptr;
 };
 struct Kernel { // a launch, with a copy of its arguments
@@ -157,6 +158,13 @@ uint64_t random_number();
 int make_kernel(const void *handle, const unsigned *grid, const unsigned *block, unsigned shared, void **params,
                 void **extra, Kernel *made);
 int run(const Kernel &kernel);
+
+// isa.cpp: what an executor of AMD's instructions does with code objects, if HIP_EMULATOR_ISA asks for it
+const char *isa_target();
+void *isa_load(const char *image); // null, with words in `reason`
+void isa_unload(void *object);
+void *isa_kernel(void *object, const char *name);
+int isa_run(const Kernel &kernel);
 
 // files.cpp
 std::string temporary_folder();

@@ -51,11 +51,14 @@ EXPORT int hipModuleLoadData(void **out, const void *image)
 {
     BEGIN;
     const Head *head = (const Head *)image;
-    if (memcmp(head->magic, "HIPEMUL", 8) != 0) return InvalidImage;
-    if (strcmp(head->target, emulator.devices[current_device].target) != 0) return NoBinaryForGpu;
     auto module = std::make_shared<Module>();
     module->device = current_device;
-    module->library = load((const char *)(head + 1), head->size);
+    if (isa_target()) module->library = isa_load((const char *)image);
+    else {
+        if (memcmp(head->magic, "HIPEMUL", 8) != 0) return InvalidImage;
+        if (strcmp(head->target, emulator.devices[current_device].target) != 0) return NoBinaryForGpu;
+        module->library = load((const char *)(head + 1), head->size);
+    }
     if (!module->library) return InvalidImage;
     *out = (void *)emulator.modules.add(module);
     return Success;
@@ -69,7 +72,8 @@ EXPORT int hipModuleUnload(void *handle)
     run_device(module->device);
     auto &live = emulator.functions.live;
     for (auto at = live.begin(); at != live.end();) at = at->second->module == module.get() ? live.erase(at) : ++at;
-    dlclose(module->library);
+    if (isa_target()) isa_unload(module->library);
+    else dlclose(module->library);
     emulator.modules.live.erase((uintptr_t)handle);
     return Success;
 }
@@ -83,6 +87,12 @@ EXPORT int hipModuleGetFunction(void **out, void *handle, const char *name)
     function->device = module->device;
     function->name = name;
     function->module = module.get();
+    if (isa_target()) {
+        function->code = isa_kernel(module->library, name);
+        if (!function->code) return NotFound;
+        *out = (void *)emulator.functions.add(function);
+        return Success;
+    }
     function->entry = (int (*)(pa_grid_launch *))dlsym(module->library, ("pa_grid_" + function->name).c_str());
     if (!function->entry) {
         const char *said = dlerror(); // it names the library
@@ -95,6 +105,7 @@ EXPORT int hipModuleGetFunction(void **out, void *handle, const char *name)
 
 int run(const Kernel &kernel)
 {
+    if (kernel.function->code) return isa_run(kernel);
     static thread_local void *stacks;
     const Function &function = *kernel.function;
     pa_grid_launch launch = kernel.launch;

@@ -222,7 +222,11 @@ static bool translate(const std::string &option, std::vector<std::string> &comma
     return true;
 }
 
-EXPORT int hiprtcVersion(int *major, int *minor) { return *major = 7, *minor = 0, RtcSuccess; }
+// It makes no AMD code: where that is executed it is as if hiprtc were missing.
+EXPORT int hiprtcVersion(int *major, int *minor)
+{
+    return *major = 7, *minor = 0, isa_target() ? (int)RtcInvalidInput : (int)RtcSuccess;
+}
 
 EXPORT const char *hiprtcGetErrorString(int code)
 {

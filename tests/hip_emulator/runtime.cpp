@@ -17,6 +17,12 @@ static void start()
         emulator.order = Emulator::Shuffled;
         emulator.seed = strtoull(order, nullptr, 10);
     }
+    if (const char *target = isa_target())
+        for (Device &device : emulator.devices) {
+            device.target = target;
+            device.warp = strncmp(target, "gfx9", 4) ? 32 : 64;
+            device.name = device.warp == 64 ? "Emulated MI300X (64 lanes)" : "Emulated RX 7900 XTX (32 lanes)";
+        }
     for (int k = 0; k < 2; ++k) {
         auto stream = emulator.devices[k].main = std::make_shared<Stream>();
         stream->device = k;
@@ -114,7 +120,7 @@ EXPORT int hipGetDevicePropertiesR0600(char *properties, int device)
     memcpy(properties + 288, &emulator.memory, 8);
     memcpy(properties + 308, &d.warp, 4);
     // as the real one has it: features stand behind the target
-    strcpy(properties + 1160, device ? "gfx1030" : "gfx90a:sramecc+:xnack-");
+    strcpy(properties + 1160, (std::string(d.target) + (d.warp == 64 ? ":sramecc+:xnack-" : "")).c_str());
     return Success;
 }
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 import pyarray as pa
-from pyarray.driver import hip, hiprtc
+from pyarray.driver import command_compilers, diagnosis, hip, hiprtc
 from pyarray.driver.base import devices, get_device
 from pyarray.errors import DeviceError
 from pyarray.memory.pool import get_pool
@@ -17,7 +17,7 @@ from pyarray.memory.pool import get_pool
 @pytest.fixture
 def forgotten():
     """What the driver remembers of the binding is asked for anew, in the test and after it."""
-    caches = (hiprtc.binding, hiprtc.version, hip.hip)
+    caches = (hiprtc.binding, hiprtc.version, hip.hip, hip.compiler_for)
     for cache in caches:
         cache.cache_clear()
     yield
@@ -130,3 +130,33 @@ def test_a_program_leaves_nothing_behind(driver):
     after = driver.memory_info()
     assert after[1] == before[1]
     assert before[0] - after[0] < 4096  # a record of failures may have come
+
+
+def test_clang_compiles_where_hiprtc_is_missing(monkeypatch, forgotten, tmp_path):
+    def missing():
+        raise DeviceError("there is no hiprtc")
+
+    clang = tmp_path / "clang++-19"
+    clang.write_text("#!/bin/sh\necho clang version 19.1.7\n")
+    clang.chmod(0o755)
+    monkeypatch.setattr(hiprtc, "version", missing)
+    monkeypatch.setattr(command_compilers, "_clangs", lambda: [str(clang)])
+    compiler = hip.compiler_for("gfx942")
+    assert isinstance(compiler, command_compilers.HipClang)
+    assert compiler.fingerprint.startswith("clang version 19.1.7 ")
+    assert "--offload-arch=gfx942" in compiler.fingerprint
+    (found,) = (part for part in diagnosis.parts("hip") if part.name == "compiler")
+    assert str(found) == "no hiprtc (there is no hiprtc), but clang version 19.1.7"
+
+
+def test_without_any_compiler_the_error_is_of_hiprtc(monkeypatch, forgotten):
+    def missing():
+        raise DeviceError("there is no hiprtc")
+
+    monkeypatch.setattr(hiprtc, "version", missing)
+    monkeypatch.setattr(command_compilers, "_clangs", list)
+    with pytest.raises(DeviceError, match="there is no hiprtc"):
+        hip.compiler_for("gfx942").compile("int a;")
+    (found,) = (part for part in diagnosis.parts("hip") if part.name == "compiler")
+    assert found.found == "no hiprtc (there is no hiprtc)"
+    assert found.fix

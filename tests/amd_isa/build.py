@@ -1,0 +1,87 @@
+"""Builds the executor for a target, once per state of its sources and tables."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from . import generate
+from .tables import TARGETS, VERSION
+
+HERE = Path(__file__).resolve().parent
+BUILT = HERE.parent.parent / "build" / "amd_isa"
+# For this machine: the library is built where it is used. No contraction: a * b + c rounds twice, as it is written.
+FLAGS = ("-std=c++17", "-O2", "-march=native", "-ffp-contract=off", "-fPIC", "-fvisibility=hidden", "-fno-math-errno")
+LIBRARY = "libamdisa.so"
+
+
+def _compiler() -> str:
+    return os.environ.get("CXX", "c++")
+
+
+def _machine() -> str:
+    """The compiler, and what the processor has: FLAGS ask for it."""
+    processor = Path("/proc/cpuinfo").read_text().partition("\n\n")[0] if Path("/proc/cpuinfo").exists() else ""
+    return _compiler() + "".join(line for line in processor.splitlines() if line.startswith(("flags", "Features")))
+
+
+def _digest(target: str) -> str:
+    sources = sorted([*HERE.glob("*.cpp"), *HERE.glob("*.h"), *HERE.glob("*.py")])
+    parts = [target, VERSION, _machine(), *FLAGS, *(f"{path.name}\0{path.read_text()}" for path in sources)]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def _object(source: Path, text: str, headers: str, flags: tuple[str, ...], command: list[str]) -> Path:
+    """The compiled `text`, once for all states of the other sources: most of the time goes into the generated one."""
+    digest = hashlib.sha256("\0".join([text, headers, _machine(), *flags]).encode()).hexdigest()[:16]
+    made = BUILT / "objects" / f"{source.stem}-{digest}.o"
+    if not made.exists():
+        made.parent.mkdir(parents=True, exist_ok=True)
+        fresh = made.with_suffix(f".{os.getpid()}")
+        subprocess.run([*command, "-c", str(source), "-o", str(fresh)], check=True)
+        fresh.rename(made)
+    return made
+
+
+def _compile(folder: Path, target: str) -> None:
+    (folder / "isa_fields.h").write_text(generate.fields_header())
+    generated = folder / "generated.cpp"
+    generated.write_text(generate.source(target))
+    tables = generate.fields_header() + "".join((HERE / name).read_text() for name in ("isa_tables.h", "isa_math.h"))
+    headers = tables + "".join((HERE / name).read_text() for name in ("isa.h", "metadata.h"))
+    own = ("-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers")
+    places = (f"-I{folder}", f"-I{HERE}")
+
+    def compile_one(source: Path) -> str:
+        is_generated = source == generated
+        flags = (*FLAGS, *(("-w",) if is_generated else own))
+        command = [_compiler(), *flags, *places]
+        return str(_object(source, source.read_text(), tables if is_generated else headers, flags, command))
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        objects = list(pool.map(compile_one, [generated, *sorted(HERE.glob("*.cpp"))]))
+    subprocess.run([_compiler(), "-shared", *objects, "-o", str(folder / LIBRARY)], check=True)
+
+
+def build(target: str) -> Path:
+    """The executor's library for gfx942 or gfx1100. Raises `CalledProcessError` where it can't be compiled."""
+    if target not in TARGETS:
+        raise ValueError(f"expected one of {', '.join(TARGETS)} for the executor, got {target!r}")
+    home = BUILT / f"{target}-{_digest(target)}"
+    if not home.is_dir():
+        BUILT.mkdir(parents=True, exist_ok=True)
+        with (BUILT / f"{target}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not home.is_dir():
+                for old in BUILT.glob(f"{target}-*"):
+                    shutil.rmtree(old, ignore_errors=True)
+                fresh = Path(tempfile.mkdtemp(dir=BUILT))
+                _compile(fresh, target)
+                fresh.rename(home)
+    return home / LIBRARY

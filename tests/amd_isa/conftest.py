@@ -1,0 +1,8 @@
+import pytest
+
+from .tables import TARGETS
+
+
+@pytest.fixture(params=TARGETS)
+def target(request):
+    return request.param

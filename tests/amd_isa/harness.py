@@ -1,0 +1,101 @@
+"""Kernels on the executor alone, without the emulated runtime: HIP text in, arrays out."""
+
+import ctypes
+import functools
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pyarray.driver.command_compilers import HipClang
+
+from . import build, toolchain
+
+MISSING = toolchain.missing()
+needs_toolchain = pytest.mark.skipif(bool(MISSING), reason=f"AMD code objects can't be made here: {MISSING}")
+HERE = Path(__file__).resolve().parent
+
+
+class _Range(ctypes.Structure):
+    _fields_ = (("start", ctypes.c_uint64), ("end", ctypes.c_uint64))
+
+
+_Live = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.POINTER(_Range))
+_Describe = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_void_p, ctypes.c_uint64)
+
+
+class _Launch(ctypes.Structure):
+    _fields_ = (
+        ("grid", ctypes.c_uint32 * 3), ("block", ctypes.c_uint32 * 3), ("shared", ctypes.c_uint32),
+        ("arguments", ctypes.c_void_p), ("argument_bytes", ctypes.c_size_t), ("backwards", ctypes.c_bool),
+        ("context", ctypes.c_void_p), ("live", _Live), ("describe", _Describe), ("error", ctypes.c_char * 1024),
+    )  # fmt: skip
+
+
+class KernelFault(Exception):
+    """What the executor says of a launch."""
+
+
+@functools.cache
+def library(target):
+    found = ctypes.CDLL(str(build.build(target)))
+    found.isa_load.argtypes = found.isa_kernel.argtypes = None
+    found.isa_load.restype = found.isa_kernel.restype = ctypes.c_void_p
+    found.isa_load.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
+    found.isa_kernel.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t]
+    found.isa_run.argtypes = [ctypes.c_void_p, ctypes.POINTER(_Launch)]
+    return found
+
+
+@functools.cache
+def compiled(target, text):
+    """The code object of a text, by the product's clang."""
+    rocm = build.BUILT / "rocm"
+    rocm.mkdir(parents=True, exist_ok=True)
+    had = {name: os.environ.get(name) for name in ("ROCM_PATH", "CCC_OVERRIDE_OPTIONS")}
+    toolchain.use_device_libraries(rocm)
+    os.environ["ROCM_PATH"] = str(rocm)
+    try:
+        return HipClang(target).compile(text)
+    finally:
+        for name, value in had.items():
+            os.environ.pop(name, None) if value is None else os.environ.update({name: value})
+
+
+def load(target, image):
+    """A code object, loaded; `ValueError` with the executor's words otherwise."""
+    words = ctypes.create_string_buffer(1024)
+    found = library(target).isa_load(image, len(image), words, len(words))
+    if not found:
+        raise ValueError(words.value.decode())
+    return found
+
+
+def kernel_of(target, code, name):
+    words = ctypes.create_string_buffer(1024)
+    found = library(target).isa_kernel(code, name.encode(), words, len(words))
+    if not found:
+        raise ValueError(words.value.decode())
+    return found
+
+
+def run(target, text, name, arrays, grid=1, block=64, arguments=None, shared=0, backwards=False):
+    """Launches a kernel whose parameter is a struct of pointers to `arrays`, or of `arguments`, uint64 each."""
+    kernel = kernel_of(target, load(target, compiled(target, text)), name)
+    ranges = [(a.ctypes.data, a.ctypes.data + a.nbytes) for a in arrays]
+    given = np.array([a.ctypes.data for a in arrays] if arguments is None else arguments, np.uint64)
+
+    def live(_, address, size, found):
+        for start, end in ranges:
+            if start <= address and address + size <= end:
+                found[0].start, found[0].end = start, end
+                return True
+        return False
+
+    launch = _Launch(shared=shared, arguments=given.ctypes.data, argument_bytes=given.nbytes, backwards=backwards)
+    launch.grid[:] = (grid, 1, 1)
+    launch.block[:] = (block, 1, 1)
+    launch.live, launch.describe = _Live(live), _Describe(lambda _, address: f"address {address:#x}".encode())
+    if library(target).isa_run(kernel, ctypes.byref(launch)):
+        raise KernelFault(launch.error.decode())
