@@ -12,7 +12,7 @@ from pyarray.api.core.ufunc_functions import UFUNC_METHODS
 
 # What is drawn here is a part, as each function needs kernels of its own; `make differential` runs more.
 CALLS, EVERY = 700, 20
-MODULES = {"": pa, "linalg.": pa.linalg, "fft.": pa.fft, "quaternion.": pa.quaternion}
+MODULES = {"": pa, "linalg.": pa.linalg, "fft.": pa.fft, "nn.": pa.nn, "quaternion.": pa.quaternion}
 
 
 def public():

@@ -14,7 +14,8 @@ import pytest
 from variants_by_turn import TURN, TURNS
 
 SHARE = 4
-GPU = "cuda"  # one text for all GPUs
+GPU = "cuda"  # whose text is that of all GPUs, but for products of tiles by matrix instructions
+MATRIX = "pa_tile_mma.h"
 
 
 # Folders: where to write the GPU text of every kernel, and where what was recorded is compiled. Environment
@@ -69,8 +70,6 @@ class Recorder:
         return True
 
     def generate(self, generate, share):
-        from pyarray.lang.dialect import DIALECTS
-
         def recorded(analysed, target, debug, asserts=False):
             program = generate(analysed, target, debug, asserts)
             digest = _digest(program.text)
@@ -78,10 +77,12 @@ class Recorder:
                 self.generated.add(digest)
                 if not self.made(f"{digest}.generated", ""):  # another process writes the texts
                     return program
-                same = DIALECTS[target] is DIALECTS[GPU]
                 for checked in (False, True):
-                    known = program if same and checked == debug else generate(analysed, GPU, checked, asserts)
-                    self.write(known.text)
+                    known = target == GPU and checked == debug
+                    text = program.text if known else generate(analysed, GPU, checked, asserts).text
+                    self.write(text)
+                    if MATRIX in text:
+                        self.write(generate(analysed, "hip", checked, asserts).text)
             return program
 
         return recorded
