@@ -175,9 +175,7 @@ def table(found: list[Row]) -> str:
     lines = ["const Operation operations[] = {"]
     for row in found:
         words = [max(1, width // 32) if width else 0 for width in row.bits]
-        letters = [
-            letter if row.bits[n] != 16 or letter != "Bits" else "Half" for n, letter in enumerate(row.letters)
-        ]
+        letters = [letter if row.bits[n] != 16 or letter != "Bits" else "Half" for n, letter in enumerate(row.letters)]
         flags = "|".join(row.flags) or "0"
         lines.append(
             f'{{"{row.name}", {row.kind}, {{{", ".join(map(str, words[:3]))}}}, {words[3]}, '

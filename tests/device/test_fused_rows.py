@@ -193,7 +193,7 @@ ENDS = {
 }
 
 
-@examples(40)
+@examples(15)
 @given(st.data())
 def test_drawn(data):
     """Small integers in floats: every order of a sum gives the same. Those of float32 may grow too large for it, and
