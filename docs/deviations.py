@@ -150,7 +150,8 @@ DEVIATIONS = (
     Deviation(
         "sums of floats",
         "pairwise, in their own type",
-        "float64 accumulators, compensated: never less exact",
+        "float64 accumulators, compensated: never less exact. Sums of float32 and narrower along rows in `pa.fuse` on "
+        "GPUs: in float32, pairwise ([why](../design/fused_rows.md))",
     ),
     Deviation(
         "results into other types (`out=`, `+=`)",

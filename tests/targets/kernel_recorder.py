@@ -28,7 +28,9 @@ def pytest_sessionstart(session):
     folder = os.environ.get(RECORD)
     if folder is None:
         return
-    if not hasattr(config, "workerinput"):  # the workers of xdist write into what their controller has made
+    if hasattr(config, "workerinput"):  # the workers of xdist write into what their controller has made
+        del os.environ[RECORD]  # a pytest that a test starts would make the folder anew
+    else:
         shutil.rmtree(folder, ignore_errors=True)
         Path(folder).mkdir(parents=True)
     # not before the tests' settings stand, and before the tests import it
