@@ -89,7 +89,7 @@ PROGRAMS ?= 1000
 random-programs: $(INSTALLED)
 	$(BIN)/python -m tests.random_programs --programs $(PROGRAMS) --device $(DEVICE) --seed $(SEED) $(ARGS)
 
-# The two that check types side by side: each takes one core. They read torch, which pyarray/torch is written against.
+# The two that check types side by side: each takes one core. One reads torch, which pyarray/torch is written against.
 lint: $(INSTALLED) $(VENV)/with-test $(VENV)/with-dev
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m mypy & mypy=$$!; $(BIN)/basedpyright --level error; other=$$?; wait $$mypy && exit $$other

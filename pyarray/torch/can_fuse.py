@@ -279,7 +279,7 @@ class ProducerFusion:
             index = group.source.get(node) or group.index.get(node) or self.index.get(node)
             if index is None:
                 return False
-            top = views.shape_of(node.args[0] if node in group.source else node)  # type: ignore[arg-type]
+            top = views.shape_of(node.args[0] if node in group.source else node)  # pyright: ignore[reportArgumentType]
             for x in node.all_input_nodes:
                 if not isinstance(x.meta.get("val"), torch.Tensor) or fusion.of.get(fusion.base(x)) is not other:
                     continue

@@ -139,7 +139,7 @@ class Fusion:
             if group is not None and group not in candidates and not isinstance(group, ProductGroup):
                 candidates.append(group)
         candidates.sort(key=lambda g: -g.number)
-        shape = views.shape_of(node.args[0] if node.target in REDUCTIONS else node)  # type: ignore[arg-type]
+        shape = views.shape_of(node.args[0] if node.target in REDUCTIONS else node)  # pyright: ignore[reportArgumentType]
         bases = self.read(node)
         for group in reversed(self.groups[-8:]):  # others that read the same
             fits = group not in candidates and not isinstance(group, ProductGroup) and same_shape(group.shape, shape)
@@ -158,7 +158,7 @@ class Fusion:
         return nodes
 
     def _start(self, node: Node) -> None:
-        shape = views.shape_of(node.args[0] if node.target in REDUCTIONS else node)  # type: ignore[arg-type]
+        shape = views.shape_of(node.args[0] if node.target in REDUCTIONS else node)  # pyright: ignore[reportArgumentType]
         group = FusionGroup.over(len(self.groups), shape, tensor(node).device)
         self.groups.append(group)
         trial = NodeFusion(self, group, node)

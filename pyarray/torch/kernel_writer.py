@@ -262,7 +262,7 @@ class KernelWriter:
         return f"{cast}({text.format(*positional, **values)})"
 
     def _creation(self, node: Node, index: Index) -> str:
-        name = node.target.name().rpartition("::")[2]  # type: ignore[union-attr]
+        name = _operator_name(node)
         if name.startswith(("arange", "iota")):
             start, step = (expression(x.meta["val"] if isinstance(x, Node) else x) for x in range_of(node))
             self.computed_indices.append(sympy.expand(start + step * index[0]))
@@ -274,7 +274,7 @@ class KernelWriter:
             value = value.meta["val"]
         if isinstance(value, (torch.SymInt, torch.SymFloat)):
             return self._symbol_argument(value)
-        return number_text(value)  # type: ignore[arg-type]
+        return number_text(value)  # pyright: ignore[reportArgumentType]
 
     # ---- loops
 
@@ -361,8 +361,13 @@ class KernelWriter:
 
     def name(self) -> str:
         """The name of the kernel, from what it computes."""
-        names = [n.target.name().rpartition("::")[2].partition(".")[0].strip("_") for n in self.group.nodes]  # type: ignore[union-attr]
+        names = [_operator_name(n).partition(".")[0].strip("_") for n in self.group.nodes]
         return "fused_" + "_".join(dict.fromkeys(n for n in names if n not in ("clone", "to_copy")))[:60].rstrip("_")
+
+
+def _operator_name(node: Node) -> str:
+    """Without the namespace of its library: "add.Tensor"."""
+    return node.target.name().rpartition("::")[2]  # pyright: ignore[reportAttributeAccessIssue, reportFunctionMemberAccess]
 
 
 def _called(text: str) -> list[str]:

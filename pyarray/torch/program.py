@@ -212,7 +212,8 @@ class Program:
         kernel.compile_ahead(self.fusion.hints)
         self.devices.add(group.device)
         for node in realized:
-            if (copy := self._copies.get(node)) and reads_only_stored_element(text, node, copy.args[0]):  # type: ignore[arg-type]
+            copy = self._copies.get(node)
+            if copy and reads_only_stored_element(text, node, copy.args[0]):  # pyright: ignore[reportArgumentType]
                 self._lines.append(f"{node.name} = {copy.args[0]}")
                 self._stored |= {node, copy}
                 self._alias_roots[node] = {node, *copy.all_input_nodes[:1]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import sympy
 import torch
@@ -17,7 +17,7 @@ from .fusion_group import FusionGroup, ProductGroup
 from .multipass import stored_between_passes
 from .sizes import expression
 
-Unit = FusionGroup | Node
+Unit: TypeAlias = FusionGroup | Node
 
 
 @dataclass(eq=False)

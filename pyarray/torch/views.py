@@ -95,7 +95,7 @@ def _axis(node: Node, position: int, rank: int, name: str = "dim") -> int:
 def _order(node: Node) -> list[int]:
     rank = len(shape_of(node))
     if node.target is aten.permute.default:
-        return [k + rank if k < 0 else k for k in node.args[1]]  # type: ignore[union-attr, operator, misc]
+        return [k + rank if k < 0 else k for k in node.args[1]]  # pyright: ignore[reportGeneralTypeIssues, reportOptionalIterable]
     order = list(range(rank))
     if rank >= 2:
         a, b = (0, 1) if node.target is aten.t.default else (_axis(node, 1, rank), _axis(node, 2, rank, "dim1"))
