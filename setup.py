@@ -76,12 +76,14 @@ class BuildWarmed(Command):
 
 
 build.sub_commands.append(("build_warmed", None))
+# CFLAGS come before these words, and of several levels the last one counts.
+LEVEL = () if "-O" in os.environ.get("CFLAGS", "") else ("-O2",)
 CORE = Extension(
     "pyarray._core",
     sources=[str(path) for path in sorted(Path("csrc/core").glob("*.c"))],
     depends=[str(path) for path in sorted(Path("csrc/core").glob("*.h"))],
     include_dirs=[np.get_include()],
-    extra_compile_args=["-std=gnu11", "-O2", "-fvisibility=hidden", "-ffp-contract=off", "-fno-strict-aliasing"],
+    extra_compile_args=["-std=gnu11", *LEVEL, "-fvisibility=hidden", "-ffp-contract=off", "-fno-strict-aliasing"],
 )
 setup(
     ext_modules=[CORE],

@@ -1,5 +1,6 @@
 """Describes the extension module pyarray._runtime to cffi. setup.py reads `ffi` from here."""
 
+import os
 from pathlib import Path
 
 from cffi import FFI
@@ -29,6 +30,8 @@ def _relative(path: Path) -> str:
     return path.relative_to(HERE.parent).as_posix()
 
 
+# CFLAGS come before these words, and of several levels the last one counts.
+LEVEL = () if "-O" in os.environ.get("CFLAGS", "") else ("-O2",)
 ffi = FFI()
 for header in HEADERS:
     ffi.cdef(declarations((RUNTIME / header).read_text()))
@@ -38,6 +41,6 @@ ffi.set_source(
     sources=[_relative(path) for path in sorted(RUNTIME.glob("*.c"))],
     depends=[_relative(path) for path in sorted(RUNTIME.glob("*.h"))],
     include_dirs=[_relative(RUNTIME)],
-    extra_compile_args=["-std=gnu11", "-O2", "-fvisibility=hidden", "-pthread"],
+    extra_compile_args=["-std=gnu11", *LEVEL, "-fvisibility=hidden", "-pthread"],
     extra_link_args=["-pthread"],
 )

@@ -1,5 +1,6 @@
 """A pytest plugin: one of `SHARE` kernels for the CPU is optimised as for users, the others aren't at all. Optimising
-is most of what compiling a kernel takes, and what most tests look at is decided before.
+is most of what compiling a kernel takes, and what most tests look at is decided before. Under the sanitizers
+(tests/sanitized) no kernel is optimised, and one of `SHARE` is compiled for them.
 
 Which ones are follows from their texts and the day: tests that need the same kernel share it, of each family of
 kernels, whose members differ in types and layouts, some are optimised, and after `SHARE` rounds of the days in which
@@ -7,6 +8,7 @@ tests take turns (`variants_by_turn`) each was. In a long run all are, as are th
 """
 
 import hashlib
+import os
 
 import pytest
 from variants_by_turn import TURN, TURNS
@@ -17,10 +19,13 @@ VECTORS = ("<pa_gemm", "<pa_sort")  # headers with vectors of their own: reading
 
 def level(text, flags):
     """Flags for this text behind those that its kernel has: of levels the last one counts."""
-    if any(flag.startswith("-O") for flag in flags) or any(header in text for header in VECTORS):
-        return ()
+    sanitized = "-fsanitize" in os.environ.get("PYARRAY_CFLAGS", "")
+    as_it_is = any(flag.startswith("-O") for flag in flags) or any(header in text for header in VECTORS)
     digest = hashlib.sha256(text.encode()).hexdigest()
-    return () if (int(digest[:8], 16) + TURN // TURNS) % SHARE == 0 else ("-O0",)
+    due = (int(digest[:8], 16) + TURN // TURNS) % SHARE == 0
+    if sanitized:
+        return () if due else ("-fno-sanitize=all",)
+    return () if due or as_it_is else ("-O0",)
 
 
 def pytest_sessionstart(session):

@@ -13,12 +13,14 @@ from hypothesis.extra import numpy as hnp
 from pyarray import dtypes
 
 TIMES = int(os.environ.get("PYARRAY_TEST_TIMES", "1"))  # make test-long draws so many times as often
+PERCENT = int(os.environ.get("PYARRAY_TEST_PERCENT", "100"))  # and where a test is run again by another tool, fewer do
 
 
 def examples(count: int, **more: Any) -> settings:
     """The settings of a test with `count` drawn cases, without a deadline: the first one compiles kernels."""
     quiet = (HealthCheck.too_slow, HealthCheck.function_scoped_fixture)
-    return settings(deadline=None, suppress_health_check=quiet, max_examples=count * TIMES, **more)
+    drawn = max(1, count * TIMES * PERCENT // 100)
+    return settings(deadline=None, suppress_health_check=quiet, max_examples=drawn, **more)
 
 
 dtype_rows = st.sampled_from(dtypes.ALL)
