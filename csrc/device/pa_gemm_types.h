@@ -78,8 +78,9 @@ typedef struct pa_gemm_batch {
 #define PA_GEMM_CAT2(a, b) a##_##b
 #define PA_GEMM_CAT(a, b) PA_GEMM_CAT2(a, b)
 /* Attributes that save compile time. PLAN: control code, cold. HOT: computes with explicit vectors; without `hot`,
-   functions that only cold ones call would count as cold. LOOP: left to the compiler's vectoriser. */
-#if defined(__clang__)
+   functions that only cold ones call would count as cold. LOOP: left to the compiler's vectoriser. Nothing is optimised
+   where the compiler isn't asked to. */
+#if defined(__clang__) || !defined(__OPTIMIZE__)
 #define PA_GEMM_PLAN __attribute__((unused, cold, noinline)) static
 #define PA_GEMM_HOT __attribute__((unused, hot, noinline)) static
 #else
