@@ -1,9 +1,9 @@
 """A pytest plugin, for both steps of `make test`. The first records the GPU text of every kernel that the
 tests lower, in release and debug, one file per text; the second, test_emitted.py, compiles that folder.
 
-Lowering them for a GPU as well, and compiling that, takes as long as a fifth of the tests: one of `SHARE` kernels of
-the language is recorded, by its text and the round of the days in which tests take turns (`variants_by_turn`). In a
-long run all are, and texts that are written by hand always."""
+Lowering them for a GPU as well, and compiling that, takes as long as a fifth of the tests: one of `SHARE` kernels is
+recorded, by its text and the round of the days in which tests take turns (`variants_by_turn`). In a long run all
+are."""
 
 import hashlib
 import os
@@ -39,18 +39,17 @@ def pytest_sessionstart(session):
     from pyarray.jit import text_kernel
     from pyarray.lang import pipeline
 
-    record, patch = Recorder(Path(folder)), pytest.MonkeyPatch()
-    share = SHARE if TIMES == 1 else 1
-    patch.setattr(pipeline, "generate", record.generate(pipeline.generate, share))
+    record, patch = Recorder(Path(folder), SHARE if TIMES == 1 else 1), pytest.MonkeyPatch()
+    patch.setattr(pipeline, "generate", record.generate(pipeline.generate))
     patch.setattr(text_kernel.TextKernel, "_compile", record.compile(text_kernel.TextKernel._compile))
     config.add_cleanup(patch.undo)
 
 
 class Recorder:
-    """Wraps what makes texts."""
+    """Wraps what makes texts, and writes one of `share` into a folder."""
 
-    def __init__(self, folder):
-        self.folder = folder.absolute()  # a test may change the working directory
+    def __init__(self, folder, share=1):
+        self.folder, self.share = folder.absolute(), share  # a test may change the working directory
         self.generated, self.written = set(), set()  # digests
 
     def write(self, text):
@@ -71,11 +70,14 @@ class Recorder:
             return False
         return True
 
-    def generate(self, generate, share):
+    def is_due(self, digest):
+        return (int(digest, 16) + TURN // TURNS) % self.share == 0
+
+    def generate(self, generate):
         def recorded(analysed, target, debug, asserts=False):
             program = generate(analysed, target, debug, asserts)
             digest = _digest(program.text)
-            if digest not in self.generated and (int(digest, 16) + TURN // TURNS) % share == 0:
+            if digest not in self.generated and self.is_due(digest):
                 self.generated.add(digest)
                 if not self.made(f"{digest}.generated", ""):  # another process writes the texts
                     return program
@@ -96,8 +98,10 @@ class Recorder:
                 return made
             defined = [flag[2:].replace("=", " ", 1) for flag in kernel.grid_flags if flag.startswith("-D")]
             head = "".join(f"#define {words}\n" for words in defined)
-            for checked in (False, True):
-                self.write(head + kernel.program(key, GPU, checked).text)
+            texts = [head + kernel.program(key, GPU, checked).text for checked in (False, True)]
+            if self.is_due(_digest(texts[0])):
+                for text in texts:
+                    self.write(text)
             return made
 
         return recorded

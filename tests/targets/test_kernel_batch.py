@@ -97,7 +97,7 @@ def test_what_is_lowered_is_recorded_in_both_modes_for_every_device(tmp_path, ta
         assert asserts
         return Program(source, f"{source} {kind} {debug}", "", (), {}, ())
 
-    recorded_generate = Recorder(tmp_path).generate(generate, share=1)
+    recorded_generate = Recorder(tmp_path).generate(generate)
     for _ in range(2):
         assert recorded_generate("add", target, debug, True).text.startswith("add")
     assert sorted(k.text for k in recorded(tmp_path)) == ["add gpu False", "add gpu True"]
