@@ -20,8 +20,7 @@ CC = os.environ.get("CC", "gcc")
 
 
 class Sanitizer(NamedTuple):
-    """`library` comes before the interpreter, which isn't compiled so; what is never freed is not looked for. What it
-    finds is written to files, since pytest loses the output of a process that ends."""
+    """`library` comes before the interpreter, which isn't compiled so; what is never freed is not looked for."""
 
     flags: str
     library: str
@@ -31,18 +30,6 @@ class Sanitizer(NamedTuple):
     @property
     def folder(self):
         return BUILT / self.library.partition(".")[0]
-
-    def environment(self):
-        """The variables that it reads."""
-        return {name: f"{words}:log_path={self.folder / 'found'}" for name, words in self.options.items()}
-
-    def found(self):
-        """What it has found since it was last asked."""
-        paths = sorted(self.folder.glob("found.*"))
-        texts = [path.read_text(errors="replace") for path in paths]
-        for path in paths:
-            path.unlink()
-        return "".join(texts)
 
 
 ADDRESSES = Sanitizer(
@@ -130,20 +117,21 @@ def tests(sanitizer, chosen, selected):
     it starts, since torch throws exceptions."""
     ask = [[CC, f"-print-file-name={name}"] for name in (sanitizer.library, "libstdc++.so.6")]
     libraries = [subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip() for words in ask]
-    environment = os.environ | sanitizer.environment() | {
+    environment = os.environ | sanitizer.options | {
         "LD_PRELOAD": " ".join(libraries),
         "PYARRAY_CC": CC,
         "PYARRAY_CFLAGS": sanitizer.flags,
         "PYARRAY_TEST_DEVICES": "cpu",
         "PYTHONPATH": os.pathsep.join((str(sanitizer.folder), str(ROOT))),
     }  # fmt: skip
-    # -P: the folder where it starts has the other package
-    python = [*sanitizer.before, sys.executable, "-P", "-m", "pytest", "-q", "-x", "--numprocesses", "auto"]
-    sanitizer.found()
+    # -P: the folder where it starts has the other package. --capture=sys leaves what a sanitizer writes when it ends a
+    # process, of which pytest would lose what it has captured.
+    python = [sys.executable, "-P", "-m", "pytest", "-q", "-x", "--numprocesses", "auto", "--capture=sys"]
+    command = [*sanitizer.before, *python, *chosen, "-k", selected]
     for _ in range(ATTEMPTS):
-        done = subprocess.run([*python, *chosen, "-k", selected], cwd=ROOT, env=environment)
-        print(found := sanitizer.found())
-        if not done.returncode or ITS_OWN not in found:
+        done = subprocess.run(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True, errors="replace")
+        print(done.stderr)
+        if not done.returncode or ITS_OWN not in done.stderr:
             break
     done.check_returncode()
 
