@@ -100,8 +100,8 @@ def _expression(e: Any, names: Mapping[str, str]) -> str:
         return names[f"env->{cname(e.name)}"]
     if isinstance(e, ir.Size) and isinstance(e.array, ir.Local) and f"env->{cname(e.array.name)}.n{e.axis}" in names:
         return names[f"env->{cname(e.array.name)}.n{e.axis}"]
-    if isinstance(e, ir.Binary) and f"pa_bound_{e.op}" in _FUNCTIONS:
-        return f"pa_bound_{e.op}({_expression(e.a, names)}, {_expression(e.b, names)})"
+    if isinstance(e, ir.Binary) and e.op in _VALUES:
+        return f"{_VALUES[e.op]}({_expression(e.a, names)}, {_expression(e.b, names)})"
     raise _Untranslated
 
 
@@ -139,6 +139,10 @@ def _int64(x: int) -> int:
     return x
 
 
+def _remainder(a: int, b: int) -> int:
+    return a % b if b > 0 else _int64(1 << 63)
+
+
 _FUNCTIONS: Mapping[str, Callable[..., int]] = {
     "pa_bound_add": lambda a, b: _int64(a + b),
     "pa_bound_sub": lambda a, b: _int64(a - b),
@@ -147,4 +151,7 @@ _FUNCTIONS: Mapping[str, Callable[..., int]] = {
     "pa_bound_mod": lambda _, b: b - 1 if b > 0 else _int64(1 << 63),
     "pa_bound_min": min,
     "pa_bound_max": max,
+    "remainder": _remainder,
 }
+# of a value, not of an interval's end: the bound of a remainder is that of any number
+_VALUES = {op: f"pa_bound_{op}" for op in ("add", "sub", "mul", "floordiv")} | {"mod": "remainder"}

@@ -49,6 +49,13 @@ def halves(out, v):
 
 
 @pa.kernel
+def backwards(out, v, n: pa.int64):
+    last = n % 4
+    for i in range(out.shape[0]):
+        out[i] = v[last - i]
+
+
+@pa.kernel
 def lines(out, m):
     for i, j in pa.ndrange(out.shape[0], out.shape[1]):
         s = m[0, 0] * 0
@@ -83,6 +90,11 @@ CASES = {
         halves,
         [sizes(*n) for n in itertools.product(SIZES, SIZES)],
         lambda o, v: not len(o) or len(o) - 1 + (len(v) + 1) // 2 < len(v),
+    ),
+    "backwards": (
+        backwards,
+        [(*sizes(k, m), n) for k, m, n in itertools.product(SIZES, (3, 4), (-1, 0, 3, 4, 6))],
+        lambda o, v, n: not len(o) or len(o) - 1 <= n % 4 < len(v),
     ),
     "lines": (
         lines,
