@@ -38,7 +38,8 @@ def attention(
     """softmax(scale q kᵀ + mask) v, without the matrix of scores in memory.
 
     A query that sees no key gives zeros, as in torch, and no gradient; its logsumexp is minus infinity. Scores and sums
-    are float32, of float64 operands float64.
+    are float32, of float64 operands float64. They are computed to base 2, so that a mask from 0.69 times the least
+    float32 down hides a key as minus infinity does.
 
     Raises `TypeError` for other types, or several, `ValueError` for shapes that don't fit.
 
@@ -47,7 +48,7 @@ def attention(
     [[[9.0, 0.0]]]
     """
     queries, keys, values, bias, batch = _operands("attention", q, k, v, mask)
-    factor, dtype, device = _scale(queries, scale), queries._dtype, queries._buffer.device
+    factor, dtype, device = _scale("attention", queries, scale), queries._dtype, queries._buffer.device
     out = unchecked_empty((*batch, queries._shape[-2], values._shape[-1]), dtype, device)
     logsumexp = unchecked_empty((*batch, queries._shape[-2]), kernels.sums_dtype(dtype), device)
     queries, keys, values, bias = _few_axes(batch, queries, keys, values, bias)
@@ -94,7 +95,7 @@ def attention_backward(
     grads = [unchecked_empty((*batch, *x._shape[-2:]), dtype, x._buffer.device) for x in inputs]
     if not _is_contiguous(sums):
         sums = sums.copy()
-    factor = _scale(queries, scale)
+    factor = _scale(name, queries, scale)
     change, result, queries, keys, values, bias = _few_axes(batch, change, result, *inputs, bias)
     kernels.backward(grads, change, result, sums, queries, keys, values, bias, factor, bool(causal))
     first, second, third = (_unbroadcast(g, x) for g, x in zip(grads, inputs, strict=True))
@@ -112,7 +113,7 @@ def _operands(
     given = [q, k, v] if mask is None else [q, k, v, mask]
     q, k, v, *masks = as_array_like(*given)
     mask = masks[0] if masks else None
-    if q._dtype.kind != "f" or q._dtype.itemsize < 2 or {k._dtype, v._dtype} != {q._dtype}:
+    if q._dtype.kind != "f" or {k._dtype, v._dtype} != {q._dtype}:
         types = ", ".join(str(x._dtype) for x in (q, k, v))
         raise TypeError(f"{name}(): q, k and v are of one floating type, got {types}; cast them with astype")
     if mask is not None and mask._dtype.kind != "b" and mask._dtype != q._dtype:
@@ -125,14 +126,26 @@ def _operands(
     if q._shape[-1] != k._shape[-1] or k._shape[-2] != v._shape[-2]:
         what = "q and k have heads of one size, and k and v are as long"
         raise ValueError(f"{name}(): {what}, got {q._shape}, {k._shape} and {v._shape}")
-    batch = shapes.broadcast_shapes(*(x._shape[:-2] for x in (q, k, v)), mask._shape[:-2] if mask is not None else ())
+    try:
+        batch = shapes.broadcast_shapes(*(x._shape[:-2] for x in (q, k, v, *masks)))
+    except ValueError as error:
+        raise ValueError(f"{name}(): of q, k, v{' and mask' * len(masks)} without the last two axes, {error}") from None
     if mask is not None:
-        mask = broadcast_to(mask, (*mask._shape[:-2], q._shape[-2], k._shape[-2]))
+        scores = q._shape[-2], k._shape[-2]
+        if any(n not in (1, m) for n, m in zip(mask._shape[::-1], scores[::-1], strict=False)):
+            what = f"mask broadcasts to (..., queries, keys), here to (..., {scores[0]}, {scores[1]})"
+            raise ValueError(f"{name}(): {what}, got shape {mask._shape}")
+        mask = broadcast_to(mask, (*mask._shape[:-2], *scores))
     return q, k, v, mask, batch
 
 
-def _scale(q: ndarray, scale: float | None) -> float:
-    return float(scale) if scale is not None else 1 / math.sqrt(q._shape[-1]) if q._shape[-1] else 1.0
+def _scale(name: str, q: ndarray, scale: float | None) -> float:
+    if scale is None:
+        return 1 / math.sqrt(q._shape[-1]) if q._shape[-1] else 1.0
+    try:
+        return float(scale)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}(): scale is a number, got {type(scale).__name__} {scale!r}") from None
 
 
 def _few_axes(batch: tuple[int, ...], *operands: ndarray | None) -> tuple[Any, ...]:

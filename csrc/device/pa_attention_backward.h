@@ -3,8 +3,8 @@
    registers. Scores are transposed, with keys as rows, so that weights and their changes are operands in registers;
    changes go to shared memory, too, where the gradient of queries takes those of all 128 keys. Blocks add that up in
    float32 in global memory, by fragments (PA_A_QUERY_PART), and another kernel makes halves of it. Queries that don't
-   exist are zeros, and so is all that comes of them. Included with PA_A_HEAD, PA_A_CAUSAL and what
-   pa_attention_wgmma.h needs. */
+   exist are zeros, and so is all that comes of them; the weights of keys that don't exist are made zeros. Included with
+   PA_A_HEAD, PA_A_CAUSAL and what pa_attention_wgmma.h needs. */
 #ifndef PA_ATTENTION_BACKWARD_H
 #define PA_ATTENTION_BACKWARD_H
 #include "pa_attention_wgmma.h"
@@ -255,6 +255,13 @@ PA_FN void pa_attention_compute(const pa_attention &o, const pa_attention_block 
                 scores[j][e] = pa_exp2_fast(__fmaf_rn(scores[j][e], scale, -(e % 2 ? top.y : top.x)));
                 if (masked && n * PA_A_ROWS + j * 8 + column + e % 2 < t.key + line + e / 2 * 8) scores[j][e] = 0;
             }
+        }
+        if (t.key + PA_A_KEYS > o.keys) { /* scores of keys that don't exist are 0, which may be far above the others */
+#pragma unroll
+            for (int j = 0; j < PA_A_SCORES; ++j)
+#pragma unroll
+                for (int e = 0; e < 4; ++e)
+                    if (t.key + line + e / 2 * 8 >= o.keys) scores[j][e] = 0;
         }
         pa_attention_pack(weights, scores);
         pa_wgmma_wait_after(scores, s.full_grad(at.at), at.parity);

@@ -38,6 +38,8 @@ def attention(
 
     Raises
     ------
+    TypeError
+        For what is no tensor.
     ValueError
         For a mask that requires grad.
 
@@ -47,9 +49,13 @@ def attention(
     >>> v.grad.shape
     torch.Size([1, 2, 3, 4])
     """
+    for what, x in (("q", q), ("k", k), ("v", v), ("mask", mask)):
+        if not isinstance(x, Tensor) and not (x is None and what == "mask"):
+            kind = type(x).__name__
+            raise TypeError(f"attention(): {what} is a tensor, got {kind}; arrays are for pyarray.nn.attention")
     if mask is not None and mask.requires_grad:
         raise ValueError("attention(): the mask requires grad, and gets no gradient here; pass mask.detach()")
-    factor = float(scale) if scale is not None else 1 / math.sqrt(max(q.shape[-1], 1))
+    factor = float(scale) if scale is not None else 1 / math.sqrt(max((1, *q.shape[-1:])))
     out: Tensor = _forward(q, k, v, mask, bool(causal), factor)[0]
     return out
 

@@ -90,6 +90,13 @@ def test_masks_and_queries_that_see_nothing(device, kind):
     assert np.all(pa.asnumpy(logsumexp)[:, 4] == -np.inf)
 
 
+def test_scores_far_below_zero(device):
+    """What stands for keys that don't exist must not be far above those that do."""
+    q, grad = (drawn((2, 1, 3, 64), "float16", device, n) for n in (0, 3))
+    k, v = (drawn((2, 1, 5, 64), "float16", device, n) for n in (1, 2))
+    check((-abs(q), abs(k), v), grad, scale=0.5)
+
+
 @pytest.mark.parametrize("shape", [(0, 4, 4), (2, 0, 4), (2, 4, 0)])
 def test_nothing_of_something(device, shape):
     batch, queries, keys = shape
@@ -139,6 +146,12 @@ def test_refused():
         pa.nn.attention(q, q[..., :3], q)
     with pytest.raises(ValueError, match="don't broadcast"):
         pa.nn.attention(q, pa.zeros((5, 3, 4), dtype=pa.float32), pa.zeros((5, 3, 4), dtype=pa.float32))
+    with pytest.raises(ValueError, match=r"mask broadcasts to .* here to \(..., 3, 3\), got shape \(5, 3\)"):
+        pa.nn.attention(q, q, q, pa.ones((5, 3), dtype=bool))
+    with pytest.raises(ValueError, match="of q, k, v and mask without the last two axes, shapes .* don't broadcast"):
+        pa.nn.attention(q, q, q, pa.ones((5, 3, 3), dtype=bool))
+    with pytest.raises(TypeError, match="scale is a number, got str 'x'"):
+        pa.nn.attention(q, q, q, scale="x")
     with pytest.raises(ValueError, match="q has two axes or more"):
         pa.nn.attention(q[0, 0], q, q)
     with pytest.raises(ValueError, match="don't fit the memory of a block"):

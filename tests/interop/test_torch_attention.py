@@ -41,3 +41,14 @@ def test_the_graph_of_a_compiled_function_keeps_it():
     torch.testing.assert_close(compiled(q, k, v), step(q, k, v))
     found, known = (torch.autograd.grad(f(q, k, v), (q, k, v)) for f in (compiled, step))
     torch.testing.assert_close(found, known)
+
+
+def test_what_is_no_tensor():
+    q = drawn(1, 2, 3, 4)
+    for operands, found in (((None, q, q), "q is a tensor, got NoneType"), ((q, q, 1.0), "v is a tensor, got float")):
+        with pytest.raises(TypeError, match=found):
+            pa.torch.attention(*operands)
+    with pytest.raises(TypeError, match="mask is a tensor, got ndarray"):
+        pa.torch.attention(q, q, q, pa.ones((3, 3), dtype="float32"))
+    with pytest.raises(ValueError, match="two axes or more"):
+        pa.torch.attention(*[torch.tensor(1.0)] * 3)

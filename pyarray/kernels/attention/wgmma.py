@@ -21,6 +21,7 @@ from ..workspace import unchecked_empty
 HEADS = (64, 128)
 _TYPES = {"float16": "f16", "bfloat16": "bf16"}
 _MOST = 1 << 30  # elements along an axis
+_LEAST = 1e-30  # factor of scores, which the kernels have in float32
 _LONG = 4096  # queries, whose tiles are shared out as processors get free
 _ROWS = 128  # keys of a block, and queries of one of the forward pass
 
@@ -40,7 +41,7 @@ def fits(arrays: Sequence[ndarray], scale: float) -> bool:
     driver = q._buffer.device.driver
     if not driver.grid or driver.properties().get("tensor_cores") != "wgmma" or launch_state.debug:
         return False
-    if q._dtype.name not in _TYPES or not scale > 0 or not math.isfinite(scale):
+    if q._dtype.name not in _TYPES or not _LEAST < scale < 1 / _LEAST:
         return False
     head = q._shape[-1]
     if head not in HEADS or v._shape[-1] != head or not k._size or not q._size:
