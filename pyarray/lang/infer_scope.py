@@ -214,6 +214,8 @@ class Scope:
             advice = "take one of its items or fields"
         elif isinstance(getattr(value, "type", None), ir.TileType):
             advice = "combine its elements, t.sum() or (t > 0).any(), or choose among them by pa.where()"
+        elif any(value is index for index in self.tile_indices.values()):
+            advice = "its .start, .stop and .size are numbers"
         self.fail(where, f"expected a number, got {describe(value)}", advice)
 
     def integer(self, where: ast.AST, value: Any, what: str, saturating: bool = False) -> ir.Expr:

@@ -112,6 +112,8 @@ def _axes_to_reduce(scope: Scope, node: ast.AST, kind: ir.TileType, axis: Any) -
             scope.fail(node, f"an axis is a constant, got {describe(n)}")
         if not -kind.ndim <= n.value < kind.ndim:
             scope.fail(node, f"axis {n.value} is out of range for a {kind}")
+        if n.value % kind.ndim in found:
+            scope.fail(node, f"axis {n.value} of a {kind} is given twice")
         found.add(n.value % kind.ndim)
     return found
 

@@ -34,6 +34,11 @@ class TileIndex:
     def __repr__(self) -> str:
         return f"tile index {axis_label(self.axis)!r}"
 
+    @property
+    def type(self) -> TileIndex:
+        """What messages call it; it has no type of the tree's."""
+        return self
+
 
 @dataclass(frozen=True, eq=False)
 class Tile:
@@ -55,12 +60,19 @@ class TileSpace:
     capacities: tuple[int, ...]
 
     def __repr__(self) -> str:
-        return "tiles"
+        return "loop over tiles"
+
+    @property
+    def type(self) -> TileSpace:
+        """As that of a tile index."""
+        return self
 
 
 @dataclass(frozen=True)
 class Done:
     """The value of a call that is a statement by itself; what it does is pending."""
+
+    type: None = None
 
 
 def axis_name(scope: Scope, node: ast.Name) -> str:
