@@ -148,7 +148,7 @@ def test_refused():
         pa.nn.attention(q, pa.zeros((5, 3, 4), dtype=pa.float32), pa.zeros((5, 3, 4), dtype=pa.float32))
     with pytest.raises(ValueError, match=r"mask broadcasts to .* here to \(..., 3, 3\), got shape \(5, 3\)"):
         pa.nn.attention(q, q, q, pa.ones((5, 3), dtype=bool))
-    with pytest.raises(ValueError, match="of q, k, v and mask without the last two axes, shapes .* don't broadcast"):
+    with pytest.raises(ValueError, match=r"of q, k, v and mask without the last two axes, shapes .* don't broadcast"):
         pa.nn.attention(q, q, q, pa.ones((5, 3, 3), dtype=bool))
     with pytest.raises(TypeError, match="scale is a number, got str 'x'"):
         pa.nn.attention(q, q, q, scale="x")
