@@ -17,7 +17,7 @@ from .tables import TARGETS, VERSION
 HERE = Path(__file__).resolve().parent
 BUILT = HERE.parent.parent / "build" / "amd_isa"
 # For this machine: the library is built where it is used. No contraction: a * b + c rounds twice, as it is written.
-FLAGS = ("-std=c++17", "-O2", "-march=native", "-ffp-contract=off", "-fPIC", "-fvisibility=hidden", "-fno-math-errno")
+FLAGS = ("-std=c++17", "-O1", "-march=native", "-ffp-contract=off", "-fPIC", "-fvisibility=hidden", "-fno-math-errno")
 LIBRARY = "libamdisa.so"
 
 
@@ -37,35 +37,30 @@ def _digest(target: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def _object(source: Path, text: str, headers: str, flags: tuple[str, ...], command: list[str]) -> Path:
-    """The compiled `text`, once for all states of the other sources: most of the time goes into the generated one."""
+def _object(folder: Path, name: str, text: str, headers: str, flags: tuple[str, ...]) -> str:
+    """The compiled `text`, once for all states of the other sources."""
     digest = hashlib.sha256("\0".join([text, headers, _machine(), *flags]).encode()).hexdigest()[:16]
-    made = BUILT / "objects" / f"{source.stem}-{digest}.o"
+    made = BUILT / "objects" / f"{name}-{digest}.o"
     if not made.exists():
         made.parent.mkdir(parents=True, exist_ok=True)
-        fresh = made.with_suffix(f".{os.getpid()}")
-        subprocess.run([*command, "-c", str(source), "-o", str(fresh)], check=True)
+        source, fresh = folder / f"{name}.cpp", made.with_suffix(f".{os.getpid()}")
+        source.write_text(text)
+        subprocess.run([_compiler(), *flags, f"-I{folder}", f"-I{HERE}", "-c", str(source), "-o", str(fresh)], check=True)
         fresh.rename(made)
-    return made
+    return str(made)
 
 
 def _compile(folder: Path, target: str) -> None:
+    """In two units side by side: what is generated for the target, and all that is written by hand, most of whose time
+    would go into the same headers again and again."""
     (folder / "isa_fields.h").write_text(generate.fields_header())
-    generated = folder / "generated.cpp"
-    generated.write_text(generate.source(target))
     tables = generate.fields_header() + "".join((HERE / name).read_text() for name in ("isa_tables.h", "isa_math.h"))
     headers = tables + "".join((HERE / name).read_text() for name in ("isa.h", "metadata.h"))
     own = ("-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers")
-    places = (f"-I{folder}", f"-I{HERE}")
-
-    def compile_one(source: Path) -> str:
-        is_generated = source == generated
-        flags = (*FLAGS, *(("-w",) if is_generated else own))
-        command = [_compiler(), *flags, *places]
-        return str(_object(source, source.read_text(), tables if is_generated else headers, flags, command))
-
+    by_hand = "".join(f'#line 1 "{path}"\n{path.read_text()}' for path in sorted(HERE.glob("*.cpp")))
+    units = [("generated", generate.source(target), tables, (*FLAGS, "-w")), ("executor", by_hand, headers, (*FLAGS, *own))]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(compile_one, [generated, *sorted(HERE.glob("*.cpp"))]))
+        objects = list(pool.map(lambda unit: _object(folder, *unit), units))
     subprocess.run([_compiler(), "-shared", *objects, "-o", str(folder / LIBRARY)], check=True)
 
 

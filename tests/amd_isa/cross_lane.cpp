@@ -1,13 +1,6 @@
 // Instructions that move values between lanes, or between lanes and scalars.
 #include "isa.h"
 
-static int operand(const Instruction &i, int k)
-{
-    static const Field NAMES[3][3] = {{F_vsrc0, F_src0, F_src0}, {F_vsrc1, F_src1, F_src1}, {F_src2, F_src2, F_src2}};
-    for (Field name : NAMES[k])
-        if (i[name] >= 0) return i[name];
-    return -1;
-}
 static int vector_row(Wave &wave, int number)
 {
     if (number < 256) fault(wave, "a scalar stands where lanes are read");

@@ -2,7 +2,6 @@
 
 import ctypes
 import functools
-import os
 from pathlib import Path
 
 import numpy as np
@@ -52,15 +51,10 @@ def library(target):
 def compiled(target, text):
     """The code object of a text, by the product's clang."""
     rocm = build.BUILT / "rocm"
-    rocm.mkdir(parents=True, exist_ok=True)
-    had = {name: os.environ.get(name) for name in ("ROCM_PATH", "CCC_OVERRIDE_OPTIONS")}
-    toolchain.use_device_libraries(rocm)
-    os.environ["ROCM_PATH"] = str(rocm)
-    try:
+    toolchain.use(rocm, target)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROCM_PATH", str(rocm))
         return HipClang(target).compile(text)
-    finally:
-        for name, value in had.items():
-            os.environ.pop(name, None) if value is None else os.environ.update({name: value})
 
 
 def load(target, image):

@@ -134,6 +134,13 @@ extern const uint64_t SHARED_APERTURE, PRIVATE_APERTURE;
 void note_access(Wave &wave, uint64_t address, uint32_t bytes, bool shared, bool writes, bool atomic);
 
 // registers.cpp: operands
+enum { VCC = 106, EXEC = 126 }; // scalar registers, of which a wave of 64 has two each
+static inline int operand(const Instruction &i, int number) // the register or constant; -1: there is no such source
+{
+    static const Field NAMES[3][2] = {{F_vsrc0, F_src0}, {F_vsrc1, F_src1}, {F_src2, F_src2}};
+    const int first = i[NAMES[number][0]];
+    return first >= 0 ? first : i[NAMES[number][1]];
+}
 uint64_t scalar_source(Wave &wave, const Instruction &i, int number, int words);
 void set_scalar(Wave &wave, int number, int words, uint64_t value, uint64_t known = ~0ull);
 uint64_t scalar_known(const Wave &wave, int number, int words);

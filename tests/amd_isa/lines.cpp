@@ -5,7 +5,7 @@
 typedef std::pair<const uint8_t *, size_t> Section;
 
 namespace {
-struct Reader {
+struct LineReader {
     const uint8_t *at, *end;
     bool bad = false;
     uint64_t fixed(int bytes)
@@ -48,7 +48,7 @@ std::string text_at(const Section &s, uint64_t offset)
 }
 
 // Rows of directories or files: forms first, then entries. Only paths are kept.
-std::vector<std::string> read_entries(Reader &r, const Section &strings)
+std::vector<std::string> read_entries(LineReader &r, const Section &strings)
 {
     std::vector<std::pair<uint64_t, uint64_t>> forms;
     for (uint64_t k = r.fixed(1); k && !r.bad; --k) {
@@ -85,7 +85,7 @@ struct Program {
     {
         object.lines.push_back({address, file < head.files.size() ? head.files[file] : "", line});
     }
-    void extended(Reader &r)
+    void extended(LineReader &r)
     {
         const uint64_t size = r.unsigned_number();
         const uint8_t *next = r.at + size;
@@ -98,7 +98,7 @@ struct Program {
         }
         r.at = std::min(next, r.end);
     }
-    void standard(Reader &r, uint8_t code)
+    void standard(LineReader &r, uint8_t code)
     {
         switch (code) {
         case 1: row(); break;
@@ -111,7 +111,7 @@ struct Program {
             for (int k = 0; k < head.standard[code]; ++k) r.unsigned_number();
         }
     }
-    void run(Reader r)
+    void run(LineReader r)
     {
         while (r.at < r.end && !r.bad) {
             const uint8_t code = (uint8_t)r.fixed(1);
@@ -132,11 +132,11 @@ void read_lines(CodeObject &o, const std::map<std::string, Section> &sections)
 {
     const auto found = sections.find(".debug_line"), strings = sections.find(".debug_line_str");
     if (found == sections.end() || strings == sections.end()) return;
-    Reader all{found->second.first, found->second.first + found->second.second};
+    LineReader all{found->second.first, found->second.first + found->second.second};
     while (all.at < all.end && !all.bad) {
         const uint64_t size = all.fixed(4);
         if (size > (uint64_t)(all.end - all.at)) return;
-        Reader r{all.at, all.at + size};
+        LineReader r{all.at, all.at + size};
         all.at += size;
         if (r.fixed(2) != 5) continue;
         r.fixed(2); // sizes of addresses and of segments' names

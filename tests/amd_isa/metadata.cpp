@@ -10,7 +10,7 @@ struct Value {
     std::vector<Value> items;
     std::map<std::string, Value> members;
 };
-struct Reader {
+struct NoteReader {
     const uint8_t *at, *end;
     uint64_t big(int bytes)
     {
@@ -83,7 +83,7 @@ struct Reader {
 bool read_metadata(const uint8_t *bytes, size_t size, std::vector<Metadata> &found)
 {
     try {
-        Reader reader{bytes, bytes + size};
+        NoteReader reader{bytes, bytes + size};
         Value root = reader.value();
         for (Value &kernel : root.members["amdhsa.kernels"].items) {
             Metadata m;

@@ -3,8 +3,6 @@
 #include "isa_math.h"
 #include <cstdio>
 
-static const int VCC = 106, EXEC = 126;
-
 void Wave::set_mask(int number, uint64_t bits, uint64_t known)
 {
     set_scalar(*this, number, count == 64 ? 2 : 1, bits, known);

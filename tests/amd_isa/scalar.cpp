@@ -2,7 +2,6 @@
 #include "isa.h"
 #include <unordered_map>
 
-static const int VCC = 106, EXEC = 126;
 static int m0() { return is_cdna ? 124 : 125; }
 
 static int words_of(const Operation &o, int k, int given) { return o.words[k] ? (o.words[k] > 1 ? 2 : 1) : given; }

@@ -3,7 +3,6 @@
 #include "isa.h"
 #include "isa_math.h"
 
-static const int VCC = 106, EXEC = 126;
 typedef uint32_t Row[LANES];
 
 struct Step { // an instruction on its way
@@ -16,13 +15,6 @@ struct Step { // an instruction on its way
     Lanes a;
     Step(Wave &w, Instruction &x) : wave(w), i(x), o(*x.operation), exec(w.exec()), lanes(exec) {}
 };
-
-static int operand(const Instruction &i, int number)
-{
-    static const Field NAMES[3][2] = {{F_vsrc0, F_src0}, {F_vsrc1, F_src1}, {F_src2, F_src2}};
-    const int first = i[NAMES[number][0]];
-    return first >= 0 ? first : i[NAMES[number][1]];
-}
 
 // Where lane `lane` reads by a DPP control; -1: nowhere.
 static int dpp_lane(Wave &wave, int control, int lane)

@@ -100,7 +100,7 @@ def _use_executor(home: Path) -> None:
     """HIP_EMULATOR_ISA: kernels are AMD's code objects, made by clang and executed."""
     target = os.environ["HIP_EMULATOR_ISA"]
     os.environ["HIP_EMULATOR_ISA_LIBRARY"] = str(executor.build(target))
-    toolchain.use_device_libraries(home)
+    toolchain.use(home, target)
 
 
 def use_emulator() -> ctypes.CDLL:
