@@ -92,4 +92,11 @@ KERNEL trapped(const two m)
     if (m.a[threadIdx.x] == 77) __builtin_trap();
     m.b[threadIdx.x] = 1;
 }
+KERNEL half_of_unwritten(const two m)
+{
+    int x;
+    asm volatile("" : "=v"(x)); // what its register happens to have: only the low half is written
+    x = __builtin_amdgcn_perm(m.a[threadIdx.x], x, 0x03020504);
+    m.b[threadIdx.x] = (short)x;
+}
 KERNEL copied(const two m) { m.b[threadIdx.x] = m.a[threadIdx.x]; }

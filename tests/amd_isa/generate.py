@@ -41,9 +41,3 @@ def source(target: str) -> str:
         *functions, operations.table(found), decoder.tables_source(tables, numbers),
     ]  # fmt: skip
     return "\n".join(parts) + "\n"
-
-
-def unknown(target: str) -> dict[str, str]:
-    """Instructions without a translation, and why."""
-    found, _, _ = operations.rows(Tables(target))
-    return {row.name: row.unknown for row in found if row.unknown}

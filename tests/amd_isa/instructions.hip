@@ -76,6 +76,25 @@ KERNEL quotient_double(const three m)
 }
 KERNEL root_double(const three m) { ((double *)m.c)[threadIdx.x] = sqrt(((const double *)m.a)[threadIdx.x]); }
 
+// Sums and differences that stay where they would leave their type: of words, of halves, and of pairs of halves.
+template <typename T> static __device__ void saturate(const three &m)
+{
+    const T a = ((const T *)m.a)[threadIdx.x], b = ((const T *)m.b)[threadIdx.x];
+    ((T *)m.c)[2 * threadIdx.x] = __builtin_elementwise_add_sat(a, b);
+    ((T *)m.c)[2 * threadIdx.x + 1] = __builtin_elementwise_sub_sat(a, b);
+}
+// Vectors of one, as the builtins widen a half to an int.
+typedef short i16x1 __attribute__((ext_vector_type(1)));
+typedef unsigned short u16x1 __attribute__((ext_vector_type(1)));
+typedef short i16x2 __attribute__((ext_vector_type(2)));
+typedef unsigned short u16x2 __attribute__((ext_vector_type(2)));
+KERNEL saturate_int32(const three m) { saturate<int>(m); }
+KERNEL saturate_uint32(const three m) { saturate<unsigned>(m); }
+KERNEL saturate_int16(const three m) { saturate<i16x1>(m); }
+KERNEL saturate_uint16(const three m) { saturate<u16x1>(m); }
+KERNEL saturate_int16_pairs(const three m) { saturate<i16x2>(m); }
+KERNEL saturate_uint16_pairs(const three m) { saturate<u16x2>(m); }
+
 // C = A B + C by one matrix instruction; A by rows, B and C by rows.
 #ifdef __gfx1100__
 KERNEL matrix_halves(const three m)

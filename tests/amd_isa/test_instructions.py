@@ -49,17 +49,19 @@ MOVES = {
     "read_first": lambda lane: lane * 0,
     "read_lane": lambda lane: lane * 0 + 11,
 }
-OF_GFX1100 = {
-    "row_share": lambda lane: lane & ~15 | 3,
-    "row_xmask": lambda lane: lane ^ 6,
-    "permlane": lambda lane: lane,
-    "permlane_x": lambda lane: (lane & ~15 ^ 16) | lane & 8 | 7 - (lane & 7),
-}
-OF_GFX942 = {
-    "row_newbcast": lambda lane: lane & ~15 | 3,
-    "bcast15": lambda lane: np.where(lane >= 16, (lane & ~15) - 1, -1),
-    "bcast31": lambda lane: np.where(lane >= 32, 31, -1),
-    "wave_shift": lambda lane: lane - 1,
+MOVES_OF = {
+    "gfx942": {
+        "row_newbcast": lambda lane: lane & ~15 | 3,
+        "bcast15": lambda lane: np.where(lane >= 16, (lane & ~15) - 1, -1),
+        "bcast31": lambda lane: np.where(lane >= 32, 31, -1),
+        "wave_shift": lambda lane: lane - 1,
+    },
+    "gfx1100": {
+        "row_share": lambda lane: lane & ~15 | 3,
+        "row_xmask": lambda lane: lane ^ 6,
+        "permlane": lambda lane: lane,
+        "permlane_x": lambda lane: (lane & ~15 ^ 16) | lane & 8 | 7 - (lane & 7),
+    },
 }
 
 
@@ -69,12 +71,10 @@ def test_movement_between_lanes(target, name):
     np.testing.assert_array_equal(b, moved(a, MOVES[name](lanes(target))))
 
 
-@pytest.mark.parametrize(
-    ("target", "name"), [*(("gfx942", name) for name in OF_GFX942), *(("gfx1100", name) for name in OF_GFX1100)]
-)
-def test_movement_that_one_target_has(target, name):
-    a, b = by_lane(target, name)
-    np.testing.assert_array_equal(b, moved(a, {**OF_GFX942, **OF_GFX1100}[name](lanes(target))))
+def test_movement_that_one_target_has(target):
+    for name, source in MOVES_OF[target].items():
+        a, b = by_lane(target, name)
+        np.testing.assert_array_equal(b, moved(a, source(lanes(target))), err_msg=name)
 
 
 def test_movement_that_is_zero_or_masked(target):
@@ -127,6 +127,21 @@ def test_halves(target):
     np.testing.assert_allclose(dots, (x * y).sum(1) + 1.5, rtol=1e-6, atol=1e-6)
     mixed = by_pairs(target, "mixed_fma", a, b, np.float32, n // 2)
     np.testing.assert_array_equal(mixed, (x[:, 1] * -y[:, 0] + x[:, 0]).astype(np.float32))
+
+
+SATURATED = [("int32", 1), ("uint32", 1), ("int16", 1), ("uint16", 1), ("int16", 2), ("uint16", 2)]
+
+
+@pytest.mark.parametrize(("kind", "each"), SATURATED)
+def test_sums_that_saturate(target, kind, each):
+    rng = np.random.default_rng(24)
+    low, high = np.iinfo(kind).min, np.iinfo(kind).max
+    a, b = rng.integers(low, high, (2, LANES[target], each), kind, endpoint=True)
+    a[:3], b[:3] = [[low], [high], [low]], [[high], [low], [low]]
+    name = f"saturate_{kind}{'_pairs' if each == 2 else ''}"
+    got = by_pairs(target, name, a, b, kind, 2 * a.size).reshape(len(a), 2, each)
+    wide = np.stack([a.astype(np.int64) + b, a.astype(np.int64) - b], axis=1)
+    np.testing.assert_array_equal(got, np.clip(wide, low, high))
 
 
 def test_quotients_are_rounded_right(target):

@@ -26,6 +26,8 @@ def waves(target, a):
 def test_what_is_right(target):
     a, b = launch(target, "copied")
     assert (a == b).all()
+    a, b = launch(target, "half_of_unwritten")
+    assert (a == b).all()
     a, b = launch(target, "with_barrier")
     assert (b == a[::-1]).all()
     a, b = launch(target, "wave_sum")

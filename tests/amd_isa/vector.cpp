@@ -2,6 +2,7 @@
 // what is written where EXEC says so.
 #include "isa.h"
 #include "isa_math.h"
+#include <cstdlib>
 
 typedef uint32_t Row[LANES];
 
@@ -227,6 +228,24 @@ static uint64_t known_word(const Step &s, int word)
     return is("V_MOV_B64") || s.o.letters[0] == Packed32 ? s.known[word] : s.defined;
 }
 
+// An instruction that puts parts of two registers together, as halves into one register, has one of them written first:
+// what the other part holds until then is read with it, and stays unwritten in the register's other half.
+static void define_merged(Step &s)
+{
+    static const struct { const char *name; int first, second; } MERGES[] = {
+        {"V_BFI_B32", 1, 2}, {"V_PERM_B32", 0, 1}, {"V_AND_OR_B32", 0, 2}, {"V_LSHL_OR_B32", 0, 2},
+        {"V_PACK_B32_F16", 0, 1},
+    };
+    for (const auto &merge : MERGES) {
+        if (strcmp(s.o.name, merge.name)) continue;
+        uint64_t known[2] = {~0ull, ~0ull};
+        Row room;
+        vector_source(s.wave, s.i, operand(s.i, merge.first), 0, room, &known[0]);
+        vector_source(s.wave, s.i, operand(s.i, merge.second), 0, room, &known[1]);
+        s.defined = known[0] | known[1];
+    }
+}
+
 // What a select doesn't take need not have been written.
 static void define_selected(Step &s)
 {
@@ -242,12 +261,44 @@ static void define_selected(Step &s)
 
 static float clipped(float x) { return isnan(x) || x < 0 ? 0 : x > 1 ? 1 : x; }
 
+static bool starts_with(const char *&name, const char *start)
+{
+    const size_t n = strlen(start);
+    return !strncmp(name, start, n) && (name += n);
+}
+
+// Sums and differences of integers, whole or of halves, that stay where they would leave their type.
+static void saturate(Step &s)
+{
+    const char *name = s.o.name + 2; // behind V_
+    const bool packed = starts_with(name, "PK_"), sum = starts_with(name, "ADD_");
+    const bool reversed = !sum && starts_with(name, "SUBREV_"), known = sum || reversed || starts_with(name, "SUB_");
+    starts_with(name, "NC_");
+    const bool is_signed = *name == 'I';
+    const int bits = atoi(name + 1);
+    if (!known || (*name != 'U' && !is_signed) || (bits != 16 && bits != 32))
+        fault(s.wave, printed("clamp of %s isn't known to the executor", s.o.name));
+    const int64_t low = is_signed ? -(1ll << (bits - 1)) : 0, high = low + (1ll << bits) - 1;
+    for (int lane = 0; lane < s.wave.count; ++lane)
+        for (int at = 0; at < (packed ? 32 : bits); at += bits) {
+            const auto number = [&](int k) {
+                const uint64_t x = (uint64_t)s.a.low[k][lane] >> at << (64 - bits);
+                return is_signed ? (int64_t)x >> (64 - bits) : (int64_t)(x >> (64 - bits));
+            };
+            const int64_t a = number(reversed), b = number(!reversed), x = sum ? a + b : a - b;
+            const uint64_t mask = ((1ull << bits) - 1) << at;
+            const uint64_t part = (uint64_t)(x < low ? low : x > high ? high : x) << at;
+            s.target[0][lane] = (uint32_t)((s.target[0][lane] & ~mask) | (part & mask));
+        }
+}
+
 static void scale_result(Step &s)
 {
     const int omod = s.i[F_omod] > 0 ? s.i[F_omod] : 0, clamp = s.i[F_clmp] > 0;
     if (!omod && !clamp) return;
     static const float FACTOR[] = {1, 2, 4, 0.5f};
     const Letter letter = (Letter)s.o.target_letter;
+    if (letter != Float32 && letter != Float16 && letter != Float64) return saturate(s);
     for (int lane = 0; lane < s.wave.count; ++lane) {
         uint32_t &low = s.target[0][lane], &high = s.target[1][lane];
         if (letter == Float32) {
@@ -256,11 +307,11 @@ static void scale_result(Step &s)
         } else if (letter == Float16) {
             float x = isa_h_from(low & 0xffff) * FACTOR[omod];
             low = isa_h_bits(clamp ? clipped(x) : x);
-        } else if (letter == Float64) {
+        } else {
             double x = isa_d_from(low | (uint64_t)high << 32) * FACTOR[omod];
             if (clamp) x = isnan(x) || x < 0 ? 0 : x > 1 ? 1 : x;
             low = (uint32_t)isa_d_bits(x), high = isa_d_bits(x) >> 32;
-        } else fault(s.wave, printed("clamp of %s isn't known to the executor", s.o.name));
+        }
     }
 }
 
@@ -344,7 +395,10 @@ static void compute(Step &s)
             memcpy(s.target[word], vector_source(s.wave, s.i, number + 256, word, room, &known), sizeof room);
         }
     }
-    define_selected(s);
+    if (~s.defined) {
+        define_merged(s);
+        define_selected(s);
+    }
     s.o.run(&s.a);
 }
 
