@@ -33,11 +33,13 @@ TIMES ?= 10
 test-long:
 	PYARRAY_TEST_TIMES=$(TIMES) $(MAKE) test
 
-# The tests of devices on AMD code objects, executed instruction by instruction: docs/design/amd_isa.md
+# The tests of devices on AMD code objects, executed instruction by instruction: docs/design/amd_isa.md. Of variants a
+# part each day, as in `make test`; PYARRAY_TEST_TIMES=2 takes all.
 AMD_TARGETS ?= gfx942 gfx1100
 AMD_TESTS ?= tests/amd_isa tests/device
 test-amd: $(INSTALLED) $(VENV)/with-test
-	for target in $(AMD_TARGETS); do HIP_EMULATOR_ISA=$$target PYARRAY_TEST_DEVICES=hip:0 $(BIN)/python -m pytest \
+	for target in $(AMD_TARGETS); do HIP_EMULATOR_ISA=$$target PYARRAY_TEST_DEVICES=hip:0 \
+	  PYARRAY_TEST_BY_TURN=1 $(BIN)/python -m pytest \
 	  --numprocesses auto --dist worksteal -q $(AMD_TESTS) $(ARGS) || exit 1; done
 
 # On a machine with an AMD GPU and ROCm: runs the tests of devices on it, and writes amd-report.txt. docs/guide/amd.md

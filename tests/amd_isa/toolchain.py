@@ -7,7 +7,6 @@ from __future__ import annotations
 import ctypes.util
 import fcntl
 import importlib.util
-import os
 import shutil
 import subprocess
 from pathlib import Path
