@@ -175,3 +175,12 @@ std::string fresh(const std::string &start, const std::function<bool(const std::
 
 // faults.cpp: runs it with the memory of the device `reaches` only; a fault in it breaks the device
 int guarded(int device, const std::string &what, const std::function<int()> &work, int reaches);
+
+// How a function of the runtime begins, and how it finds a stream.
+#define LOCK std::lock_guard<std::recursive_mutex> hold(emulator.lock)
+#define BEGIN                                                                                                          \
+    LOCK;                                                                                                              \
+    if (int error = enter()) return error
+#define STREAM(name, handle)                                                                                           \
+    const std::shared_ptr<Stream> name = stream_of(handle);                                                            \
+    if (!name) return InvalidHandle

@@ -1,10 +1,6 @@
 // Graphs of kernel nodes. What an executable graph runs is copied when it is launched: later updates don't reach it.
 #include "emulator.h"
 
-#define BEGIN                                                                                                          \
-    std::lock_guard<std::recursive_mutex> hold(emulator.lock);                                                         \
-    if (int error = enter()) return error
-
 struct Node {
     uintptr_t handle;
     std::set<uintptr_t> after; // nodes before it

@@ -5,9 +5,6 @@
 #include <link.h>
 #include <unistd.h>
 
-#define BEGIN                                                                                                          \
-    std::lock_guard<std::recursive_mutex> hold(emulator.lock);                                                         \
-    if (int error = enter()) return error
 
 struct Head {
     char magic[8], target[48];

@@ -7,7 +7,7 @@ Emulator &emulator = *new Emulator; // never destroyed: Python frees arrays unti
 thread_local int current_device;
 thread_local std::string reason;
 
-static void start()
+static void start_emulator()
 {
     emulator.started = true;
     const char *memory = getenv("HIP_EMULATOR_MEMORY"), *order = getenv("HIP_EMULATOR_ORDER");
@@ -38,17 +38,9 @@ static void start()
 int enter()
 {
     if (emulator.forked) return NotInitialized;
-    if (!emulator.started) start();
+    if (!emulator.started) start_emulator();
     return emulator.devices[current_device].broken;
 }
-
-#define LOCK std::lock_guard<std::recursive_mutex> hold(emulator.lock)
-#define BEGIN                                                                                                          \
-    LOCK;                                                                                                              \
-    if (int error = enter()) return error
-#define STREAM(name, handle)                                                                                           \
-    const std::shared_ptr<Stream> name = stream_of(handle);                                                            \
-    if (!name) return InvalidHandle
 
 // ---- devices
 
@@ -56,7 +48,7 @@ EXPORT int hipInit(unsigned flags)
 {
     LOCK;
     if (emulator.forked) return NotInitialized;
-    if (!emulator.started) start();
+    if (!emulator.started) start_emulator();
     return flags ? InvalidValue : Success;
 }
 

@@ -75,12 +75,6 @@ static int synchronize(const Place &place, int device)
     return emulator.devices[device].broken;
 }
 
-#define BEGIN                                                                                                          \
-    std::lock_guard<std::recursive_mutex> hold(emulator.lock);                                                         \
-    if (int error = enter()) return error
-#define STREAM(name, handle)                                                                                           \
-    const std::shared_ptr<Stream> name = stream_of(handle);                                                            \
-    if (!name) return InvalidHandle
 #define EVENT(name, handle)                                                                                            \
     const std::shared_ptr<Event> name = emulator.events.find(handle);                                                  \
     if (!name) return InvalidHandle
