@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import ir
+from .summaries import assigned_in
 
 
 def loop_nest(loop: ir.For) -> tuple[ir.For, ...]:
@@ -20,7 +21,7 @@ def sole_inner_loop(body: tuple[ir.Stmt, ...]) -> ir.For | None:
 
 def is_collapsible(loops: tuple[ir.For, ...]) -> bool:
     """Whether the bounds of all loops of a nest are the same throughout."""
-    changing = {v for s in loops for v in s.variables} | ir.assigned(*loops[-1].body)
+    changing = {v for s in loops for v in s.variables} | assigned_in(*loops[-1].body)
     bounds = [x for s in loops for r in s.ranges for x in (r.start, r.stop) if x is not None]
     nodes = list(ir.walk(*bounds))
     names = {n.name for n in nodes if isinstance(n, ir.Local)}

@@ -21,6 +21,7 @@ from .hoisted_checks import Hoisting, tests_ahead
 from .iteration_cost import cost
 from .reshape_indexing import Remarks
 from .specializations import Specializations
+from .summaries import assigned_in
 
 _AT = """\
 /* where a thread is, for the failure record; a failure lands in `scrap` and ends its iteration's loops */
@@ -107,7 +108,7 @@ def _function(code: Emitter, function: ir.Function, hoisted_checks: Hoisting | N
     params = [*hidden, *(f"{ctype(kind)} {cname(name)}" for name, kind in function.params)]
     qualifiers = code.dialect.body if once and code.debug else code.dialect.function
     head = f"{qualifiers} {ctype(function.result)} {code.function_name(function.symbol)}"
-    local_names = ir.assigned(*function.body)
+    local_names = assigned_in(*function.body)
     with code.out.function(f"{head}({', '.join(params) or 'void'})"):
         code.out.lines(emit_loop.frames(code, function.body, "up"))
         for name, kind in function.params:
@@ -140,13 +141,13 @@ def _entry(code: Emitter, functions: dict[str, ir.Function]) -> None:
     visible = {name for name, _ in (*code.kernel.params, *code.outer)}
     for statement in code.kernel.body:
         if emit_loop.is_parallel(statement):
-            changed |= ir.assigned(*statement.ranges)
+            changed |= assigned_in(*statement.ranges)
             copied = [n for n, _ in (*code.outer, *code.kernel.params) if n in changed]
             cost_text = cost(statement, functions, _trip_counts(code, visible))
             _start(code, statement, copied, cost_text)
             continue
         code.write_statement(statement)
-        changed |= ir.assigned(statement)
+        changed |= assigned_in(statement)
 
 
 def _trip_counts(code: Emitter, visible: set[str]) -> Callable[[ir.For], str | None]:

@@ -20,6 +20,7 @@ from .emit_statements import Emitter, cname
 from .emit_vectorized import always_evaluated
 from .loop_dependences import structural_key
 from .printer import Printer, conjunction
+from .summaries import assigned_in
 
 MAX_ELEMENTS = 64  # elements of a row in a thread's registers
 MIN_BLOCKS = 3  # blocks of a multiprocessor at a time: 80 registers for a thread
@@ -68,7 +69,7 @@ def find_cached_row(code: Emitter, loop: ir.For, shared: list[ir.For]) -> Cached
     order = [n for s in loop.body for n in _in_order(s, loops)]
     first = next((k for k, n in enumerate(order) if isinstance(n, ir.Store)), len(order))
     written = {n.array.name if isinstance(n.array, ir.Local) else "" for n in order if isinstance(n, ir.Store)}
-    inside = ir.assigned(*code.kernel.body)
+    inside = assigned_in(*code.kernel.body)
     params = {n: k for n, k in code.kernel.params if n not in inside}
     only_params = written <= params.keys()
     before = {id(n) for n in order[:first]}
@@ -159,7 +160,7 @@ def _register_owners(
 
 def _is_invariant(s: ir.For, loop: ir.For) -> bool:
     """Whether the bounds of a loop are invariant in the parallel loop."""
-    changing = ir.assigned(*loop.body) | set(loop.variables)
+    changing = assigned_in(*loop.body) | set(loop.variables)
     parts = [x for x in (s.ranges[0].start, s.ranges[0].stop) if x is not None]
     nodes = list(ir.walk(*parts))
     names = {n.name for n in nodes if isinstance(n, ir.Local)}
@@ -193,7 +194,7 @@ def _element_ref(code: Emitter, n: ir.Load | ir.Store, s: ir.For, loop: ir.For, 
     if n.site is not None and n.site not in code.hoisted:
         return None
     inner = {v for x in ir.walk(*loop.body) if isinstance(x, ir.For) for v in x.variables}
-    changing, (variable,) = ir.assigned(*loop.body) | inner, s.variables
+    changing, (variable,) = assigned_in(*loop.body) | inner, s.variables
     names = [i.name if isinstance(i, ir.Local) else None for i in n.index]
     if None in names or names.count(variable) != 1 or set(names) - {variable} & changing:
         return None

@@ -34,6 +34,7 @@ from .launch_shape import UNSHAPED, LaunchShape
 from .printer import Printer
 from .reshape_indexing import Remarks
 from .specializations import Specializations
+from .summaries import assigned_in
 from .tile_layout import has_tiles
 
 _FRAME = "frame"
@@ -270,7 +271,7 @@ class _GridProgram:
     def hoists(self, loop: ir.For) -> tuple[frozenset[int], list[str]]:
         """The sites that are tested once, and the tests."""
         assert self.hoisted_checks is not None
-        inside = ir.assigned(*loop.body)
+        inside = assigned_in(*loop.body)
         invariant = {n: t for n, t in (*self.kernel.params, *self.code.outer) if n not in inside}
         return self.hoisted_checks.loop(loop, invariant)
 
@@ -373,7 +374,7 @@ class _GridProgram:
             self.code.write(loop.body)
 
     def iteration_head(self, loop: ir.For) -> None:
-        code, out, inner = self.code, self.code.out, ir.assigned(*loop.body)
+        code, out, inner = self.code, self.code.out, assigned_in(*loop.body)
         if code.debug:
             out.lines([begin_iteration("t"), *emit_loop.frames(code, loop.body, "0")])
         out.lines(self.loop_variables(loop))
@@ -428,7 +429,7 @@ class _GridProgram:
             stop = stop.a
         if isinstance(stop, ir.Size) and isinstance(stop.array, ir.Local) and stop.array.name in first:
             return first[stop.array.name] + 1 + self.code.debug + stop.axis
-        inside = ir.assigned(*self.kernel.body)
+        inside = assigned_in(*self.kernel.body)
         kinds = {n: k for n, k in self.kernel.params if n not in inside}
         kind = kinds.get(stop.name) if isinstance(stop, ir.Local) else None
         return first[stop.name] if isinstance(kind, ir.ScalarType) and kind.dtype is int64 else None  # type: ignore[union-attr]

@@ -15,6 +15,7 @@ from .hoisted_checks import Hoisting
 from .loop_extents import extents
 from .nontemporal_stores import nontemporal_array
 from .printer import struct_text
+from .summaries import assigned_in
 
 
 def is_parallel(statement: ir.Stmt) -> TypeGuard[ir.For]:
@@ -37,7 +38,7 @@ def is_recomputable(node: Any) -> bool:
 
 def outer_variables(kernel: ir.Function) -> tuple[tuple[str, Any], ...]:
     """Variables assigned outside the parallel loops: these see their last value."""
-    names = ir.assigned(*outside_loops(kernel))
+    names = assigned_in(*outside_loops(kernel))
     return tuple((n, t) for n, t in kernel.variables if n in names)
 
 
@@ -147,7 +148,7 @@ def parallel_loop(code: Emitter, loop: ir.For, hoisted_checks: Hoisting | None) 
     unit, lines, out, symbol = bool(strided_params(code.kernel)), list[str](), code.out, code.symbol
     code.hoisted = frozenset()
     if hoisted_checks is not None:
-        inside = ir.assigned(*loop.body)
+        inside = assigned_in(*loop.body)
         fields = {n: t for n, t in (*code.kernel.params, *code.outer) if n not in inside}
         code.hoisted, lines = hoisted_checks.loop(loop, fields)
     code.sites = sites_of(loop.body)
@@ -262,7 +263,7 @@ def _nontemporal_loop(
 def _arguments(code: Emitter, loop: ir.For) -> Iterator[str]:
     """What the body uses of the environment, and its own variables."""
     used = {n.name for n in ir.walk(*loop.body) if isinstance(n, ir.Local)}
-    inner = ir.assigned(*loop.body)
+    inner = assigned_in(*loop.body)
     for name, kind in (*code.kernel.params, *code.outer):
         if name not in used or name in inner:
             continue

@@ -11,6 +11,7 @@ from typing import Any
 from . import ir
 from .emit_statements import Emitter, cname
 from .printer import Printer, conjunction
+from .summaries import assigned_in
 
 NO_ALIAS = "-DPA_NO_ALIAS=1"
 Arrays = list[tuple[str, ir.ArrayType]]
@@ -24,7 +25,7 @@ def noalias_arrays(code: Emitter, loop: ir.For) -> Arrays:
     if not any(isinstance(n, ir.Store) for n in ir.walk(*inner)):
         return []
     used = {n.name: n.type for n in ir.walk(*loop.body) if isinstance(n, ir.Local)}
-    inside = {name for name, _ in code.kernel.params} | ir.assigned(*loop.body)
+    inside = {name for name, _ in code.kernel.params} | assigned_in(*loop.body)
     if any(isinstance(kind, ir.ArrayType) and name not in inside for name, kind in used.items()):
         return []  # a view from before the loop, of an unknown array
     arrays = [(n, k) for n, k in code.kernel.params if isinstance(k, ir.ArrayType) and n in used]

@@ -16,6 +16,7 @@ from .emit_noalias import Arrays
 from .emit_statements import Emitter, cname
 from .iteration_cost import constant_trips
 from .printer import Printer, function_text
+from .summaries import assigned_in
 
 MAX_BYTES = 1 << 18  # bytes of sums, which are to stay in the second-level cache
 MIN_UPDATES = 4  # for each sum, which is cleared before and added up after them
@@ -43,7 +44,7 @@ def privatized_arrays(code: Emitter, loop: ir.For) -> Arrays:
     if not sums:
         return []
     used = {n.name: n.type for n in nodes if isinstance(n, ir.Local)}
-    inside = {name for name, _ in code.kernel.params} | ir.assigned(*loop.body)
+    inside = {name for name, _ in code.kernel.params} | assigned_in(*loop.body)
     if any(isinstance(kind, ir.ArrayType) and name not in inside for name, kind in used.items()):
         return []
     sizes = [n for n in nodes if isinstance(n, ir.Size)]
@@ -53,7 +54,7 @@ def privatized_arrays(code: Emitter, loop: ir.For) -> Arrays:
     return [
         (n, k)
         for n, k in code.kernel.params
-        if n in names - ir.assigned(*loop.body) and not k.strided and _has_own_sums(k.dtype)
+        if n in names - assigned_in(*loop.body) and not k.strided and _has_own_sums(k.dtype)
     ]
 
 

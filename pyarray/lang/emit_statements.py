@@ -20,6 +20,7 @@ from .emit_tile_products import is_cpu_contraction, write_cpu_contraction
 from .printer import Printer
 from .promotion import binary, call, identity_of
 from .speculation import constant_ranges
+from .summaries import assigned_in
 from .write_mask import mask_itemsize
 
 # Accumulators of an unordered reduction: four AVX2 registers of float32, and short sums for accuracy. Where
@@ -173,7 +174,7 @@ class Emitter(ExprEmitter):
         (range_,), (variable,) = s.ranges, s.variables
         nodes = list(ir.walk(*s.body))
         fits = len(nodes) <= MOST_TWICE and not any(isinstance(n, (ir.For, ir.While, ir.BeginIteration)) for n in nodes)
-        if not fits or not unit_step(range_) or variable in ir.assigned(*s.body) or constant_ranges(s):
+        if not fits or not unit_step(range_) or variable in assigned_in(*s.body) or constant_ranges(s):
             return False
         k, out = f"k{self.counters + 1}", self.out
         sites, lines = tests_ahead(s, lambda name: self.renamed.get(name) or cname(name), f"{k}_first", f"{k}_stop")

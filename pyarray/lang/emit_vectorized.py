@@ -11,6 +11,7 @@ from typing import Any
 from . import ir
 from .emit_loop import declarations, frames
 from .emit_statements import Emitter, begin_iteration, cname
+from .summaries import assigned_in
 
 
 def elementwise_store(code: Emitter, loop: ir.For, even: set[str]) -> ir.Store | None:
@@ -158,7 +159,7 @@ def _vector_part(code: Emitter, loop: ir.For, name: str, vector: list[str], size
 
 def write_body(code: Emitter, loop: ir.For, variable: str | None, registers: dict[Any, str]) -> None:
     """Prints an iteration whose result goes to `value[k]`; `variable` is the loop's, if it has a single one."""
-    last, out, inner = loop.body[-1], code.out, ir.assigned(*loop.body)
+    last, out, inner = loop.body[-1], code.out, assigned_in(*loop.body)
     assert isinstance(last, ir.Store)
     if variable is not None:
         if code.debug:

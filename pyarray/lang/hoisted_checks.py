@@ -28,6 +28,7 @@ from .interval_analysis import (
     Test,
     unknown_variables,
 )
+from .summaries import assigned_in
 
 _MAX_TESTS = 64  # more than a block of few iterations is worth
 _NAME = re.compile(r"\bq\d+\b")
@@ -305,7 +306,7 @@ def tests_ahead(loop: ir.For, name: Callable[[str], str], first: str, stop: str)
     """Sites in the body of a loop over [first, stop) that a test before it covers, and the C statements that do it,
     which declare `inside`. `name` is what a variable is called in C."""
     text, env = CTextDomain(), dict[str, Any]()
-    changed = ir.assigned(*loop.body)
+    changed = assigned_in(*loop.body)
     for n in ir.walk(*loop.body):
         if not isinstance(n, ir.Local) or n.name in env:
             continue

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from . import ir
 from .promotion import NEGATED_COMPARISON, SWAPPED_COMPARISON
+from .summaries import assigned_in
 from .types import is_axis_bound, lasting_sizes
 
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
@@ -154,7 +155,7 @@ class IntervalAnalysis:
         return a if a == b else self.domain.union(a, b)
 
     def forget(self, *nodes: Any) -> None:
-        for name in ir.assigned(*nodes):
+        for name in assigned_in(*nodes):
             old = self.env.get(name)
             self.env[name] = tuple(self.domain.extent(None) for _ in old) if isinstance(old, tuple) else None
 

@@ -27,8 +27,15 @@ from .types import Type as Type
 from .types import static_key as static_key
 
 
+class Summarised:
+    """Has room for what `summaries` finds of a node."""
+
+    __slots__ = ("found",)
+    found: Any
+
+
 @dataclass(frozen=True, slots=True)
-class Node:
+class Node(Summarised):
     """A part of a function, with its place in the source."""
 
     loc: Loc
@@ -429,9 +436,3 @@ class Tree:
 
     kernel: Function
     functions: tuple[Function, ...]
-
-
-def assigned(*nodes: Any) -> set[str]:
-    """Names that get a value somewhere in these nodes, other than loop variables; of local arrays also those of
-    which an element is assigned."""
-    return {n.name for n in walk(*nodes) if isinstance(n, (Assign, Let, SetElement))}

@@ -16,6 +16,7 @@ from . import ir
 from .directions import Bases, bases_of, result_bases, view_bases
 from .parse import FunctionSource
 from .races import RaceCheck
+from .summaries import assigned_in
 
 
 def refuse_dependent(tree: ir.Tree, sources: Mapping[str, FunctionSource]) -> None:
@@ -34,7 +35,7 @@ def _refuse_reads(
 ) -> None:
     nodes = list(ir.walk(*loop.body))
     loops = {name for n in nodes if isinstance(n, ir.For) for name in n.variables}
-    changing = {*ir.assigned(*loop.body), *loops, *loop.variables}
+    changing = {*assigned_in(*loop.body), *loops, *loop.variables}
     stores = [(n, bases_of(n.array, bases, results)) for n in nodes if isinstance(n, ir.Store)]
     for load in (n for n in nodes if isinstance(n, ir.Load)):
         read = bases_of(load.array, bases, results)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import ir
+from .summaries import assigned_in
 
 _INT64_MAX = (1 << 63) - 1
 _OPERATORS = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
@@ -41,7 +42,7 @@ def extents(kernel: ir.Function) -> tuple[LoopExtents, ...]:
             sizes = tuple(_size(r.stop, values) for r in s.ranges)
             if None not in sizes:
                 result.append(LoopExtents(s.loc, s.loop, sizes))
-        for name in ir.assigned(s):
+        for name in assigned_in(s):
             values.pop(name, None)
         if isinstance(s, ir.Assign) and (value := _size(s.value, values)) is not None:
             values[s.name] = value

@@ -17,6 +17,7 @@ import numpy as np
 
 from . import ir
 from .static_evaluation import View, at_points, evaluate, trip_count
+from .summaries import assigned_in
 
 ASSUMED_TRIPS = 64  # of a loop whose trip count depends on data
 MAX_STEPS = 1024  # of a while loop that follows from sizes
@@ -193,7 +194,7 @@ class _Counter:
     @contextmanager
     def scope(self, node: ir.For | ir.While, freq: _Frequency) -> Iterator[_LoopScope]:
         """Inside a loop, and after it nothing is known of what it assigns."""
-        self.env |= dict.fromkeys(ir.assigned(*node.body))
+        self.env |= dict.fromkeys(assigned_in(*node.body))
         outside = dict(self.env), self.points, self.unknown_branches
         self.loops, self.unknown_branches = self.loops + 1, 0
         yield _LoopScope(freq)
@@ -210,14 +211,14 @@ class _Counter:
             leaving = self.block(node.then, freq.times(condition))
             self.env = before
             leaving = leaving + self.block(node.orelse, freq.times(~condition))
-            self.env |= dict.fromkeys(ir.assigned(*node.then, *node.orelse))
+            self.env |= dict.fromkeys(assigned_in(*node.then, *node.orelse))
             return leaving
         return self.block(node.then if condition else node.orelse, freq)
 
     def costlier(self, node: Any, sides: tuple[Any, Any], walk: Any) -> None:
         """Both sides, of which the one that does more is counted."""
         before, counted = self.sums, []
-        names = ir.assigned(*(n for side in sides for n in (side if isinstance(side, tuple) else (side,))))
+        names = assigned_in(*(n for side in sides for n in (side if isinstance(side, tuple) else (side,))))
         for side in sides:
             self.sums = Counter()
             env = dict(self.env)

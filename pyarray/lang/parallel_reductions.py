@@ -14,6 +14,7 @@ from typing import Any
 from . import ir
 from .loop_dependences import structural_key
 from .promotion import SWAPPED_COMPARISON
+from .summaries import assigned_in
 
 _OPERATORS = frozenset(("add", "sub", "mul", "and", "or", "xor", "min", "max"))
 _BEST = {"lt": "min", "le": "min", "gt": "max", "ge": "max"}
@@ -186,7 +187,7 @@ def reduced_elements(
     body: tuple[ir.Stmt, ...], variables: tuple[str, ...], new_name: Any
 ) -> tuple[tuple[ir.Stmt, ...], list[Element]]:
     """The body with variables in the place of elements that each iteration updates, and these."""
-    changing = {*ir.assigned(*body), *variables}
+    changing = {*assigned_in(*body), *variables}
     stores = [s for s in body if isinstance(s, ir.Store) and _element_operator(s, changing) is not None]
     elements: list[Element] = []
     result = []

@@ -19,6 +19,7 @@ from .directions import bases_of, result_bases, view_bases
 from .loop_exits import unless_returned
 from .parse import FunctionSource
 from .promotion import NEGATED_COMPARISON, SWAPPED_COMPARISON
+from .summaries import assigned_in
 
 Names = frozenset[str]
 NONE: Names = frozenset()
@@ -177,7 +178,7 @@ class RaceCheck:
         if then_leaves != else_leaves:  # what follows is the other branch's rest
             self.env = self.env if then_leaves else after
             return False, context.narrowed(condition, fixed_by[then_leaves])
-        for name in ir.assigned(*s.then, *s.orelse):
+        for name in assigned_in(*s.then, *s.orelse):
             values = [env[name] for env in (after, self.env) if name in env]
             self.env[name] = values[0].join(*values[1:]).controlled_by(condition)
         if self.exits is not exits:  # part of a branch leaves
@@ -211,7 +212,7 @@ class RaceCheck:
         self.exits = Dependence()
         self.block(s.body, context.narrowed(control))
         control = control.join(self.exits)
-        for name in ir.assigned(s):
+        for name in assigned_in(s):
             values = [env[name] for env in (before, self.env) if name in env]
             if values:
                 self.env[name] = values[0].join(*values[1:]).controlled_by(control)

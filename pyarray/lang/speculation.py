@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from . import ir
+from .summaries import assigned_in
 
 _MOST_NODES = 12  # more take longer than a wrong guess now and then
 _OPERATIONS = {"add", "sub", "mul", "and", "or", "xor"}
@@ -18,7 +19,7 @@ Ranges = Mapping[str, range]  # what variables of loops of constant length can b
 
 def constant_ranges(loop: ir.For) -> dict[str, range]:
     """The ranges of the loop's variables that are constant."""
-    changed, found = ir.assigned(*loop.body), dict[str, range]()
+    changed, found = assigned_in(*loop.body), dict[str, range]()
     changed |= {name for n in ir.walk(*loop.body) if isinstance(n, ir.For) for name in n.variables}
     for name, r in zip(loop.variables, loop.ranges, strict=True):
         ends = [default if x is None else getattr(x, "value", None) for x, default in ((r.start, 0), (r.stop, None))]

@@ -24,48 +24,52 @@ class _ChildFields(dict[type, Any]):
         return self.setdefault(kind, names)
 
 
-_child_fields = _ChildFields()
+class _ChildrenOf(dict[type, Any]):
+    """A function of a class that lists the sub-nodes of a node; None of a class whose nodes have none. It is made from
+    text, as the `__init__` of a dataclass is: most of what passes do begins here."""
+
+    def __missing__(self, kind: type) -> Callable[[Any], list[Any]] | None:
+        types = {f.name: str(f.type) for f in fields(kind)}
+        names, function = _child_fields[kind] or (), None
+        if names:
+            items = ", ".join(f"{'*' * types[name].startswith('tuple')}node.{name}" for name in names)
+            optional = any(types[name].endswith("None") for name in names)
+            function = eval(f"lambda node: [{'x for x in (' * optional}{items}{',) if x is not None' * optional}]")
+        return self.setdefault(kind, function)
+
+
+_child_fields, _children_of = _ChildFields(), _ChildrenOf()
 
 
 def children(node: Any) -> list[Any]:
     """Direct sub-nodes, in source order."""
-    nodes, parts = [], _child_fields
-    for name in parts[type(node)] or ():
-        value = getattr(node, name)
-        if type(value) is tuple:
-            nodes += [item for item in value if parts[type(item)] is not None]
-        elif parts[type(value)] is not None:
-            nodes.append(value)
-    return nodes
+    function = _children_of[type(node)]
+    return function(node) if function is not None else []
 
 
 def walk(*nodes: Any) -> Iterator[Any]:
     """These nodes and everything below them, parents first."""
-    stack, fields_of = list(nodes[::-1]), _child_fields
+    stack, functions = list(nodes[::-1]), _children_of
     while stack:
         node = stack.pop()
         yield node
-        for name in reversed(fields_of[type(node)] or ()):  # most passes begin here: as `children`, without its lists
-            value = getattr(node, name)
-            if type(value) is tuple:
-                for item in reversed(value):
-                    if fields_of[type(item)] is not None:
-                        stack.append(item)
-            elif fields_of[type(value)] is not None:
-                stack.append(value)
+        function = functions[type(node)]
+        if function is not None:
+            stack += function(node)[::-1]
 
 
-def rewrite(node: Any, change: Callable[[Any], Any]) -> Any:
-    """A copy of the tree in which `change` has been applied to every node, children first."""
-
-    def visit(value: Any) -> Any:
-        if isinstance(value, tuple):
-            changed = tuple([visit(item) for item in value])
-            return value if all(map(operator.is_, changed, value)) else changed
-        return value if _child_fields[type(value)] is None else rewrite(value, change)
-
+def rewrite(node: Any, change: Callable[[Any], Any], skips: Callable[[Any], bool] | None = None) -> Any:
+    """A copy of the tree in which `change` has been applied to every node, children first, but for those in nodes that
+    `skips` holds of."""
+    if skips is not None and skips(node):
+        return node
     updates = {}
     for name in _child_fields[type(node)] or ():
-        if (new := visit(old := getattr(node, name))) is not old and new != old:
+        old = getattr(node, name)
+        if type(old) is tuple:
+            new: Any = tuple([x if _child_fields[type(x)] is None else rewrite(x, change, skips) for x in old])
+            if not all(map(operator.is_, new, old)):
+                updates[name] = new
+        elif _child_fields[type(old)] is not None and (new := rewrite(old, change, skips)) is not old:
             updates[name] = new
     return change(replace(node, **updates) if updates else node)

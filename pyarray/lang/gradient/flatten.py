@@ -15,6 +15,7 @@ from .. import ir
 from ..loop_exits import ReturnLowering, has_return, set_flag
 from ..parallel_reductions import uncast
 from ..promotion import cast
+from ..summaries import assigned_in
 from .exits import expand_returns, has_exit, lower_exits
 
 
@@ -131,7 +132,7 @@ class Flattener:
         result = []
         for k, e in enumerate(operands):
             v = self.plain(e)
-            assigned = ir.assigned(*operands[k + 1 :])
+            assigned = assigned_in(*operands[k + 1 :])
             later = {t for n in assigned if n in self.types or n in self.names for t in self.targets(n)}
             if later and any(isinstance(n, ir.Local) and n.name in later for n in ir.walk(v)):
                 name = self.variable(v.type)
@@ -226,7 +227,7 @@ class Flattener:
     def inlined(self, e: ir.Invoke) -> Any:
         function, args = self.functions[e.function], self.atoms(e.args)
         outer, names = self.names, dict[str, Any]()
-        assigned = ir.assigned(*function.body)
+        assigned = assigned_in(*function.body)
         self.names = names
         for name, kind in function.variables:
             self.declare(name, kind)
@@ -394,7 +395,7 @@ def _added(e: Any, name: str, through_casts: bool) -> tuple[ir.Expr, bool] | Non
     a, b = (uncast(x) if through_casts else x for x in (e.a, e.b))
     mine = [isinstance(x, ir.Local) and x.name == name for x in (a, b)]
     reads = sum(isinstance(n, ir.Local) and n.name == name for n in ir.walk(e))
-    if reads != 1 or not any(mine) or (e.op == "sub" and mine[1]) or name in ir.assigned(e):
+    if reads != 1 or not any(mine) or (e.op == "sub" and mine[1]) or name in assigned_in(e):
         return None
     return (e.b, e.op == "sub") if mine[0] else (e.a, False)
 

@@ -1,0 +1,95 @@
+"""What stands in the parts of a typed tree. It is found once for each statement, which never changes, so that a pass
+asks instead of walking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from . import ir
+
+_STATEMENTS = frozenset(get_args(ir.Stmt))
+_ASSIGNING = (ir.Assign, ir.Let, ir.SetElement)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Of a node and all below it: the classes of nodes, the names that are read, those that get a value, the functions
+    that are called, and the sites."""
+
+    kinds: frozenset[type]
+    names: frozenset[str]
+    assigned: frozenset[str]
+    called: frozenset[str]
+    sites: frozenset[int]
+
+
+def summary(node: Any) -> Summary:
+    """The node's summary. A node that isn't an `ir.Node`, such as a range, has no room for it."""
+    try:
+        found: Summary = node.found
+    except AttributeError:
+        found = _summarise(node)
+        if isinstance(node, ir.Node):
+            object.__setattr__(node, "found", found)
+    return found
+
+
+def _summarise(node: Any) -> Summary:
+    kinds, names, assigned, called, sites = set[type](), set[str](), set[str](), set[str](), set[int]()
+    stack = [node]
+    while stack:
+        n = stack.pop()
+        kind = type(n)
+        if kind in _STATEMENTS and n is not node:
+            below = summary(n)
+            kinds |= below.kinds
+            names |= below.names
+            assigned |= below.assigned
+            called |= below.called
+            sites |= below.sites
+            continue
+        kinds.add(kind)
+        if kind is ir.Local:
+            names.add(n.name)
+            continue
+        if kind in _ASSIGNING:
+            assigned.add(n.name)
+        elif kind is ir.Invoke:
+            called.add(n.function)
+        if (site := getattr(n, "site", None)) is not None:
+            sites.add(site)
+        stack += ir.children(n)
+    return Summary(frozenset(kinds), frozenset(names), frozenset(assigned), frozenset(called), frozenset(sites))
+
+
+def assigned_in(*nodes: Any) -> set[str]:
+    """Names that get a value somewhere in these nodes, other than loop variables; of local arrays also those of
+    which an element is assigned."""
+    return set[str]().union(*(summary(n).assigned for n in nodes))
+
+
+def names_in(*nodes: Any) -> set[str]:
+    """Names of the parameters and variables that are read in these nodes."""
+    return set[str]().union(*(summary(n).names for n in nodes))
+
+
+def called_in(*nodes: Any) -> set[str]:
+    """Symbols of the functions that are called in these nodes."""
+    return set[str]().union(*(summary(n).called for n in nodes))
+
+
+def sites_in(*nodes: Any) -> frozenset[int]:
+    """The sites of all accesses and calls in these nodes."""
+    return frozenset[int]().union(*(summary(n).sites for n in nodes))
+
+
+def has_any(nodes: Any, *kinds: type) -> bool:
+    """Whether a node of one of these classes is among the nodes or below them."""
+    return not all(summary(n).kinds.isdisjoint(kinds) for n in nodes)
+
+
+def rewrite_kinds(node: Any, change: Callable[[Any], Any], *kinds: type) -> Any:
+    """`ir.rewrite` for a `change` that leaves nodes of other classes as they are."""
+    return ir.rewrite(node, change, lambda n: isinstance(n, ir.Node) and summary(n).kinds.isdisjoint(kinds))
