@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from . import ir
+from .summaries import has_any
 
 
 def has_assertions(tree: ir.Tree) -> bool:
-    return any(isinstance(n, ir.Assert) for f in (tree.kernel, *tree.functions) for n in ir.walk(*f.body))
+    return any(has_any(f.body, ir.Assert) for f in (tree.kernel, *tree.functions))
 
 
 def without_assertions(tree: ir.Tree) -> ir.Tree:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from . import ir
-from .summaries import assigned_in
+from .summaries import assigned_in, has_any
 
 _PLAIN = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%"}
 _SHORTEST_ROW = 8  # iterations of a row from which on it is as fast as a mask
@@ -190,10 +190,9 @@ def _without_rows(loop: ir.For) -> str | None:
     """Why a loop can't, or needn't, run in rows."""
     if not unit_step(loop.ranges[-1]):
         return "the loop has a step"
-    nodes = list(ir.walk(*loop.body))
-    if any(isinstance(n, (ir.For, ir.While)) for n in nodes):
+    if has_any(loop.body, ir.For, ir.While):
         return _OUTER  # beside which a division is little
-    return "a break leaves it" if any(isinstance(n, ir.Break) for n in nodes) else None
+    return "a break leaves it" if has_any(loop.body, ir.Break) else None
 
 
 def has_cheap_divisions(loop: ir.For, blocks: bool) -> bool:

@@ -80,7 +80,8 @@ def result_bases(tree: ir.Tree) -> dict[str, frozenset[int]]:
     results: dict[str, frozenset[int]] = {}
     for function in tree.functions:
         bases, names = view_bases(function, results), [name for name, _ in function.params]
-        returned = [n.value for n in ir.walk(*function.body) if isinstance(n, ir.Return) and n.value is not None]
+        returns = ir.walk(*function.body) if function.result is not None and _holds_array(function.result) else ()
+        returned = [n.value for n in returns if isinstance(n, ir.Return) and n.value is not None]
         bases_of_values = (bases_of(value, bases, results) for value in returned if _holds_array(value.type))
         results[function.symbol] = frozenset(names.index(name) for part in bases_of_values for name in part)
     return results
@@ -111,6 +112,8 @@ def _holds_array(kind: Any) -> bool:
 
 def view_bases(function: ir.Function, results: dict[str, frozenset[int]]) -> Bases:
     """Bases of the function's array variables, by a fixed point over their assignments."""
+    if not any(_holds_array(kind) for _, kind in function.variables):
+        return {}
     sets = [n for n in ir.walk(*function.body) if isinstance(n, (ir.Assign, ir.Let)) and _holds_array(n.value.type)]
     bases: Bases = {n.name: frozenset() for n in sets}
     while True:

@@ -15,13 +15,13 @@ from .dialect import Dialect
 from .directions import written
 from .emit_noalias import noalias_test
 from .emit_privatized import grain_of_sums
-from .emit_statements import Emitter, cname, ctype, looping_functions, sites_of
+from .emit_statements import Emitter, cname, ctype, looping_functions
 from .emit_views import constant_sizes
 from .hoisted_checks import Hoisting, tests_ahead
 from .iteration_cost import cost
 from .reshape_indexing import Remarks
 from .specializations import Specializations
-from .summaries import assigned_in
+from .summaries import assigned_in, kinds_in, names_in, sites_in
 
 _AT = """\
 /* where a thread is, for the failure record; a failure lands in `scrap` and ends its iteration's loops */
@@ -40,7 +40,7 @@ _HEADERS = (  # header, and what its functions end with; the order is that of th
     ("pa_stream.h", re.compile(r"\b(?:pa_stream_copy)")),
 )
 # what an estimate may evaluate before its time: it reads no memory, has no effect and can't fail
-_PLAIN = (ir.Binary, ir.Builtin, ir.Cast, ir.Const, ir.Local, ir.Range, ir.Size, ir.Unary)
+_PLAIN = {ir.Binary, ir.Builtin, ir.Cast, ir.Const, ir.Local, ir.Range, ir.Size, ir.Unary}
 
 
 def emit(
@@ -74,14 +74,14 @@ def emit(
 
 def may_fail(tree: ir.Tree) -> bool:
     """Whether an access of the program is tested."""
-    bodies = (*tree.kernel.body, *(s for f in tree.functions for s in f.body))
+    bodies = [s for f in (tree.kernel, *tree.functions) for s in f.body if sites_in(s)]
     nodes = (n for n in ir.walk(*bodies) if not isinstance(n, ir.Invoke))
     return any(getattr(n, "site", None) is not None for n in nodes)
 
 
 def helper_functions(code: Emitter, tree: ir.Tree, hoisted_checks: Hoisting | None) -> str:
     """The functions that the kernel calls, callees first."""
-    bodies = (*tree.kernel.body, *(s for f in tree.functions for s in f.body))
+    bodies = (*tree.kernel.body, *(s for f in tree.functions for s in f.body)) if tree.functions else ()
     calls = Counter(n.function for n in ir.walk(*bodies) if isinstance(n, ir.Invoke))
     printed = (code.printed(_function, code, f, hoisted_checks, calls[f.symbol] == 1) for f in tree.functions)
     return "\n".join(printed)
@@ -101,7 +101,7 @@ def _function(code: Emitter, function: ir.Function, hoisted_checks: Hoisting | N
     """`once`: it is called from one place. The C compiler inlines such a function by itself, unless checked blocks make
     two places of it."""
     code.hoisted = hoisted_checks.hoistable[function.symbol] if hoisted_checks else frozenset()
-    code.sites = sites_of(function.body)
+    code.sites = sites_in(*function.body)
     for _, kind in (*function.params, *function.variables):
         code.declare(kind)
     hidden = ["const bool inside", "pa_at *at", "const pa_frame *up"] if code.debug else []
@@ -154,9 +154,7 @@ def _trip_counts(code: Emitter, visible: set[str]) -> Callable[[ir.For], str | N
     """Iterations of an inner loop as C text, where the entry knows its bounds."""
 
     def trips(loop: ir.For) -> str | None:
-        nodes = list(ir.walk(*loop.ranges))
-        names = {n.name for n in nodes if isinstance(n, ir.Local)}
-        if not names <= visible or not all(isinstance(n, _PLAIN) for n in nodes):
+        if not names_in(*loop.ranges) <= visible or not kinds_in(*loop.ranges) <= _PLAIN:
             return None
         return " * ".join(f"(double){emit_loop.trip_count(code, r)}" for r in loop.ranges)
 

@@ -89,12 +89,6 @@ def _float_literal(value: float, suffix: str) -> str:
     return text + "f" if suffix == "f32" else text
 
 
-def sites_of(body: tuple[ir.Stmt, ...]) -> frozenset[int]:
-    """The sites of all accesses and calls in a body."""
-    sites = (getattr(n, "site", None) for n in ir.walk(*body))
-    return frozenset(site for site in sites if site is not None)
-
-
 def begin_iteration(number: str) -> str:
     """Statements that begin an iteration in debug mode."""
     return f"at->tid = {number}; at->failed = false;"

@@ -22,7 +22,7 @@ from .emit import assemble, helper_functions, may_fail
 from .emit_block_rows import BLOCKS, block_row_guards, block_row_head, streamed_elements
 from .emit_cached_rows import MIN_BLOCKS
 from .emit_delinearized import missed, thread_digits
-from .emit_statements import begin_iteration, cname, ctype, sites_of
+from .emit_statements import begin_iteration, cname, ctype
 from .emit_team import has_side_effects, runs_by_teams
 from .emit_tile import is_tileable, tile_loop, tile_rows
 from .emit_tiles import TileEmitter
@@ -34,7 +34,7 @@ from .launch_shape import UNSHAPED, LaunchShape
 from .printer import Printer
 from .reshape_indexing import Remarks
 from .specializations import Specializations
-from .summaries import assigned_in
+from .summaries import assigned_in, sites_in
 from .tile_layout import has_tiles
 
 _FRAME = "frame"
@@ -160,7 +160,7 @@ class _GridProgram:
             self.tile_program(loop, before)
             return
         code.hoisted, lines = self.hoists(loop) if self.hoisted_checks is not None else (frozenset(), list[str]())
-        code.sites = sites_of(loop.body)
+        code.sites = sites_in(*loop.body)
         self.note_tests(loop, lines)
         code.cached_row = None
         digits, code.digit_lines, code.digits = thread_digits(code, loop) or ([], "", {})
@@ -191,7 +191,7 @@ class _GridProgram:
         assert loop.loop is not None
         if self.hoisted_checks is not None:
             code.hoisted, lines = self.hoists(loop)
-        code.sites = sites_of(loop.body)
+        code.sites = sites_in(*loop.body)
         self.note_tests(loop, lines)
         (text, plan), code.hoisted = code.tile_iteration(loop), frozenset()
         checked = code.tile_iteration(loop)[0] if lines else ""
@@ -244,7 +244,7 @@ class _GridProgram:
             hoisting is None
             or self.tests is None
             or self.uses_frame
-            or sites_of(outside)
+            or sites_in(*outside)
             or not hoisting.covers_calls()
         ):
             return None

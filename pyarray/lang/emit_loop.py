@@ -10,12 +10,12 @@ from . import ir
 from .emit_delinearized import CountedLoop, delinearized_loop, find_rows, missed
 from .emit_noalias import noalias_arrays, noalias_call, noalias_function, overlap_calls, overlap_function
 from .emit_privatized import privatized_arrays, privatized_block, used_arrays
-from .emit_statements import Emitter, begin_iteration, cname, ctype, sites_of
+from .emit_statements import Emitter, begin_iteration, cname, ctype
 from .hoisted_checks import Hoisting
 from .loop_extents import extents
 from .nontemporal_stores import nontemporal_array
 from .printer import struct_text
-from .summaries import assigned_in
+from .summaries import assigned_in, called_in, has_any, names_in, sites_in
 
 
 def is_parallel(statement: ir.Stmt) -> TypeGuard[ir.For]:
@@ -33,7 +33,7 @@ def outside_loops(kernel: ir.Function) -> list[Any]:
 
 def is_recomputable(node: Any) -> bool:
     """Whether a node is pure and reads no memory, so that each thread may recompute it."""
-    return not any(isinstance(n, (ir.Load, ir.Store, ir.Atomic, ir.Invoke)) for n in ir.walk(node))
+    return not has_any((node,), ir.Load, ir.Store, ir.Atomic, ir.Invoke)
 
 
 def outer_variables(kernel: ir.Function) -> tuple[tuple[str, Any], ...]:
@@ -114,7 +114,7 @@ def _is_natural(expr: Any) -> bool:
 
 def frames(code: Emitter, parts: Any, up: str) -> list[str]:
     """One link of the call stack per call."""
-    if not code.debug:
+    if not code.debug or not called_in(*parts):
         return []
     calls = [n.site for n in ir.walk(*parts) if isinstance(n, ir.Invoke)]
     return [f"pa_frame call{site} = {{{up}, {site}}};" for site in calls]
@@ -151,7 +151,7 @@ def parallel_loop(code: Emitter, loop: ir.For, hoisted_checks: Hoisting | None) 
         inside = assigned_in(*loop.body)
         fields = {n: t for n, t in (*code.kernel.params, *code.outer) if n not in inside}
         code.hoisted, lines = hoisted_checks.loop(loop, fields)
-    code.sites = sites_of(loop.body)
+    code.sites = sites_in(*loop.body)
     versions = f"{', const bool unit' if unit else ''}{', const bool inside' if lines else ''}"
     params = f"(const {symbol}_env *env, int64_t begin, int64_t end{versions})"
     _body(code, loop, f"{symbol}_body{loop.loop}{params}")
@@ -262,7 +262,7 @@ def _nontemporal_loop(
 
 def _arguments(code: Emitter, loop: ir.For) -> Iterator[str]:
     """What the body uses of the environment, and its own variables."""
-    used = {n.name for n in ir.walk(*loop.body) if isinstance(n, ir.Local)}
+    used = names_in(*loop.body)
     inner = assigned_in(*loop.body)
     for name, kind in (*code.kernel.params, *code.outer):
         if name not in used or name in inner:

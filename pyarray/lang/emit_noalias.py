@@ -11,7 +11,7 @@ from typing import Any
 from . import ir
 from .emit_statements import Emitter, cname
 from .printer import Printer, conjunction
-from .summaries import assigned_in
+from .summaries import assigned_in, has_any
 
 NO_ALIAS = "-DPA_NO_ALIAS=1"
 Arrays = list[tuple[str, ir.ArrayType]]
@@ -19,10 +19,10 @@ Arrays = list[tuple[str, ir.ArrayType]]
 
 def noalias_arrays(code: Emitter, loop: ir.For) -> Arrays:
     """The parameters that the loop uses, if a no-alias version is worth its text, else none."""
-    if not code.dialect.blocks:
+    if not code.dialect.blocks or not has_any(loop.body, ir.For, ir.While):
         return []
     inner = [n for n in ir.walk(*loop.body) if isinstance(n, (ir.For, ir.While))]
-    if not any(isinstance(n, ir.Store) for n in ir.walk(*inner)):
+    if not has_any(inner, ir.Store):
         return []
     used = {n.name: n.type for n in ir.walk(*loop.body) if isinstance(n, ir.Local)}
     inside = {name for name, _ in code.kernel.params} | assigned_in(*loop.body)

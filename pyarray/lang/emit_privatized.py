@@ -16,7 +16,7 @@ from .emit_noalias import Arrays
 from .emit_statements import Emitter, cname
 from .iteration_cost import constant_trips
 from .printer import Printer, function_text
-from .summaries import assigned_in
+from .summaries import assigned_in, has_any, names_in
 
 MAX_BYTES = 1 << 18  # bytes of sums, which are to stay in the second-level cache
 MIN_UPDATES = 4  # for each sum, which is cleared before and added up after them
@@ -38,6 +38,8 @@ def privatized_arrays(code: Emitter, loop: ir.For) -> Arrays:
     """The arrays that the loop doesn't touch but by atomic additions whose old values aren't read; none where it uses
     views of an unknown array."""
     if not code.dialect.blocks:
+        return []
+    if not has_any(loop.body, ir.Atomic):
         return []
     nodes: list[Any] = list(ir.walk(*loop.body))
     sums: list[Any] = [n.value for n in nodes if isinstance(n, ir.Evaluate) and _is_atomic_sum(n.value)]
@@ -90,7 +92,7 @@ def grain_of_sums(code: Emitter, loop: ir.For, grain: str) -> str:
 
 def used_arrays(kernel: ir.Function, loop: ir.For) -> Arrays:
     """The array parameters that a loop uses."""
-    used = {n.name for n in ir.walk(*loop.body) if isinstance(n, ir.Local)}
+    used = names_in(*loop.body)
     return [(n, k) for n, k in kernel.params if isinstance(k, ir.ArrayType) and n in used]
 
 

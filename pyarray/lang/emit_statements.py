@@ -15,12 +15,11 @@ from .emit_expressions import ExprEmitter, TestsAhead, literal
 from .emit_expressions import begin_iteration as begin_iteration
 from .emit_expressions import cname as cname
 from .emit_expressions import ctype as ctype
-from .emit_expressions import sites_of as sites_of
 from .emit_tile_products import is_cpu_contraction, write_cpu_contraction
 from .printer import Printer
 from .promotion import binary, call, identity_of
 from .speculation import constant_ranges
-from .summaries import assigned_in
+from .summaries import assigned_in, called_in, has_any
 from .write_mask import mask_itemsize
 
 # Accumulators of an unordered reduction: four AVX2 registers of float32, and short sums for accuracy. Where
@@ -45,7 +44,7 @@ def looping_functions(functions: Iterable[ir.Function]) -> frozenset[str]:
     """Those that have loops, or call one that has; callees come first."""
     found: set[str] = set()
     for f in functions:
-        calls = {n.function for n in ir.walk(*f.body) if isinstance(n, ir.Invoke)}
+        calls = called_in(*f.body)
         if _contains_loop(f.body) or calls & found:
             found.add(f.symbol)
     return frozenset(found)
@@ -53,8 +52,10 @@ def looping_functions(functions: Iterable[ir.Function]) -> frozenset[str]:
 
 def _contains_loop(body: tuple[ir.Stmt, ...]) -> bool:
     """One that isn't unrolled for sure."""
-    loops = (n for n in ir.walk(*body) if isinstance(n, (ir.For, ir.While)))
-    return any(isinstance(n, ir.While) or len(constant_ranges(n)) < len(n.variables) for n in loops)
+    if has_any(body, ir.While) or not has_any(body, ir.For):
+        return has_any(body, ir.While)
+    loops = (n for n in ir.walk(*body) if isinstance(n, ir.For))
+    return any(len(constant_ranges(n)) < len(n.variables) for n in loops)
 
 
 class Emitter(ExprEmitter):
@@ -81,9 +82,9 @@ class Emitter(ExprEmitter):
         self.out.line(f"{self.renamed.get(s.name) or cname(s.name)} = {self.expr(s.value)};")
 
     def write_Store(self, s: ir.Store) -> None:
-        sets = any(isinstance(n, ir.Let) and not n.name.startswith(".") for n in ir.walk(s.array, *s.index))
+        sets = any(not name.startswith(".") for name in assigned_in(s.array, *s.index))
         plain = s.site is None and not s.marks and not sets
-        if plain and not any(isinstance(n, (ir.Invoke, ir.Atomic, ir.Let)) for n in ir.walk(s.value)):
+        if plain and not has_any((s.value,), ir.Invoke, ir.Atomic, ir.Let):
             self.out.line(f"{self.lvalue(s)} = {self.expr(s.value)};")
             return
         # Python evaluates the value before the lvalue, and so the first failure is that of the value

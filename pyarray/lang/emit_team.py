@@ -17,6 +17,7 @@ from .delinearization import Split, find_split
 from .emit_block_rows import streamed_elements
 from .emit_delinearized import missed, thread_digits
 from .emit_statements import Emitter, cname, reduction_start
+from .summaries import has_any, kinds_in
 
 _SHARED = "a team of threads shares the iteration around it"
 _IN_FLIGHT = 16  # loads of a thread in a shared loop, before it waits for the first
@@ -25,14 +26,14 @@ _UNROLLED, _SHORT = 8, 48  # iterations of a loop that reads and stores nothing,
 
 def has_side_effects(function: ir.Function) -> bool:
     """Whether it stores, or calls a function that may."""
-    return any(isinstance(n, (ir.Store, ir.Atomic, ir.Invoke)) for n in ir.walk(*function.body))
+    return has_any(function.body, ir.Store, ir.Atomic, ir.Invoke)
 
 
 def shared_loops(parts: tuple[ir.Stmt, ...], pure: set[str]) -> list[ir.For]:
     """The innermost unordered loops that do something. `pure` functions change nothing."""
     innermost: list[ir.For] = []
     for part in parts:
-        for n in ir.walk(part):
+        for n in ir.walk(part) if has_any((part,), ir.For) else ():
             if isinstance(n, ir.For) and n.unordered and (n.reductions or _does_something(n.body, pure)):
                 innermost += [] if shared_loops(n.body, pure) else [n]
     return innermost
@@ -47,17 +48,16 @@ def runs_by_teams(loop: ir.For, pure: set[str]) -> bool:
 
 
 def _does_something(body: tuple[ir.Stmt, ...], pure: set[str]) -> bool:
-    return _side_effect_count(body, pure) > 0 or any(isinstance(n, ir.Store) for n in ir.walk(*body))
+    return _side_effect_count(body, pure) > 0 or has_any(body, ir.Store)
 
 
 def _side_effect_count(body: tuple[ir.Stmt, ...], pure: set[str]) -> int:
     """How many effects there are other than stores."""
-    nodes = list(ir.walk(*body))
+    nodes = ir.walk(*body) if has_any(body, ir.Atomic, ir.Invoke) else ()
     return sum(isinstance(n, ir.Atomic) or (isinstance(n, ir.Invoke) and n.function not in pure) for n in nodes)
 
 
-def _only_reads(nodes: list[Any]) -> bool:
-    kinds = {type(n) for n in nodes}
+def _only_reads(kinds: set[type]) -> bool:
     return ir.Load in kinds and not kinds & {ir.Store, ir.Atomic, ir.Invoke, ir.For, ir.While, ir.Break, ir.Return}
 
 
@@ -102,7 +102,7 @@ class GridEmitter(Emitter):
         self.write(loop.body)
 
     def write_statement(self, s: ir.Stmt) -> None:
-        reads = self.team and not self.syncs(s) and any(isinstance(n, (ir.Load, ir.Invoke)) for n in ir.walk(s))
+        reads = self.team and not self.syncs(s) and has_any((s,), ir.Load, ir.Invoke)
         self.unsynced_reads |= reads
         super().write_statement(s)
         self.unsynced_reads |= reads
@@ -145,8 +145,7 @@ class GridEmitter(Emitter):
             super().write_For(s)
 
     def write_pragma(self, s: ir.For) -> None:
-        nodes = list(ir.walk(*s.body))
-        if len(nodes) <= _SHORT and _only_reads(nodes):
+        if _only_reads(kinds_in(*s.body)) and len(list(ir.walk(*s.body))) <= _SHORT:
             self.out.line(f"#pragma unroll {_UNROLLED}")
 
     def row_split(self, s: ir.For) -> Split | None:

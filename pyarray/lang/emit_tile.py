@@ -16,6 +16,7 @@ from .emit_loop import bound_fields
 from .emit_statements import Emitter, begin_iteration, cname
 from .emit_vectorized import stored_element, unconditional_loads, write_body
 from .printer import Printer
+from .summaries import has_any
 
 TILE = 32
 _SHARED = 40960  # bytes of a block
@@ -28,7 +29,7 @@ def tile_rows(threads: int) -> int:
 
 def is_tileable(loop: ir.For) -> bool:
     """Whether tiles are worth their text: not for bodies with loops, which have their own access order."""
-    return len(loop.ranges) > 1 and not any(isinstance(n, ir.For) for n in ir.walk(*loop.body))
+    return len(loop.ranges) > 1 and not has_any(loop.body, ir.For)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 from . import ir
 from .emit_loop import declarations, frames
 from .emit_statements import Emitter, begin_iteration, cname
-from .summaries import assigned_in
+from .summaries import assigned_in, called_in, has_any
 
 
 def elementwise_store(code: Emitter, loop: ir.For, even: set[str]) -> ir.Store | None:
@@ -20,13 +20,11 @@ def elementwise_store(code: Emitter, loop: ir.For, even: set[str]) -> ir.Store |
     range. `even` functions change nothing, and aren't `uneven_functions`."""
     if any(range_.step is not None or not _is_zero(range_.start) for range_ in loop.ranges):
         return None
+    if has_any(loop.body, ir.Atomic, ir.Break, ir.Continue, ir.Return, ir.While) or called_in(*loop.body) - even:
+        return None
     nodes = list(ir.walk(*loop.body))
     stores, last = [n for n in nodes if isinstance(n, ir.Store)], loop.body[-1] if loop.body else None
     if not isinstance(last, ir.Store) or stores != [last] or last.marks or not _in_bounds(code, last.site):
-        return None
-    if any(isinstance(n, (ir.Atomic, ir.Break, ir.Continue, ir.Return, ir.While)) for n in nodes):
-        return None
-    if any(isinstance(n, ir.Invoke) and n.function not in even for n in nodes):
         return None
     ref, array = _index_variables(last.index), last.array
     if not isinstance(array, ir.Local) or array.name not in dict(code.kernel.params):
@@ -47,12 +45,12 @@ def uneven_functions(functions: Iterable[ir.Function]) -> set[str]:
     one such call at a time: the others of its iterations would wait, and few threads be left."""
     found = set[str]()
     for f in functions:
-        nodes = list(ir.walk(*f.body))
-        left = [n for loop in nodes if isinstance(loop, ir.For) for n in ir.walk(*loop.body)]
+        loops = (n for n in ir.walk(*f.body) if isinstance(n, ir.For)) if has_any(f.body, ir.For) else ()
         if (
-            any(isinstance(n, ir.While) or (isinstance(n, ir.Invoke) and n.function in found) for n in nodes)
-            or any(isinstance(n, (ir.Break, ir.Return)) for n in left)
-        ):  # fmt: skip
+            has_any(f.body, ir.While)
+            or called_in(*f.body) & found
+            or any(has_any(loop.body, ir.Break, ir.Return) for loop in loops)
+        ):
             found.add(f.symbol)
     return found
 

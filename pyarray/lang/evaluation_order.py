@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from . import ir
+from .summaries import called_in, has_any, names_in
 
 _ORDERED = (
     ir.Binary,
@@ -33,7 +34,7 @@ def order_operands(tree: ir.Tree) -> ir.Tree:
     impure: set[str] = set()
     functions = []
     for function in tree.functions:  # callees first
-        if any(_has_effect(n, impure) or isinstance(n, ir.Store) for n in ir.walk(*function.body)):
+        if has_any(function.body, ir.Atomic, ir.Store) or called_in(*function.body) & impure:
             impure.add(function.symbol)
         functions.append(_order_function(function, impure))
     return ir.Tree(_order_function(tree.kernel, impure), tuple(functions))
@@ -83,7 +84,7 @@ def _set_and_read(operands: list[ir.Expr], observed: list[set[str]], sets: list[
     if not any(sets):
         return
     for k, operand in enumerate(operands):
-        reads = {n.name for n in ir.walk(operand) if isinstance(n, ir.Local)}
+        reads = names_in(operand)
         for j, names in enumerate(sets):
             if j != k and names & reads:
                 observed[j].add("effect")

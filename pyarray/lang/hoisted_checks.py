@@ -12,7 +12,6 @@ from typing import Any
 
 from ..dtypes import int64
 from . import ir
-from .emit_expressions import sites_of
 from .emit_statements import cname
 from .emit_views import slice_ends
 from .interval_analysis import (
@@ -28,7 +27,7 @@ from .interval_analysis import (
     Test,
     unknown_variables,
 )
-from .summaries import assigned_in
+from .summaries import assigned_in, sites_in
 
 _MAX_TESTS = 64  # more than a block of few iterations is worth
 _NAME = re.compile(r"\bq\d+\b")
@@ -246,7 +245,7 @@ class Hoisting:
 
     def covers_calls(self) -> bool:
         """Whether the tests of calls are for all accesses of the functions."""
-        return all(sites_of(f.body) <= self.hoistable[f.symbol] for f in self.functions.values())
+        return all(sites_in(*f.body) <= self.hoistable[f.symbol] for f in self.functions.values())
 
     def _walk(self, text: CTextDomain, env: dict[str, Any], wanted: frozenset[int] | None = None) -> IntervalAnalysis:
         return IntervalAnalysis(text, env, lambda call, args: self._call(text, call, args), wanted)

@@ -154,8 +154,8 @@ class IntervalAnalysis:
             return None
         return a if a == b else self.domain.union(a, b)
 
-    def forget(self, *nodes: Any) -> None:
-        for name in assigned_in(*nodes):
+    def forget(self, names: Iterable[str]) -> None:
+        for name in names:
             old = self.env.get(name)
             self.env[name] = tuple(self.domain.extent(None) for _ in old) if isinstance(old, tuple) else None
 
@@ -166,7 +166,8 @@ class IntervalAnalysis:
             bounds = [self.bounds(r) for r in s.ranges]
             ranges = [self.domain.loop(*range_bounds) if all(range_bounds) else None for range_bounds in bounds]
             self.test(s, [NonZero(bounds[0][2]) if len(s.ranges) == 1 else UNPROVABLE])
-        self.forget(s)
+        assigned = assigned_in(s)
+        self.forget(assigned)
         if isinstance(s, ir.For):
             self.env.update(zip(s.variables, ranges, strict=True))
         else:
@@ -176,7 +177,7 @@ class IntervalAnalysis:
             self.refine(s.condition, True)
         self.block(s.body)
         self.env = before
-        self.forget(s)
+        self.forget(assigned)
 
     def bounds(self, r: ir.Range) -> list[Any]:
         """Intervals of start, stop and step."""
@@ -257,7 +258,7 @@ class IntervalAnalysis:
             self.refine(first, truth)
             results.append(self.value(part))
         self.env = before
-        self.forget(e)
+        self.forget(assigned_in(e))
         return self.merged(*results) if isinstance(e, ir.Select) else None
 
     def invoke(self, e: ir.Invoke) -> Any:
@@ -369,7 +370,7 @@ def _offset_variable(operand: Any) -> tuple[str, int] | None:
 
 def _assigns(condition: Any) -> bool:
     """Whether a comparison sets a variable of the user's, which an operand before may have read."""
-    return any(isinstance(n, ir.Let) and not n.name.startswith(".") for n in ir.walk(condition))
+    return any(not name.startswith(".") for name in assigned_in(condition))
 
 
 def _fits_int64(kind: Any) -> bool:

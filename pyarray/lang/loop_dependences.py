@@ -16,14 +16,15 @@ from . import ir
 from .directions import Bases, bases_of, result_bases, view_bases
 from .parse import FunctionSource
 from .races import RaceCheck
-from .summaries import assigned_in
+from .summaries import assigned_in, has_any
 
 
 def refuse_dependent(tree: ir.Tree, sources: Mapping[str, FunctionSource]) -> None:
     """Raises `CompileError` for an unordered loop that is an ordered one for sure."""
     results = result_bases(tree)
     for function in (*tree.functions, tree.kernel):
-        loops = [n for n in ir.walk(*function.body) if isinstance(n, ir.For) and n.unordered]
+        nodes = ir.walk(*function.body) if has_any(function.body, ir.For) else ()
+        loops = [n for n in nodes if isinstance(n, ir.For) and n.unordered]
         bases = view_bases(function, results) if loops else {}
         for loop in loops:
             RaceCheck(tree, function, sources, loop).check()

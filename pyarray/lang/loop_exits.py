@@ -12,6 +12,7 @@ from typing import Any
 
 from . import ir
 from .promotion import constant, unary
+from .summaries import has_any
 
 
 @dataclass
@@ -47,7 +48,7 @@ def unless(loc: ir.Loc, flag: str, body: tuple[ir.Stmt, ...]) -> ir.If:
 
 
 def has_return(*nodes: Any) -> bool:
-    return any(isinstance(n, ir.Return) for n in ir.walk(*nodes))
+    return has_any(nodes, ir.Return)
 
 
 def unless_returned(bound: Any) -> Any:

@@ -5,6 +5,7 @@ This looks at the tree alone; the running kernel decides by the array's size (cs
 from __future__ import annotations
 
 from . import ir
+from .summaries import has_any
 
 
 def nontemporal_array(kernel: ir.Function, loop: ir.For) -> tuple[str, ir.ArrayType] | None:
@@ -15,9 +16,9 @@ def nontemporal_array(kernel: ir.Function, loop: ir.For) -> tuple[str, ir.ArrayT
     start = loop.ranges[0].start
     if start is not None and not (isinstance(start, ir.Const) and start.value == 0):
         return None
-    nodes = list(ir.walk(*loop.body))
-    if any(isinstance(n, (ir.Continue, ir.Break, ir.Return)) for n in nodes):
+    if has_any(loop.body, ir.Continue, ir.Break, ir.Return):
         return None
+    nodes = list(ir.walk(*loop.body))
     stores = [n for n in nodes if isinstance(n, ir.Store)]
     # the last statement: an iteration that goes on could read its own element under another name
     if len(stores) != 1 or stores[0] is not loop.body[-1]:

@@ -31,7 +31,7 @@ from .reduction_lowering import lower_reductions
 from .reshape_indexing import Remarks, index_base_arrays
 from .sharing import resolve_sharing
 from .specializations import Specializations
-from .summaries import assigned_in
+from .summaries import assigned_in, names_in
 from .tile_layout import check_tiles
 from .verify import verify
 from .write_mask import mark_stores
@@ -202,7 +202,6 @@ def _split_types(params: Sequence[tuple[str, Any]]) -> tuple[list[Any], dict[str
 def _without_unused(tree: ir.Tree) -> ir.Tree:
     """Without the parameters that the kernel's body doesn't name: they get no slots, and their types don't
     change the text."""
-    named = assigned_in(*tree.kernel.body)
-    named |= {node.name for node in ir.walk(*tree.kernel.body) if isinstance(node, ir.Local)}
+    named = assigned_in(*tree.kernel.body) | names_in(*tree.kernel.body)
     live = tuple((name, kind) for name, kind in tree.kernel.params if name in named)
     return replace(tree, kernel=replace(tree.kernel, params=live))

@@ -14,6 +14,7 @@ from ..dtypes import float32, float64, int64
 from . import ir
 from .messages import Template
 from .promotion import binary, cast, constant
+from .summaries import has_any
 
 BUFFER = ".prints"  # the parameter
 HEADER = 2  # words before the lines: where the next one goes, how many were lost
@@ -33,7 +34,7 @@ class Line:
 
 def lower_prints(tree: ir.Tree) -> tuple[ir.Tree, tuple[Line, ...]]:
     """The tree without `Print`, and the lines that its stores name by number."""
-    if not any(isinstance(n, ir.Print) for f in (tree.kernel, *tree.functions) for n in ir.walk(*f.body)):
+    if not any(has_any(f.body, ir.Print) for f in (tree.kernel, *tree.functions)):
         return tree, ()
     lowering = _Lowering(tree)
     functions = tuple(map(lowering.function, tree.functions))

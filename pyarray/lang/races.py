@@ -19,7 +19,7 @@ from .directions import bases_of, result_bases, view_bases
 from .loop_exits import unless_returned
 from .parse import FunctionSource
 from .promotion import NEGATED_COMPARISON, SWAPPED_COMPARISON
-from .summaries import assigned_in
+from .summaries import assigned_in, called_in, has_any, names_in
 
 Names = frozenset[str]
 NONE: Names = frozenset()
@@ -64,9 +64,9 @@ class Context:
 
 def refuse_races(tree: ir.Tree, sources: Mapping[str, FunctionSource]) -> None:
     """Raises `CompileError` for a store that is a race for sure."""
-    storing = {f.symbol for f in tree.functions if any(isinstance(n, ir.Store) for n in ir.walk(*f.body))}
+    storing = {f.symbol for f in tree.functions if has_any(f.body, ir.Store)}
     for f in tree.functions:  # callees first
-        if any(isinstance(n, ir.Invoke) and n.function in storing for n in ir.walk(*f.body)):
+        if called_in(*f.body) & storing:
             storing.add(f.symbol)
     for loop in tree.kernel.body:
         if isinstance(loop, ir.For) and loop.loop is not None and not _is_trivially_safe(loop, storing):
@@ -99,11 +99,9 @@ def _is_single(range_: ir.Range) -> bool:
 def _is_trivially_safe(loop: ir.For, storing: set[str]) -> bool:
     """Whether the index of each store has all of the loop's variables: a quick test."""
     varying = _varying_variables(loop)
-    nodes = list(ir.walk(*loop.body))
-    if any(isinstance(n, ir.Invoke) and n.function in storing for n in nodes):
+    if called_in(*loop.body) & storing:
         return False
-    stores = [n for n in nodes if isinstance(n, ir.Store)]
-    return all(varying <= {n.name for n in ir.walk(*s.index) if isinstance(n, ir.Local)} for s in stores)
+    return all(varying <= names_in(*s.index) for s in ir.walk(*loop.body) if isinstance(s, ir.Store))
 
 
 class RaceCheck:
@@ -197,7 +195,7 @@ class RaceCheck:
         if checking:
             self.iteration(s, context)
         self.exits = exits
-        waits = isinstance(s, ir.While) and any(isinstance(n, ir.Atomic) for n in ir.walk(s.condition))
+        waits = isinstance(s, ir.While) and has_any((s.condition,), ir.Atomic)
         return context.narrowed(Dependence(), self.varying) if waits else context  # a lock
 
     def iteration(self, s: ir.For | ir.While, context: Context) -> None:
@@ -270,7 +268,7 @@ class RaceCheck:
 
     def fixed_by(self, condition: Any, truth: bool, context: Context) -> Names:
         """The variables of the loop of which a condition leaves one value."""
-        if any(isinstance(n, ir.Atomic) for n in ir.walk(condition)):
+        if has_any((condition,), ir.Atomic):
             return self.varying  # the last one to come, or the one that has the lock
         if isinstance(condition, ir.Unary) and condition.op == "invert":
             return self.fixed_by(condition.a, not truth, context)

@@ -75,6 +75,11 @@ def names_in(*nodes: Any) -> set[str]:
     return set[str]().union(*(summary(n).names for n in nodes))
 
 
+def kinds_in(*nodes: Any) -> set[type]:
+    """The classes of these nodes and of those below them."""
+    return set[type]().union(*(summary(n).kinds for n in nodes))
+
+
 def called_in(*nodes: Any) -> set[str]:
     """Symbols of the functions that are called in these nodes."""
     return set[str]().union(*(summary(n).called for n in nodes))

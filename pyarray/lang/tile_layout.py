@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from . import ir
 from .parse import FunctionSource
+from .summaries import has_any
 
 WARP = 32  # lanes that combine by shuffles, on every device
 MOST_THREADS, FEWEST_THREADS = 512, 64  # of a block
@@ -218,7 +219,7 @@ def check_tiles(tree: ir.Tree, source: FunctionSource) -> None:
 
 def has_tiles(loop: ir.For) -> bool:
     """Whether a parallel loop has loops over axes of tiles."""
-    return any(isinstance(n, ir.For) and n.capacity for n in ir.walk(*loop.body))
+    return has_any(loop.body, ir.For) and any(isinstance(n, ir.For) and n.capacity for n in ir.walk(*loop.body))
 
 
 def run_names(index: tuple[Any, ...]) -> tuple[str, ...] | None:
