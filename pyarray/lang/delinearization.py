@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from . import ir
-from .summaries import assigned_in, has_any
+from .summaries import assigned_in, has_any, operators_in
 
 _PLAIN = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%"}
 _SHORTEST_ROW = 8  # iterations of a row from which on it is as fast as a mask
@@ -143,6 +143,8 @@ class Split:
 def find_split(loop: ir.For, rows: bool = True) -> Split | str | None:
     """How the last variable of a loop is split; why it isn't; None where it isn't divided. `rows`: its
     iterations are to run in rows."""
+    if operators_in(*loop.body).isdisjoint(("floordiv", "mod")):
+        return None
     divisions = _Terms(loop)
     divisions.block(loop.body)
     if not divisions.terms:

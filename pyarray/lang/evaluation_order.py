@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from . import ir
-from .summaries import called_in, has_any, names_in
+from .summaries import Summary, called_in, has_any, names_in, rewrite_where
 
 _ORDERED = (
     ir.Binary,
@@ -75,7 +75,11 @@ def _order_function(function: ir.Function, impure: set[str]) -> ir.Function:
             return replace(_replaced(node, names), value=_wrapped(value, lets))
         return _wrapped(_replaced(node, names), lets)
 
-    body = tuple(ir.rewrite(s, change) for s in function.body)
+    def may_change(found: Summary) -> bool:
+        orders = len(found.sites) > 1 or ir.Atomic in found.kinds or ir.Let in found.kinds
+        return orders or not found.called.isdisjoint(impure)
+
+    body = tuple(rewrite_where(s, change, may_change) for s in function.body)
     return replace(function, body=body, variables=(*function.variables, *added))
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from . import ir
 from .delinearization import ONE, Product, Symbol, Symbols, has_cheap_divisions, reshape_groups
 from .promotion import binary, constant
+from .summaries import has_any
 
 Remarks = dict[tuple[int, str], None]  # (line, what became of what stands there), in order
 _NUMBERED = "an element of a reshape, by its strides where they fit, else its number is divided: "
@@ -32,8 +33,16 @@ def index_base_arrays(tree: ir.Tree, blocks: bool) -> tuple[ir.Tree, Remarks]:
     """The tree with accesses to the arrays themselves where that needs no division but of loop variables, and
     what to say about each of them. `blocks`: iterations come in blocks, not in threads of their own."""
     remarks: Remarks = {}
-    rewritten = [_Rewriter(f, remarks, blocks).rewritten() for f in (*tree.functions, tree.kernel)]
+    functions = (*tree.functions, tree.kernel)
+    rewritten = [_Rewriter(f, remarks, blocks).rewritten() if _may_reshape(f) else f for f in functions]
     return ir.Tree(rewritten[-1], tuple(rewritten[:-1])), remarks
+
+
+def _may_reshape(function: ir.Function) -> bool:
+    """Whether something may be a view of a reshape."""
+    kinds = (kind for _, kind in (*function.params, *function.variables))
+    known = any(getattr(kind, "reshape_of", None) is not None for kind in kinds)
+    return known or has_any(function.body, ir.Reshape, ir.Invoke, ir.Item)
 
 
 class _Rewriter:

@@ -15,6 +15,7 @@ from typing import Any
 from . import ir
 from .directions import Accesses, accesses_of, bases_of, result_bases, view_bases
 from .parse import FunctionSource
+from .summaries import Summary, rewrite_where
 
 # What memory a variable may have: (kind, which). Of the kind "array" a parameter's, "param" a local array's of the
 # caller; "new" is what an expression last made, "old" what it made before.
@@ -62,12 +63,16 @@ def resolve_sharing(tree: ir.Tree, sources: Mapping[str, FunctionSource]) -> ir.
     for function in functions:
         analysis = _Analysis(function, by_symbol, sources[function.symbol], accesses, results, returned)
         returned[function.symbol] = analysis.run()
-    *changed, kernel = (replace(f, body=tuple(ir.rewrite(s, _plain) for s in f.body)) for f in functions)
+    *changed, kernel = (replace(f, body=tuple(rewrite_where(s, _plain, _shares) for s in f.body)) for f in functions)
     return ir.Tree(kernel, tuple(changed))
 
 
 def _has_local_arrays(function: ir.Function) -> bool:
     return any(isinstance(kind, ir.LocalArrayType) for _, kind in (*function.params, *function.variables))
+
+
+def _shares(found: Summary) -> bool:
+    return ir.Shared in found.kinds
 
 
 def _plain(node: Any) -> Any:

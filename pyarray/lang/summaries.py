@@ -16,12 +16,13 @@ _ASSIGNING = (ir.Assign, ir.Let, ir.SetElement)
 @dataclass(frozen=True, slots=True)
 class Summary:
     """Of a node and all below it: the classes of nodes, the names that are read, those that get a value, the functions
-    that are called, and the sites."""
+    that are called, the operators of `Binary`, and the sites."""
 
     kinds: frozenset[type]
     names: frozenset[str]
     assigned: frozenset[str]
     called: frozenset[str]
+    operators: frozenset[str]
     sites: frozenset[int]
 
 
@@ -37,7 +38,8 @@ def summary(node: Any) -> Summary:
 
 
 def _summarise(node: Any) -> Summary:
-    kinds, names, assigned, called, sites = set[type](), set[str](), set[str](), set[str](), set[int]()
+    kinds, names, assigned, called = set[type](), set[str](), set[str](), set[str]()
+    operators, sites = set[str](), set[int]()
     stack = [node]
     while stack:
         n = stack.pop()
@@ -48,6 +50,7 @@ def _summarise(node: Any) -> Summary:
             names |= below.names
             assigned |= below.assigned
             called |= below.called
+            operators |= below.operators
             sites |= below.sites
             continue
         kinds.add(kind)
@@ -56,12 +59,14 @@ def _summarise(node: Any) -> Summary:
             continue
         if kind in _ASSIGNING:
             assigned.add(n.name)
+        elif kind is ir.Binary:
+            operators.add(n.op)
         elif kind is ir.Invoke:
             called.add(n.function)
         if (site := getattr(n, "site", None)) is not None:
             sites.add(site)
         stack += ir.children(n)
-    return Summary(frozenset(kinds), frozenset(names), frozenset(assigned), frozenset(called), frozenset(sites))
+    return Summary(*map(frozenset, (kinds, names, assigned, called, operators, sites)))
 
 
 def assigned_in(*nodes: Any) -> set[str]:
@@ -85,6 +90,11 @@ def called_in(*nodes: Any) -> set[str]:
     return set[str]().union(*(summary(n).called for n in nodes))
 
 
+def operators_in(*nodes: Any) -> set[str]:
+    """Operators of `Binary` in these nodes."""
+    return set[str]().union(*(summary(n).operators for n in nodes))
+
+
 def sites_in(*nodes: Any) -> frozenset[int]:
     """The sites of all accesses and calls in these nodes."""
     return frozenset[int]().union(*(summary(n).sites for n in nodes))
@@ -95,6 +105,6 @@ def has_any(nodes: Any, *kinds: type) -> bool:
     return not all(summary(n).kinds.isdisjoint(kinds) for n in nodes)
 
 
-def rewrite_kinds(node: Any, change: Callable[[Any], Any], *kinds: type) -> Any:
-    """`ir.rewrite` for a `change` that leaves nodes of other classes as they are."""
-    return ir.rewrite(node, change, lambda n: isinstance(n, ir.Node) and summary(n).kinds.isdisjoint(kinds))
+def rewrite_where(node: Any, change: Callable[[Any], Any], holds: Callable[[Summary], bool]) -> Any:
+    """`ir.rewrite` for a `change` that concerns only statements whose summary `holds`."""
+    return ir.rewrite(node, change, lambda n: type(n) in _STATEMENTS and not holds(summary(n)))

@@ -59,6 +59,9 @@ RULES: dict[type, Any] = {
 }
 
 
+_NAMED = (ir.SetElement, ir.Assign, ir.Local, ir.Invoke)  # what refers to variables or functions
+
+
 def verify(tree: ir.Tree) -> ir.Tree:
     """The tree itself. Raises `AssertionError` that names the node whose rule is broken."""
     symbols = {f.symbol: f for f in tree.functions}
@@ -71,11 +74,14 @@ def _verify_function(function: ir.Function, symbols: dict[str, ir.Function]) -> 
     names = dict(function.params) | dict(function.variables)
     for statement in function.body:
         for node in ir.walk(statement):
-            rule = RULES.get(type(node))
+            node_kind = type(node)
+            rule = RULES.get(node_kind)
             if rule is not None and not rule(node):
                 raise AssertionError(
                     f"{function.name}: malformed {type(node).__name__} at line {node.loc.line}: {node}"
                 )
+            if node_kind not in _NAMED:
+                continue
             kind = names.get(getattr(node, "name", ""))
             if isinstance(node, ir.SetElement) and not (
                 isinstance(kind, ir.LocalArrayType)
@@ -85,7 +91,7 @@ def _verify_function(function: ir.Function, symbols: dict[str, ir.Function]) -> 
                 raise AssertionError(f"{function.name}: {node.name} is {kind}, an element is set: {node}")
             if isinstance(node, ir.Assign) and isinstance(kind, ir.LocalArrayType) and node.value.type != kind:
                 raise AssertionError(f"{function.name}: {node.name} is {kind}, assigned {node.value.type}")
-            if isinstance(node, ir.Local) and names.get(node.name) != node.type:
+            if isinstance(node, ir.Local) and kind is not node.type and kind != node.type:
                 raise AssertionError(
                     f"{function.name}: {node.name} is {names.get(node.name)}, used as {node.type} "
                     f"at line {node.loc.line}"
