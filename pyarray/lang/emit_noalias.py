@@ -1,8 +1,8 @@
 """C text of a `restrict` version of a loop, selected when its arguments don't alias.
 
-Where an inner loop stores, a compiler that must expect overlap repeats its loads. Loops without an inner one
-need no version: the compiler compares the ranges itself (docs/design/language.md). A caller whose arguments
-never alias sets the flag `NO_ALIAS`: the general version isn't compiled then."""
+Where an inner loop loads and stores, a compiler that must expect overlap repeats its loads. Other loops need no
+version: the compiler compares the ranges itself (docs/design/language.md). A caller whose arguments never alias sets
+the flag `NO_ALIAS`: the general version isn't compiled then."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def noalias_arrays(code: Emitter, loop: ir.For) -> Arrays:
     """The parameters that the loop uses, if a no-alias version is worth its text, else none."""
     if not code.dialect.blocks or not has_any(loop.body, ir.For, ir.While):
         return []
-    inner = [n for n in ir.walk(*loop.body) if isinstance(n, (ir.For, ir.While))]
-    if not has_any(inner, ir.Store):
+    inner = (n for n in ir.walk(*loop.body) if isinstance(n, (ir.For, ir.While)))
+    if not any(has_any((n,), ir.Store) and has_any((n,), ir.Load, ir.Invoke) for n in inner):
         return []
     used = {n.name: n.type for n in ir.walk(*loop.body) if isinstance(n, ir.Local)}
     inside = {name for name, _ in code.kernel.params} | assigned_in(*loop.body)

@@ -57,6 +57,24 @@ def test_a_promise_of_separate_memory():
     assert "if (PA_NO_ALIAS || env->no_alias) kernel_shifted_noalias0" in text
 
 
+@kernel
+def row_sums(out, x):
+    for i in range(out.shape[0]):
+        total = 0.0
+        for j in range(x.shape[1]):
+            total += x[i, j]
+        for j in range(out.shape[1]):
+            out[i, j] = total
+
+
+def test_inner_loops_that_load_or_store_repeat_nothing():
+    """One text is enough: none of these loops both loads and stores."""
+    matrix = ArrayType(float32, 2, False)
+    text = lower(row_sums.source_text, [("out", matrix), ("x", matrix)], "cpu").text
+    assert "__restrict" not in text
+    assert "kernel_row_sums_body0(env, begin, end);" in text
+
+
 def test_checked_blocks_that_are_inside_have_it_too():
     matrix = ArrayType(float32, 2, False)
     text = lower(shifted.source_text, [("out", matrix), ("x", matrix)], "cpu", debug=True).text
