@@ -66,7 +66,8 @@ def _summarise(node: Any) -> Summary:
         if (site := getattr(n, "site", None)) is not None:
             sites.add(site)
         stack += ir.children(n)
-    return Summary(*map(frozenset, (kinds, names, assigned, called, operators, sites)))
+    of_names = (frozenset(found) for found in (names, assigned, called, operators))
+    return Summary(frozenset(kinds), *of_names, frozenset(sites))
 
 
 def assigned_in(*nodes: Any) -> set[str]:
