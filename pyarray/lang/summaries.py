@@ -66,7 +66,7 @@ def _summarise(node: Any) -> Summary:
         if (site := getattr(n, "site", None)) is not None:
             sites.add(site)
         stack += ir.children(n)
-    of_names = (frozenset(found) for found in (names, assigned, called, operators))
+    of_names = frozenset(names), frozenset(assigned), frozenset(called), frozenset(operators)
     return Summary(frozenset(kinds), *of_names, frozenset(sites))
 
 
