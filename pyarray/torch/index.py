@@ -43,7 +43,7 @@ class Digits:
         self.replaced[digit] = high * inner + low
         sizes: dict[sympy.Symbol, sympy.Expr] = {}
         for other, size in self.sizes.items():
-            sizes |= {high: outer, low: inner} if other is digit else {other: size}
+            sizes |= {high: outer, low: inner} if other == digit else {other: size}
         self.sizes = sizes
 
     def current(self, index: Sequence[sympy.Expr]) -> Index:

@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+import sympy
 from hypothesis import example, given
 from hypothesis import strategies as st
 from strategies import examples
@@ -109,6 +110,18 @@ def test_an_index_through_reshapes_is_that_of_the_same_element(shapes):
         found = [tuple(int(x.subs(at)) for x in index) for index in indices]
         elements = {int(np.ravel_multi_index(f, shape)) for f, shape in zip(found, shapes, strict=True)}
         assert len(elements) == 1
+
+
+def test_a_digit_that_was_made_anew_is_the_same():
+    """sympy keeps a part of its symbols: an equal one needn't be the same object."""
+    digits = Digits()
+    whole = digits.add(expressions((6,))[0])
+    sympy.core.cache.clear_cache()
+    again = sympy.Symbol(whole.name, integer=True, nonnegative=True)
+    assert again is not whole
+    digits.split(again, expressions((2,))[0])
+    assert [int(n) for n in digits.sizes.values()] == [3, 2]
+    assert not digits.current((whole,))[0].free_symbols & digits.replaced.keys()
 
 
 def test_changed_inputs_are_stored_by_the_kernel():

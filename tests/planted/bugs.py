@@ -422,7 +422,7 @@ BUGS = (
     Bug(
         "debug",
         "nobody waits for functions whose accesses memory decides",
-        "return all(sites_of(f.body) <= self.hoistable[f.symbol] for f in self.functions.values())",
+        "return all(sites_in(*f.body) <= self.hoistable[f.symbol] for f in self.functions.values())",
         "return True",
         "test_debug_waits.py",
     ),
