@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
-import weakref
 
-_locks: weakref.WeakSet[threading.RLock] = weakref.WeakSet()
+from .weak_set import ThreadSafeWeakSet
+
+_locks = ThreadSafeWeakSet[threading.RLock]()
 
 
 def new_lock() -> threading.RLock:
@@ -21,7 +22,7 @@ def new_lock() -> threading.RLock:
 
 
 def _after_fork() -> None:
-    for lock in list(_locks):
+    for lock in _locks:
         if not lock._is_owned():  # type: ignore[attr-defined]
             lock._at_fork_reinit()  # type: ignore[attr-defined]
 

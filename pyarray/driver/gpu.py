@@ -12,7 +12,6 @@ import ctypes
 import itertools
 import os
 import re
-import weakref
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,6 +21,7 @@ from .. import config
 from .._runtime import ffi, lib
 from ..errors import DeviceError
 from ..locks import new_lock
+from ..weak_set import ThreadSafeWeakSet
 from .base import CheckedLauncher, Driver, GridLauncher, Launcher, Operand
 from .failure_records import FailureRecords
 from .gpu_calls import GpuCalls
@@ -438,11 +438,11 @@ class GpuDriver(GpuCalls):
 
 
 _device_ids = itertools.count()
-_drivers: weakref.WeakSet[GpuDriver] = weakref.WeakSet()
+_drivers = ThreadSafeWeakSet[GpuDriver]()
 
 
 def _after_fork() -> None:
-    for driver in list(_drivers):
+    for driver in _drivers:
         driver.after_fork()
 
 

@@ -3,15 +3,15 @@ compiled code is set."""
 
 from __future__ import annotations
 
-import weakref
 from collections import Counter
 from typing import Any
 
 from .. import config
 from .._core import clear_plans
+from ..weak_set import ThreadSafeWeakSet
 from .cache_counters import retired
 
-_kernels: weakref.WeakSet[Any] = weakref.WeakSet()  # Kernel, TextKernel
+_kernels = ThreadSafeWeakSet[Any]()  # Kernel, TextKernel
 
 
 def register(kernel: Any) -> None:

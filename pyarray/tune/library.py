@@ -4,7 +4,6 @@ from `Config` to a launch. A call never waits for a search: that is for `PYARRAY
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from .. import config as settings
 from ..array import ndarray
 from ..driver.base import Device
+from ..weak_set import ThreadSafeWeakSet
 from . import shipped
 from .choice import Chooser, offline, searching, with_default
 from .config import Config
@@ -122,11 +122,11 @@ def _no_text(config: Config) -> str:
     return ""  # the source is in the key
 
 
-_all: weakref.WeakSet[LibraryTuner] = weakref.WeakSet()
+_all = ThreadSafeWeakSet[LibraryTuner]()
 
 
 def _forget(setting: str) -> None:
-    for tuner in list(_all):
+    for tuner in _all:
         tuner.forget()
 
 

@@ -6,7 +6,6 @@ import functools
 import inspect
 import operator
 import types
-import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,6 +22,7 @@ from ..jit.launch_state import observed
 from ..jit.saved import SavedKernel
 from ..jit.variants import Variant
 from ..locks import new_lock
+from ..weak_set import ThreadSafeWeakSet
 from . import cost, shipped
 from .candidates import Candidates, is_size, refuse_gradient
 from .choice import Choice, Chooser, offline, searching, with_default
@@ -434,7 +434,7 @@ class _Question:
         return self._key(self.call, self.candidates)
 
 
-_all: weakref.WeakSet[Tuned] = weakref.WeakSet()
+_all = ThreadSafeWeakSet[Tuned]()
 
 
 def all_tuned() -> list[Tuned]:
@@ -443,7 +443,7 @@ def all_tuned() -> list[Tuned]:
 
 
 def _forget(setting: str) -> None:
-    for tuned in list(_all):
+    for tuned in _all:
         tuned._forget_calls()
 
 

@@ -18,7 +18,8 @@ PACKAGE = ROOT / "pyarray"
 
 # docs/design/layout.md; a module imports only from earlier rows, or from its own
 ORDER = (
-    {"config", "docstring_sections", "docstrings", "errors", "keywords", "lazy", "locks", "_core", "_runtime"},
+    {"config", "docstring_sections", "docstrings", "errors", "keywords", "lazy", "locks", "weak_set"}
+    | {"_core", "_runtime"},
     {"dtypes", "shapes", "annotations", "kernel_types", "structured_dtypes"},
     {"driver", "lang"},
     {"memory", "typing"},
