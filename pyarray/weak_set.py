@@ -1,4 +1,4 @@
-"""A weak set that threads share."""
+"""A thread-safe weak set."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What stands in the parts of a typed tree. It is found once for each statement, which never changes, so that a pass
-asks instead of walking."""
+"""Summaries of subtrees of the IR: classes of nodes, names read and assigned, calls, operators, sites. One is computed
+once for each statement, which is immutable, so that a pass asks instead of walking."""
 
 from __future__ import annotations
 

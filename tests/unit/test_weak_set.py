@@ -1,4 +1,4 @@
-"""A weak set that threads share."""
+"""The thread-safe weak set: what it holds, and what threads may do at once."""
 
 import gc
 import threading
