@@ -37,9 +37,7 @@ _LARGER = (
 def privatized_arrays(code: Emitter, loop: ir.For) -> Arrays:
     """The arrays that the loop doesn't touch but by atomic additions whose old values aren't read; none where it uses
     views of an unknown array."""
-    if not code.dialect.blocks:
-        return []
-    if not has_any(loop.body, ir.Atomic):
+    if not code.dialect.blocks or not has_any(loop.body, ir.Atomic):
         return []
     nodes: list[Any] = list(ir.walk(*loop.body))
     sums: list[Any] = [n.value for n in nodes if isinstance(n, ir.Evaluate) and _is_atomic_sum(n.value)]

@@ -52,9 +52,9 @@ def looping_functions(functions: Iterable[ir.Function]) -> frozenset[str]:
 
 def _contains_loop(body: tuple[ir.Stmt, ...]) -> bool:
     """One that isn't unrolled for sure."""
-    if has_any(body, ir.While) or not has_any(body, ir.For):
-        return has_any(body, ir.While)
-    loops = (n for n in ir.walk(*body) if isinstance(n, ir.For))
+    if has_any(body, ir.While):
+        return True
+    loops = (n for n in ir.walk(*body) if isinstance(n, ir.For)) if has_any(body, ir.For) else ()
     return any(len(constant_ranges(n)) < len(n.variables) for n in loops)
 
 
