@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from pyarray import dtypes
 
 TIMES = int(os.environ.get("PYARRAY_TEST_TIMES", "1"))  # make test-long draws so many times as often
-PERCENT = int(os.environ.get("PYARRAY_TEST_PERCENT", "100"))  # and where a test is run again by another tool, fewer do
+PERCENT = int(os.environ.get("PYARRAY_TEST_PERCENT", "50"))  # and otherwise so many of a hundred
 
 
 def examples(count: int, **more: Any) -> settings:

@@ -1,8 +1,9 @@
 """A pytest plugin: of the variants of a parametrised test, `make test` runs a part, and the others on the next days.
 
-The numbers of a variant's values, the day's and the test's own are added, and a multiple of four is due, or of the
-number of values where there are fewer. So each test is run every day, each of its variants within four days, and on a
-day half of the tests that take a device alone run on each.
+The numbers of a variant's values, the day's and the test's own are added, and a multiple of `TURNS` is due, or of the
+number of values where there are fewer. So each test is run every day, each of its variants within `TURNS` days, and on
+a day half of the tests that take a device alone run on each. What is marked `slow`, mostly for processes that it
+starts, is run on one of `SLOW_TURNS` days.
 
 It is so for tests that compile kernels, and where the whole suite runs: tests that are named run whole, unless
 PYARRAY_TEST_BY_TURN is set, and so does all in a long run, and what is marked `all_variants`, where one variant finds
@@ -16,7 +17,8 @@ import zlib
 PLACES = (
     "tests/api/", "tests/device/", "tests/interop/", "tests/lang/", "tests/unit/test_gemm", "tests/unit/test_sort",
 )  # fmt: skip
-TURNS = 4  # days within which every variant is run
+TURNS = 8  # days within which every variant is run
+SLOW_TURNS = 4  # and within which a test marked `slow` is
 
 # Workers find what the first process set, also when the day ends meanwhile.
 TURN = int(os.environ.setdefault("PYARRAY_TEST_TURN", str(int(time.time() // 86400))))
@@ -29,23 +31,27 @@ def dimensions(variants):
     return [name for column, name in columns.items() if len(set(column)) > 1]
 
 
-def due_variants(function, variants, turn):
-    """Which variants of a test are run in that turn, as a list of bools: at least one."""
+def due_variants(function, variants, turn, slow=False):
+    """Which variants of a test are run in that turn, as a list of bools: at least one, but of a slow test."""
     names = dimensions(variants)
     sums = [sum(variant[name] for name in names) for variant in variants]
-    parts = min(TURNS, len(set(sums)))
+    parts = SLOW_TURNS if slow else min(TURNS, len(set(sums)))
     offset = turn + zlib.crc32(function.encode())
     due = [(number + offset) % parts == 0 for number in sums]
-    return due if any(due) else [k == offset % len(sums) for k in range(len(sums))]
+    return due if slow or any(due) else [k == offset % len(sums) for k in range(len(sums))]
 
 
-def taking_turns(items):
-    """The variants of each test that takes turns, by the test's name."""
+def due_items(items, turn):
+    """(item, whether it is run in that turn) of the tests that take turns."""
     tests = {}
     for item in items:
-        if item.nodeid.startswith(PLACES) and hasattr(item, "callspec") and not item.get_closest_marker("all_variants"):
-            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    return tests
+        slow = bool(item.get_closest_marker("slow"))
+        varies = item.nodeid.startswith(PLACES) and hasattr(item, "callspec")
+        if slow or (varies and not item.get_closest_marker("all_variants")):
+            tests.setdefault((item.nodeid.partition("[")[0], slow), []).append(item)
+    for (function, slow), variants in tests.items():
+        indices = [item.callspec.indices if hasattr(item, "callspec") else {} for item in variants]
+        yield from zip(variants, due_variants(function, indices, turn, slow), strict=True)
 
 
 def pytest_collection_modifyitems(config, items):
@@ -54,9 +60,6 @@ def pytest_collection_modifyitems(config, items):
     named = config.args_source is not config.ArgsSource.TESTPATHS or config.option.keyword
     if TIMES > 1 or (named and "PYARRAY_TEST_BY_TURN" not in os.environ):
         return
-    left_out = set()
-    for function, variants in taking_turns(items).items():
-        due = due_variants(function, [item.callspec.indices for item in variants], TURN)
-        left_out.update(item for item, is_due in zip(variants, due, strict=True) if not is_due)
+    left_out = {item for item, is_due in due_items(items, TURN) if not is_due}
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = [item for item in items if item not in left_out]

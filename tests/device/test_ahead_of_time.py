@@ -306,6 +306,7 @@ def test_nothing_compiles_for_it(monkeypatch):
         axpy().compile(target="gfx999")
 
 
+@pytest.mark.slow
 def test_a_gpu_that_amds_compilers_may_not_know():
     """It ends hiprtc's process, not this one; clang without its parts says what it lacks."""
     saved, refusal = compiled(axpy(), "gfx942")

@@ -87,6 +87,7 @@ def rows(folder):
     return found
 
 
+@pytest.mark.slow
 def test_of_several_processes_one_searches(start):
     infos = [json_of(p) for p in [start("app.py", "0.02") for _ in range(3)]]
     assert sorted(info["searches"] for info in infos) == [0, 0, 1]
@@ -95,6 +96,7 @@ def test_of_several_processes_one_searches(start):
     assert (later["searches"], later["ran"], later["source"], later["config"]) == (0, 0, "winner", 8)
 
 
+@pytest.mark.slow
 def test_a_killed_search_is_gone_on_with(start, tmp_path):
     killed = start("app.py", "0.3", "6")
     end = time.monotonic() + 300
@@ -112,6 +114,7 @@ def test_a_killed_search_is_gone_on_with(start, tmp_path):
     assert json_of(start("app.py"))["searches"] == 0
 
 
+@pytest.mark.slow
 def test_tuning_ahead_writes_artifacts_that_another_machine_finds(start, tmp_path):
     command = ("-m", "pyarray", "tune", "--out", "shipped", "app.py")
     out, err = outcome(start(*command))
@@ -194,6 +197,7 @@ def ended(process):
     return process.returncode, out, err
 
 
+@pytest.mark.slow
 def test_scripts_that_end_themselves_or_fail_have_tuned(start, tmp_path):
     (tmp_path / "ends.py").write_text(ENDS)
     command = ("-m", "pyarray", "tune", "--out", "shipped", "ends.py")

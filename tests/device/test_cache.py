@@ -427,6 +427,7 @@ PROGRAM = """
 """
 
 
+@pytest.mark.slow
 def test_eight_cold_processes_and_one_that_is_killed(cache_dir):
     program = cache_dir.parent / "program.py"
     program.write_text(textwrap.dedent(PROGRAM))

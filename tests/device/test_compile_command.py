@@ -168,6 +168,7 @@ def test_programs_that_are_none(app, tmp_path, capsys, program, text, status, sa
     assert (got, said in errors) == (status, True), errors
 
 
+@pytest.mark.slow
 def test_from_a_shell(app, tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "pyarray", "compile", app, "--target", "cpu", "--out", tmp_path / "o"],

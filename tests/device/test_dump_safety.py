@@ -175,6 +175,7 @@ elif os.environ.get("FORK"):
 """
 
 
+@pytest.mark.slow
 def test_settings(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SETTINGS)

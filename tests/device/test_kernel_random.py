@@ -104,6 +104,7 @@ print(hashlib.sha256(pa.asnumpy(a).tobytes()).hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_any_number_of_threads(tmp_path):
     (tmp_path / "threads.py").write_text(THREADS)
     results = set()

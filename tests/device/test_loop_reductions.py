@@ -172,6 +172,7 @@ print(a.item().hex())
 """
 
 
+@pytest.mark.slow
 def test_any_number_of_threads(tmp_path):
     (tmp_path / "threads.py").write_text(THREADS)
     results = set()

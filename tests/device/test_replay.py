@@ -63,6 +63,7 @@ for launch in pa.load_dump(sys.argv[1]):
 """
 
 
+@pytest.mark.slow
 def test_another_process_replays_without_the_source(tmp_path):
     space = {"pa": pa}
     source = tmp_path / "gone.py"

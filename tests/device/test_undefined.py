@@ -58,6 +58,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 def test_nothing_is_undefined_near_the_limits(tmp_path):
     path = tmp_path / "limits.py"
     path.write_text(SCRIPT)

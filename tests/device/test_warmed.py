@@ -193,6 +193,7 @@ PROGRAM = """
 """
 
 
+@pytest.mark.slow
 def test_a_fresh_process_compiles_nothing_of_it(tmp_path, monkeypatch, capfd):
     built, user = tmp_path / "built", tmp_path / "user"
     monkeypatch.setattr(warm, "LARGE", ((("float32",), ("m @ w",)),))  # the tuner has nothing to say about it

@@ -290,6 +290,7 @@ def start(code):
     )
 
 
+@pytest.mark.slow
 def test_processes_and_threads_compile_at_once(emulator, tmp_path):
     """Same and other texts, none of them in the cache."""
     code = f"""

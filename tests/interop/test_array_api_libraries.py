@@ -59,6 +59,7 @@ with sklearn.config_context(array_api_dispatch=True):
 @pytest.mark.parametrize(
     ("needs", "program"), [(("scipy",), SCIPY), (("scipy", "sklearn", "array_api_compat"), SKLEARN)]
 )
+@pytest.mark.slow
 def test_arrays_go_in_and_come_out(needs, program):
     for module in needs:
         pytest.importorskip(module)

@@ -172,6 +172,7 @@ def test_chunks_of_each_device(name, device):
 
 
 @pytest.mark.parametrize("scheduler", ["sync", "threads", "processes"])
+@pytest.mark.slow
 def test_schedulers(scheduler):
     values = np.arange(24.0).reshape(4, 6)
     x = collection(values, (2, 3))
@@ -211,6 +212,7 @@ def test_created_by_the_backend(name):
     assert made.compute().dtype == CREATION[name](np).dtype
 
 
+@pytest.mark.slow
 def test_the_entry_point_is_enough(tmp_path):
     """A process that has imported nothing of pyarray, and finds it installed."""
     root = Path(__file__).resolve().parents[2]

@@ -50,6 +50,7 @@ def test_device_memory_goes_as_it_is(device):
     assert_equal(protocol.deserialize(header, frames), a)
 
 
+@pytest.mark.slow
 def test_workers_spill_by_true_size():
     settings = {
         "distributed.worker.memory.target": 0.01,  # of the limit: 20 MB

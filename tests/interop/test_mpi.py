@@ -76,6 +76,7 @@ def in_two_processes(program, tmp_path):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_messages(tmp_path):
     assert in_two_processes(PROGRAM, tmp_path).count("refused") == 2
 

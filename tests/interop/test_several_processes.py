@@ -16,6 +16,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 FEW = examples(15)
 
 
+@pytest.mark.slow
 def test_two_processes_learn_what_one_learns():
     """Gradients are added up by torch in the memory of our arrays. The example asserts the rest."""
     for name in ("torch", "sklearn"):

@@ -148,6 +148,7 @@ def test_nothing_waits_after_the_first_compile():
     assert not any(getattr(finder, "name", "").startswith("torch") for finder in sys.meta_path)
 
 
+@pytest.mark.slow
 def test_a_compiler_that_was_loaded_before():
     text = """
 import sys, torch._dynamo.trace_rules, pyarray as pa

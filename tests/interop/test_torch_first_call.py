@@ -64,6 +64,7 @@ def test_results_are_noted_where_graphs_repeat_themselves(layers, kept):
     assert modes[0].cache_enabled
 
 
+@pytest.mark.slow
 def test_training_loads_no_kernels_of_inductor():
     """They take most of a second."""
     code = (

@@ -14,10 +14,13 @@ torch = pytest.importorskip("torch")
 
 from pyarray.torch import threads  # noqa: E402
 
-pytestmark = pytest.mark.skipif(
-    not os.path.isdir("/proc/self/task") or threads._team() is None,
-    reason="threads are counted on Linux alone, and torch has no OpenMP that can be shared",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not os.path.isdir("/proc/self/task") or threads._team() is None,
+        reason="threads are counted on Linux alone, and torch has no OpenMP that can be shared",
+    ),
+]
 BEGIN = """
 import os, sys, threading
 import torch

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.variants_by_turn import TURNS, due_variants, taking_turns
+from tests.variants_by_turn import TURNS, due_items
 
 FOUND = "PYARRAY_TEST_FOUND"
 
@@ -27,11 +27,9 @@ class Found:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items):
-        for function, variants in taking_turns(items).items():
-            for turn in range(TURNS):
-                due = due_variants(function, [item.callspec.indices for item in variants], turn)
-                for item, is_due in zip(variants, due, strict=True):
-                    self.due.setdefault(item.nodeid, []).extend([turn] * is_due)
+        for turn in range(TURNS):
+            for item, is_due in due_items(items, turn):
+                self.due.setdefault(item.nodeid, []).extend([turn] * is_due)
 
     def pytest_runtest_protocol(self, item):
         self.running = self.due.get(item.nodeid, list(range(TURNS)))

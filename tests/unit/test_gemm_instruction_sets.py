@@ -115,6 +115,7 @@ def problem(rng, dtype, kind, place):
 
 
 @pytest.mark.parametrize("name", SETS)
+@pytest.mark.slow
 def test_products(name, tmp_path):
     _, runner, kinds = SETS[name]
     said = reason(name)

@@ -47,6 +47,7 @@ def test_a_name_that_is_no_module():
 
 
 @pytest.mark.parametrize("installed", [False, True])
+@pytest.mark.slow
 def test_public_names_are_there_without_torch(installed):
     if installed:
         pytest.importorskip("torch")

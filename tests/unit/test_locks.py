@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import numpy as np
+from syntax_trees import nodes
 
 import pyarray as pa
 from pyarray.jit import compile as compiler
@@ -116,6 +117,6 @@ def test_other_locks_that_a_fork_may_leave_taken():
 
 def test_there_are_no_others():
     for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("threading.Lock", "threading.RLock"):
                 assert path.name == "locks.py", f"{path}:{node.lineno}: make it with locks.new_lock"

@@ -119,6 +119,7 @@ def check(x, kth, wanted, falling, out, positions):
             assert np.signbit(found[found == 0]).sum() == np.signbit(row[row == 0]).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bits", [16, 32, 64])
 @pytest.mark.parametrize(
     ("name", "variant"),

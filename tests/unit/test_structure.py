@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from syntax_trees import nodes
 
 import pyarray as pa
 
@@ -51,12 +52,10 @@ def part_of(path):
 @functools.cache
 def imports(path):
     """(name of the part imported, line, whether it is inside a function) for imports from this package."""
-    tree, found = ast.parse(path.read_text()), []
-    inside = {
-        id(n) for f in ast.walk(tree) if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)) for n in ast.walk(f)
-    }
+    found, functions = [], [n for n in nodes(path) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    inside = {id(n) for f in functions for n in ast.walk(f) if isinstance(n, (ast.Import, ast.ImportFrom))}
     package = ("pyarray", *path.relative_to(PACKAGE).parts[:-1])
-    for node in ast.walk(tree):
+    for node in nodes(path):
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -96,7 +95,7 @@ def modules_imported(path):
     """Modules of this package that a file names in imports, those for type checkers too."""
     modules = {module_name(p) for p in FILES}
     package = [*path.relative_to(ROOT).parts[:-1]]
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from {alias.name for alias in node.names} & modules
         elif isinstance(node, ast.ImportFrom):
@@ -133,7 +132,7 @@ def test_no_hidden_imports():
 def test_files_and_functions_fit():
     long = [f"{relative(path)}: split the file" for path in FILES if path.read_text().count("\n") > 450]
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 size = (node.end_lineno or 0) - node.lineno + 1
                 if size > 60:

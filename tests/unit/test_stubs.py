@@ -69,6 +69,7 @@ def paths():
     ],
     ids=["mypy", "basedpyright"],
 )
+@pytest.mark.slow
 def test_a_typed_script(checker, tmp_path):
     """It lies beside the clone, as after `git clone` and `make`: the package is found as it was installed.
     What isn't marked as wrong is no error, and what is marked is one."""

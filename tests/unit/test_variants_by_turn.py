@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from variants_by_turn import TURNS, dimensions, due_variants
+from variants_by_turn import SLOW_TURNS, TURNS, dimensions, due_variants
 
 
 def of_counts(counts):
@@ -15,7 +15,7 @@ def due(function, variants, turn):
     return [v for v, is_due in zip(variants, due_variants(function, variants, turn), strict=True) if is_due]
 
 
-@pytest.mark.parametrize("counts", [(1,), (2,), (7,), (2, 2), (2, 5), (3, 3), (2, 3, 2), (7, 2, 2), (2, 13)])
+@pytest.mark.parametrize("counts", [(1,), (2,), (7,), (2, 2), (2, 5), (3, 3), (2, 3, 2), (7, 2, 2), (2, 13), (9, 4)])
 def test_each_test_runs_every_day_and_each_variant_within_the_turns(counts):
     variants = of_counts(counts)
     days = [due("tests/api/test_this.py::test_that", variants, turn) for turn in range(20000, 20000 + TURNS)]
@@ -36,6 +36,16 @@ def test_a_day_has_one_where_the_sum_gives_none():
     variants = [{"a": 0, "b": 0}, {"a": 4, "b": 4}, {"a": 1, "b": 8}, {"a": 2, "b": 3}]
     for turn in range(8):
         assert len(due("tests/api/test_this.py::test_that", variants, turn)) >= 1
+
+
+@pytest.mark.parametrize("counts", [(), (2,), (7,), (2, 5)])
+def test_a_slow_test_runs_on_one_day_of_some_and_so_does_each_of_its_variants(counts):
+    variants = of_counts(counts)
+    days = [due_variants("tests/interop/test_this.py::test_that", variants, turn, slow=True) for turn in range(16)]
+    for variant in range(len(variants)):
+        due = [turn for turn, day in enumerate(days) if day[variant]]
+        assert due == list(range(due[0], 16, SLOW_TURNS))
+    assert len({day.index(True) for day in days if any(day)}) == min(SLOW_TURNS, len(variants))
 
 
 def test_names_that_vary_together_are_one_dimension():
