@@ -71,6 +71,7 @@ def test_second_process_finds_the_artifact(cache_dir):
     assert cache_dir.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.all_variants
 @pytest.mark.parametrize(
     "damage",
     [

@@ -119,6 +119,20 @@ def test_plans_with_numbers_give_what_the_function_gives(device, function, seed,
     assert moved or fused.cache_info()["hits"] > 5
 
 
+def test_a_computed_number_that_several_kernels_use(device):
+    def function(x, n, t):
+        t = 2 * t + n
+        return x * t, pa.sum(x * t, axis=0)
+
+    fused, host = pa.fuse(function), np.arange(6.0).reshape(2, 3)
+    x = pa.asarray(host, device=device)
+    for turn in range(8):
+        product, sums = fused(x, turn, 5 - turn)
+        assert product.tolist() == (host * (10 - turn)).tolist()
+        assert sums.tolist() == (host * (10 - turn)).sum(0).tolist()
+    assert fused.cache_info()["hits"]
+
+
 @pytest.mark.parametrize("number", [0, 1], ids=["no numbers", "numbers"])
 def test_a_captured_array_that_is_resized_is_read_in_its_new_shape(device, number):
     weights = pa.ones(6, device=device)

@@ -98,8 +98,9 @@ def test_overlaps_are_rebuilt(device, tmp_path):
     assert same_bits(launch.replay()["out"][:5], launch.args["out"].after[:5])
 
 
+@pytest.mark.all_variants
 @given(data=st.data())
-@examples(20)
+@examples(40)
 def test_drawn_overlaps_are_rebuilt(device, tmp_path_factory, data):
     """Views of one memory: apart, side by side, crossing, or one inside the other."""
     host, folder = np.arange(24.0), tmp_path_factory.mktemp("dump")
