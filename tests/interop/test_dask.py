@@ -152,7 +152,7 @@ def assert_same(found, want):
 
 @pytest.mark.all_variants
 @pytest.mark.parametrize("name", OPERATIONS)
-@examples(2)
+@examples(4)
 @given(data=st.data())
 def test_operations(name, data):
     shape = data.draw(st.tuples(st.integers(2, 7), st.integers(2, 7)))
