@@ -19,7 +19,7 @@ PERCENT = int(os.environ.get("PYARRAY_TEST_PERCENT", "50"))  # and otherwise so 
 def examples(count: int, **more: Any) -> settings:
     """The settings of a test with `count` drawn cases, without a deadline: the first one compiles kernels."""
     quiet = (HealthCheck.too_slow, HealthCheck.function_scoped_fixture)
-    drawn = max(1, count * TIMES * PERCENT // 100)
+    drawn = -(-count * TIMES * PERCENT // 100)
     return settings(deadline=None, suppress_health_check=quiet, max_examples=drawn, **more)
 
 
