@@ -305,6 +305,7 @@ def test_size_in_bytes(device):
 
 
 @pytest.mark.parametrize("first", ["pyarray", "dask.array", "pyarray.interop.dask_array"])
+@pytest.mark.slow
 def test_imported_in_either_order(first):
     second = "pyarray" if first == "dask.array" else "dask.array"
     code = f"""
