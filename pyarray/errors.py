@@ -21,11 +21,11 @@ class Frame(NamedTuple):
 def with_article(what: object) -> str:
     """The name of a class or type with its article.
 
-    >>> with_article("int64"), with_article("uint64"), with_article("Body")
-    ('an int64', 'a uint64', 'a Body')
+    >>> with_article("int64"), with_article("uint64"), with_article("ndarray")
+    ('an int64', 'a uint64', 'an ndarray')
     """
     name = str(what)
-    return f"{'an' if name[:1] in 'aeioAEIO' else 'a'} {name}"
+    return f"{'an' if name[:1] in 'aeioAEIO' or name[:2] == 'nd' else 'a'} {name}"
 
 
 class CompileError(Exception):

@@ -269,9 +269,11 @@ def _stored(name: str, out: Any, computed: Any) -> Any:
     is_tuple = isinstance(computed, (tuple, list))
     targets, results = (out, computed) if is_tuple else ((out,), (computed,))
     if not isinstance(targets, (tuple, list)) or len(targets) != len(results):
-        raise ValueError(f"{name}(): out= is a tuple of {len(results)} arrays, one for each result; got {out!r}")
-    for target, result in zip(targets, results, strict=True):
-        compute_out(name, target, result._shape, result._dtype, result.device)[...] = result
+        got = f"{with_article(type(out).__name__)}{f' of {len(out)}' if isinstance(out, (tuple, list)) else ''}"
+        raise ValueError(f"{name}(): out= is a tuple of {len(results)} arrays, one for each result; got {got}")
+    for k, (target, result) in enumerate(zip(targets, results, strict=True)):
+        which = f"result {k} of {name}" if is_tuple else name
+        compute_out(which, target, result._shape, result._dtype, result.device)[...] = result
     return out
 
 

@@ -445,8 +445,11 @@ def test_out_of_several_results_and_what_does_not_fit():
     ):
         with pytest.raises(error, match=message):
             one(a, out=wrong)
-    with pytest.raises(ValueError, match="a tuple of 2 arrays, one for each result"):
-        both(a, out=pa.zeros(6))
+    for out, got in ((pa.zeros(6), "an ndarray"), ((pa.zeros(6),), "a tuple of 1"), ([], "a list of 0")):
+        with pytest.raises(ValueError, match=f"a tuple of 2 arrays, one for each result; got {got}"):
+            both(a, out=out)
+    with pytest.raises(ValueError, match=r"result 1 of .*\(\): out= has shape \(1,\), the result has shape \(\)"):
+        both(a, out=(pa.zeros(6), pa.zeros(1)))
     own = pa.fuse(lambda a, out: a + out)  # a parameter of the function's own
     same(own(a, out=a), a + a)
     with pytest.raises(pa.CompileError, match="out= has no meaning"):

@@ -277,7 +277,7 @@ def test_a_refusal_that_is_caught_is_one(device):
 
 def test_names(device):
     x = numbers(device)
-    with pytest.raises(TypeError, match="'x' is no pyarray array but a ndarray"):
+    with pytest.raises(TypeError, match="'x' is no pyarray array but an ndarray"):
         pa.capture(x=np.ones(3))
     with pytest.raises(ValueError, match="'x' has no elements"):
         pa.capture(x=x[:0])
