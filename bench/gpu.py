@@ -21,6 +21,8 @@ SIZE, SIDE = 1 << 28, 1 << 14
 PRODUCTS = (
     ("float32", (1024, 1024, 1024)), ("float32", (4096, 4096, 4096)), ("float32", (8192, 8192, 8192)),
     ("float32", (4095, 4097, 4099)), ("float64", (4096, 4096, 4096)), ("float64", (4095, 4097, 4099)),
+    ("tf32", (1024, 1024, 1024)), ("tf32", (2048, 2048, 2048)), ("tf32", (4096, 4096, 4096)),
+    ("tf32", (8192, 8192, 8192)), ("tf32", (4095, 4097, 4099)),
     ("float16", (4096, 4096, 4096)), ("bfloat16", (1024, 1024, 1024)), ("bfloat16", (2048, 2048, 2048)),
     ("bfloat16", (4096, 4096, 4096)), ("bfloat16", (8192, 8192, 8192)), ("bfloat16", (4095, 4097, 4099)),
 )  # fmt: skip
@@ -148,14 +150,17 @@ def bandwidths(torch: Any, measure: Callable[[Callable[[], Any]], Times]) -> lis
 
 
 def products(torch: Any, measure: Callable[[Callable[[], Any]], Times], quick: bool) -> list[Row]:
-    """Prints TFLOP/s of matrix products, and the ratio to torch's library."""
-    torch.backends.cuda.matmul.allow_tf32 = False
+    """Prints TFLOP/s of matrix products, and the ratio to torch's library. tf32 is float32 with that precision."""
     rows, lines = list[Row](), [["matrix product", "TFLOP/s", "torch", "ratio"]]
     for dtype, (m, k, n) in PRODUCTS[:2] if quick else PRODUCTS:
-        x, y = (torch.randn(s, device="cuda").to(getattr(torch, dtype)) for s in ((m, k), (k, n)))
+        tf32 = dtype == "tf32"
+        torch.backends.cuda.matmul.allow_tf32 = tf32
+        kind = torch.float32 if tf32 else getattr(torch, dtype)
+        x, y = (torch.randn(s, device="cuda").to(kind) for s in ((m, k), (k, n)))
         a, b = (pa.from_dlpack(t) for t in (x, y))
-        own = measure(lambda a=a, b=b: pa.matmul(a, b))
+        own = measure(lambda a=a, b=b, p="tf32" if tf32 else None: pa.matmul(a, b, precision=p))
         other = measure(lambda x=x, y=y: torch.mm(x, y))
+        torch.backends.cuda.matmul.allow_tf32 = False
         work, name = 2.0 * m * k * n, f"{dtype} {m}x{k}x{n}"
         rates = [f"{work / t.median / 1e12:.1f}" for t in (own, other)]
         lines.append([name, *rates, f"{other.median / own.median:.3f}"])

@@ -74,9 +74,15 @@ def _seconds(value: Any) -> float | None:
     return number if number >= 0 else None  # NaN is not
 
 
-def _tuning(value: Any) -> str | None:
-    word = value.strip().lower() if isinstance(value, str) else None
-    return word if word in ("search", "use", "force", "off") else None
+def _one_of(*words: str) -> Callable[[Any], str | None]:
+    def read(value: Any) -> str | None:
+        word = value.strip().lower() if isinstance(value, str) else None
+        return word if word in words else None
+
+    return read
+
+
+PRECISIONS = ("float32", "tf32")
 
 
 def _path(value: Any) -> Path | None:
@@ -126,7 +132,12 @@ POSITIVE = Kind("integer ≥ 1", "a whole number of 1 or more, below 2**31, for 
 BYTES = Kind("bytes", "a number of bytes below 2**63, for example 1048576, 512M or 2G", _bytes)
 LEVEL = Kind("0, 1, 2 or 3", "0 (off), 1 (marked arrays), 2 (all) or 3 (metadata)", _level)
 SECONDS = Kind("seconds, 0 or more", "seconds, 0 or more, for example 2.5", _seconds)
-TUNING = Kind("search, use, force or off", "search, use (never search), force (search anew) or off", _tuning)
+TUNING = Kind(
+    "search, use, force or off",
+    "search, use (never search), force (search anew) or off",
+    _one_of("search", "use", "force", "off"),
+)
+PRECISION = Kind("float32 or tf32", "float32 (exact) or tf32 (faster, where a GPU has it)", _one_of(*PRECISIONS))
 PATH = Kind("path", "a path, for example /tmp/pyarray", _path)
 DIRECTORY = Kind("path, or 0", "a directory, or 0 for none", _path_or_none)
 DEVICE = Kind("text", "the name of a device, for example cpu or cuda:0", _device)
@@ -166,6 +177,13 @@ SETTINGS = {
             "in debug mode, turns of a while loop that count as endless; read when a kernel is compiled",
             1 << 30,
             code=True,
+        ),
+        Setting(
+            "PYARRAY_FLOAT32_MATMUL_PRECISION",
+            PRECISION,
+            "products of float32: float32, or tf32, which rounds operands to 11 bits on NVIDIA GPUs of sm_90; read "
+            "when a product is first called with operands of its type and sizes",
+            "float32",
         ),
         Setting("PYARRAY_NUM_THREADS", POSITIVE, "threads of the CPU device; unset: the cores this process may use"),
         Setting(

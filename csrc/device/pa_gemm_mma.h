@@ -1,14 +1,15 @@
 /* pa_gemm_mma.h: C = A B on the tensor cores of NVIDIA GPUs from sm_80 on, for any strides, batches and tails: float16
-   and bfloat16 with sums in float32, and float64. Elsewhere, and in debug mode, pa_gemm_mma is the pa_gemm of
-   pa_gemm_gpu.h, same macros. Included with PA_MMA ("f16", "bf16", "f64") and the tile: PA_M_ROWS x PA_M_COLUMNS of C
-   by 8 warps, each with PA_M_WARP_ROWS x PA_M_WARP_COLUMNS of them; slices of PA_M_DEPTH, of which PA_M_STAGES are in
-   (dynamic) shared memory. Slices have the layout of memory, so that chunks of 16 bytes are copied by cp.async: in
-   lines along the depth (k-major), or along the rows, of which a tile has panels of 128 bytes. Chunks are swizzled
-   within 128 bytes, so that those read together are in different banks. Unaligned operands are loaded by elements into
-   the same layout, so an element of C doesn't depend on strides. Warps as wide as a tile of halves multiply by wgmma
-   where sm_90a has it: four warps read the operands from shared memory, whose lines are as it wants them, while the
-   threads go on. Else fragments come through registers (PTX ISA, "Matrix fragments for mma.m16n8k16", "Asynchronous
-   warpgroup level matrix instructions"), those of the next instructions ahead of their use. */
+   and bfloat16 with sums in float32, float64, and float32 rounded to tf32 (pa_gemm_tf32.h). Elsewhere, and in debug
+   mode, pa_gemm_mma is the pa_gemm of pa_gemm_gpu.h, same macros. Included with PA_MMA ("f16", "bf16", "f64", "tf32")
+   and the tile: PA_M_ROWS x PA_M_COLUMNS of C by 8 warps, each with PA_M_WARP_ROWS x PA_M_WARP_COLUMNS of them; slices
+   of PA_M_DEPTH, of which PA_M_STAGES are in (dynamic) shared memory. Slices have the layout of memory, so that chunks
+   of 16 bytes are copied by cp.async: in lines along the depth (k-major), or along the rows, of which a tile has
+   panels of 128 bytes. Chunks are swizzled within 128 bytes, so that those read together are in different banks.
+   Unaligned operands are loaded by elements into the same layout, so an element of C doesn't depend on strides. Warps
+   as wide as a tile of halves multiply by wgmma where sm_90a has it: four warps read the operands from shared memory,
+   whose lines are as it wants them, while the threads go on. Else fragments come through registers (PTX ISA, "Matrix
+   fragments for mma.m16n8k16", "Asynchronous warpgroup level matrix instructions"), those of the next instructions
+   ahead of their use. */
 #ifndef PA_GEMM_MMA_H
 #define PA_GEMM_MMA_H
 #include "pa_base.h"
@@ -23,7 +24,7 @@ PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *rt) { pa_gemm(g, rt); 
 #include "pa_half.h"
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#define PA_M_WGMMA (PA_BYTES == 2 && PA_M_WARP_COLUMNS == PA_M_COLUMNS)
+#define PA_M_WGMMA (PA_BYTES <= 4 && PA_M_WARP_COLUMNS == PA_M_COLUMNS)
 #else
 #define PA_M_WGMMA 0
 #endif
@@ -32,7 +33,8 @@ enum {
     PA_M_WORKERS = 256, /* threads that compute; a warpgroup before them copies, with bulk tensor copies */
     PA_M_FIRST = PA_M_TMA ? 128 : 0,
     PA_M_THREADS = PA_M_FIRST + PA_M_WORKERS,
-    PA_M_BLOCKS = PA_M_ROWS * PA_M_COLUMNS * sizeof(PA_ACC) > 32 << 10 ? 1 : 2,
+    /* of a processor: one where warps give registers to others */
+    PA_M_BLOCKS = PA_M_TMA || PA_M_ROWS * PA_M_COLUMNS * sizeof(PA_ACC) > 32 << 10 ? 1 : 2,
     PA_M_SIZE = sizeof(PA_T),
     PA_M_CHUNK = 16 / PA_M_SIZE, /* elements */
     PA_M_STEP = PA_M_SIZE == 2 ? 16 : 8, /* the depth of an instruction */
@@ -68,6 +70,17 @@ PA_FN void pa_mma_copy(unsigned to, const char *from, int inside)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(inside));
 }
 
+/* An element as it is multiplied. */
+PA_FN PA_T pa_mma_rounded(PA_T x)
+{
+#if PA_BYTES == 4
+    uint32_t bits;
+    asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+    x = __uint_as_float(bits);
+#endif
+    return x;
+}
+
 /* A tile's slices of an operand, of which it has ROWS rows (columns, for B). */
 template <int ROWS, bool K_MAJOR> struct pa_mma_operand {
     enum {
@@ -84,10 +97,10 @@ template <int ROWS, bool K_MAJOR> struct pa_mma_operand {
 
     __device__ static inline unsigned swizzle(int line)
     {
-#if PA_BYTES == 2
-        return K_MAJOR && LINE == 64 ? line >> 1 & 3 : line & 7;
-#else
+#if PA_BYTES == 8
         return (line & 3) << 1;
+#else
+        return K_MAJOR && LINE == 64 ? line >> 1 & 3 : line & 7;
 #endif
     }
     __device__ static inline unsigned offset_of(int line, int chunk)
@@ -104,7 +117,8 @@ template <int ROWS, bool K_MAJOR> struct pa_mma_operand {
         element_stride = K_MAJOR ? cs : rs, slice_stride = PA_M_DEPTH * cs;
         chunk_stride = LINE_STEP * (K_MAJOR ? rs : cs);
         at = base + line * (K_MAJOR ? rs : cs) + chunk * PA_M_CHUNK * element_stride;
-        aligned = element_stride == PA_M_SIZE && (((uint64_t)base | (uint64_t)(K_MAJOR ? rs : cs)) & 15) == 0;
+        aligned = PA_BYTES != 4 && element_stride == PA_M_SIZE && /* tf32 is rounded by the way */
+                  (((uint64_t)base | (uint64_t)(K_MAJOR ? rs : cs)) & 15) == 0;
 #if PA_BYTES == 2 /* each lane names the line of 16 bytes that ldmatrix is to read */
         if (K_MAJOR) first = offset_of(warp + lane % 16, lane / 16);
         else first = offset_of(lane % 8 + lane / 16 * 8, warp / 8 + lane / 8 % 2);
@@ -136,7 +150,7 @@ template <int ROWS, bool K_MAJOR> struct pa_mma_operand {
                 x.all = make_uint4(0, 0, 0, 0);
 #pragma unroll
                 for (int e = 0; e < PA_M_CHUNK; ++e)
-                    if (e < n) x.v[e] = *(const PA_T *)(from + e * element_stride);
+                    if (e < n) x.v[e] = pa_mma_rounded(*(const PA_T *)(from + e * element_stride));
                 *(uint4 *)(memory + offset + i * LINE_STEP * LINE) = x.all;
             }
         }
@@ -167,6 +181,7 @@ template <int ROWS, bool K_MAJOR> struct pa_mma_operand {
     }
 };
 
+#if PA_BYTES != 4
 /* A part of C, 16 x 8, += a times half of b. */
 PA_FN void pa_mma(PA_ACC *c, const pa_mma_fragment &a, const pa_mma_fragment &b, int half)
 {
@@ -186,6 +201,7 @@ PA_FN void pa_mma(PA_ACC *c, const pa_mma_fragment &a, const pa_mma_fragment &b,
             : "+d"(c[k % 2 * 2]), "+d"(c[k % 2 * 2 + 1]) : "d"(a.v[k]), "d"(b.v[k / 2 * 2 + half]));
 #endif
 }
+#endif
 
 struct pa_mma_accumulators { PA_ACC v[PA_M_WARP_ROWS / 16][PA_M_WARP_COLUMNS / 8][4]; };
 
@@ -245,6 +261,8 @@ PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t co
         __syncwarp();
     }
 }
+#elif PA_BYTES == 4
+#include "pa_gemm_tf32.h"
 #else
 PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const pa_mma_accumulators &sum,
                         unsigned char *)
@@ -398,11 +416,15 @@ PA_FN void pa_mma_tile(const pa_gemm_grid *g, const pa_gemm_tile_origin &t)
         for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
 #pragma unroll
             for (int e = 0; e < 4; ++e) sum.v[i][j][e] = 0;
+#if PA_BYTES == 4 /* elements are rounded one by one, into lines along the depth */
+    pa_mma_mainloop<true, true>(g, t, pa_mma_memory, row, col, sum);
+#else
     const bool k_major_a = pa_mma_k_major(g->ras, g->cas), k_major_b = pa_mma_k_major(g->cbs, g->rbs);
     if (k_major_a && k_major_b) pa_mma_mainloop<true, true>(g, t, pa_mma_memory, row, col, sum);
     else if (k_major_a) pa_mma_mainloop<true, false>(g, t, pa_mma_memory, row, col, sum);
     else if (k_major_b) pa_mma_mainloop<false, true>(g, t, pa_mma_memory, row, col, sum);
     else pa_mma_mainloop<false, false>(g, t, pa_mma_memory, row, col, sum);
+#endif
     pa_cp_async_wait<0>();
     pa_mma_sync(); /* no copy to the slices is in flight, and no thread reads them */
     char *c = t.c + (t.row + row) * g->rcs + (t.col + col) * g->ccs;

@@ -10,12 +10,18 @@
 
 enum {
     PA_TMA_STAGED = PA_M_STAGES * PA_M_SLICE, /* offsets in shared memory: of sums on their way to C, ... */
+#if PA_BYTES == 2
     PA_TMA_FULL = PA_TMA_STAGED + PA_M_STAGED,
+    PA_TMA_AHEAD = PA_M_STAGES, /* slices of a block's first tile that the threads copy which multiply them */
+#else /* sums are stored as they are, and only bulk copies round */
+    PA_TMA_FULL = PA_TMA_STAGED,
+    PA_TMA_AHEAD = 0,
+#endif
     PA_TMA_EMPTY = PA_TMA_FULL + PA_M_STAGES * 8,
     PA_TMA_MAPS = PA_TMA_FULL + 256,
     PA_TMA_SLOTS = 1024, /* more than two for each block that can run at a time */
     PA_TMA_RANK = 2 + PA_GEMM_BATCHES,
-    PA_TMA_LINE = 64 /* elements of a line */
+    PA_TMA_LINE = 128 / PA_M_SIZE /* elements of a line */
 };
 static_assert(PA_M_DEPTH * PA_M_SIZE == 128, "a line of 128 bytes, as swizzled");
 static_assert(PA_M_STAGES * 16 <= 256, "room for the barriers");
@@ -38,7 +44,7 @@ PA_FN bool pa_tma_fits(const pa_gemm_grid *g)
 {
     const int64_t tiles = pa_gemm_tiles<PA_M_ROWS, PA_M_COLUMNS>(g);
     return g->m < 1u << 31 && g->n < 1u << 31 && g->k < 1u << 31 && tiles < 1 << 28 &&
-           pa_tma_fits_operand(g, g->a, g->ras, g->cas, g->batch_a) &&
+           (PA_BYTES != 4 || g->rbs == PA_M_SIZE) && pa_tma_fits_operand(g, g->a, g->ras, g->cas, g->batch_a) &&
            pa_tma_fits_operand(g, g->b, g->cbs, g->rbs, g->batch_b);
 }
 #else
@@ -97,11 +103,11 @@ PA_FN void pa_tma_describe(unsigned to, const pa_gemm_grid *g, const char *p, in
     const bool k_major = cs == PA_M_SIZE;
     PA_TMA_FIELD("global_address", "64", "l", p);
     PA_TMA_FIELD("rank", "32", "r", PA_TMA_RANK - 1);
-    PA_TMA_FIELD("elemtype", "32", "n", 1); /* u16 */
+    PA_TMA_FIELD("elemtype", "32", "n", PA_BYTES == 4 ? 11 : 1); /* tf32, u16 */
     PA_TMA_FIELD("interleave_layout", "32", "n", 0);
     PA_TMA_FIELD("swizzle_mode", "32", "n", 3); /* of 128 bytes */
     PA_TMA_FIELD("fill_mode", "32", "n", 0);
-    pa_tma_axis<0>(to, k_major ? g->k : rows, 0, 64);
+    pa_tma_axis<0>(to, k_major ? g->k : rows, 0, PA_TMA_LINE);
     pa_tma_axis<1>(to, k_major ? rows : g->k, k_major ? rs : cs, k_major ? box : (int)PA_M_DEPTH);
     /* of a broadcast axis, the only index is 0 */
 #define PA_TMA_BATCH(D) pa_tma_axis<2 + D>(to, batch[D] ? g->batch[D] : 1, batch[D] ? batch[D] : 16, 1)
@@ -183,7 +189,7 @@ PA_FN void pa_tma_produce(const pa_tma_block &o, const pa_tensor_map *map, bool 
         for (int d = 0; d < PA_GEMM_BATCHES; ++d) index[d] = batch[d] ? (int)t.index[d] : 0;
 #pragma unroll 1
         for (int s = 0; s < o.depths; ++s, stage.next()) {
-            if (s < PA_M_STAGES && tile == blockIdx.x) continue; /* who multiplies has copied them */
+            if (s < PA_TMA_AHEAD && tile == blockIdx.x) continue; /* who multiplies has copied them */
             const unsigned to = o.base + stage.at * PA_M_SLICE + OFFSET, full = o.full(stage.at);
             pa_mbarrier_wait(o.empty(stage.at), stage.parity);
             pa_mbarrier_expect(full, ROWS * 128);
@@ -262,26 +268,75 @@ PA_FN void pa_tma_mainloop(const pa_tma_block &o, bool first, const pa_gemm_tile
     if (o.depths && says) pa_mbarrier_arrive(o.empty(before));
     pa_mma_keep(sum);
 }
+
+#if PA_BYTES == 4
+/* The same with A in registers: the next stage's fragments are read while a stage is multiplied. */
+PA_FN void pa_tma_step_from(const pa_tma_block &o, int left, pa_tma_stage &stage, pa_tma_stage &read,
+                            pa_mma_accumulators &sum, const pa_tf32_fragments &a, pa_tf32_fragments &next)
+{
+    const uint64_t b = pa_wgmma_descriptor<true>(o.base + stage.at * PA_M_SLICE + PA_M_SLICE_A);
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+    for (int d = 0; d < PA_M_STEPS; ++d) pa_wgmma_from(sum.v[0], a.v[d], b + d * 2);
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory"); /* `next` was read by the group before */
+    if (read.at != stage.at && threadIdx.x % 32 == 0) pa_mbarrier_arrive(o.empty(read.at));
+    read = stage;
+    stage.next();
+    if (left > 1) {
+        pa_mbarrier_wait(o.full(stage.at), stage.parity);
+        next.read(o.memory + stage.at * PA_M_SLICE);
+    }
+}
+PA_FN void pa_tma_mainloop_from(const pa_tma_block &o, pa_tma_stage &stage, pa_mma_accumulators &sum)
+{
+    pa_tf32_fragments even, odd;
+    pa_tma_stage read = stage;
+    if (!o.depths) return;
+    pa_mbarrier_wait(o.full(stage.at), stage.parity);
+    even.read(o.memory + stage.at * PA_M_SLICE);
+#pragma unroll 1
+    for (int left = o.depths; left > 0; left -= 2) {
+        pa_tma_step_from(o, left, stage, read, sum, even, odd);
+        if (left > 1) pa_tma_step_from(o, left - 1, stage, read, sum, odd, even);
+    }
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    if (threadIdx.x % 32 == 0) pa_mbarrier_arrive(o.empty(read.at));
+    pa_mma_keep(sum);
+}
+#endif
+
 PA_FN void pa_tma_consume(const pa_tma_block &o)
 {
     const pa_gemm_grid *g = o.g;
-    const bool k_major_a = g->cas == PA_M_SIZE, k_major_b = g->rbs == PA_M_SIZE;
+    const bool k_major_a = g->cas == PA_M_SIZE;
+#if PA_BYTES == 2
+    const bool k_major_b = g->rbs == PA_M_SIZE;
     const int row = pa_mma_thread() / 32 * PA_M_WARP_ROWS;
+#endif
     pa_tma_stage stage = {0, 0};
     for (unsigned tile = blockIdx.x; tile < o.tiles; tile += gridDim.x) {
-        const bool first = tile == blockIdx.x;
+        const bool first = PA_TMA_AHEAD && tile == blockIdx.x;
         const pa_gemm_tile_origin t = o.origin(tile);
+        char *c = t.c + t.row * g->rcs + t.col * g->ccs;
         pa_mma_accumulators sum;
 #pragma unroll
         for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
 #pragma unroll
             for (int e = 0; e < 4; ++e) sum.v[0][j][e] = 0;
+#if PA_BYTES == 4
+        if (k_major_a) pa_tma_mainloop<true, true>(o, first, t, stage, sum);
+        else pa_tma_mainloop_from(o, stage, sum);
+        const int row = k_major_a ? pa_tf32_row<true>() : pa_tf32_row<false>();
+        if (k_major_a) pa_tf32_store<true>(g, c, row, g->m - t.row, g->n - t.col, sum);
+        else pa_tf32_store<false>(g, c, row, g->m - t.row, g->n - t.col, sum);
+#else
         if (k_major_a && k_major_b) pa_tma_mainloop<true, true>(o, first, t, stage, sum);
         else if (k_major_a) pa_tma_mainloop<true, false>(o, first, t, stage, sum);
         else if (k_major_b) pa_tma_mainloop<false, true>(o, first, t, stage, sum);
         else pa_tma_mainloop<false, false>(o, first, t, stage, sum);
-        char *c = t.c + (t.row + row) * g->rcs + t.col * g->ccs;
-        pa_mma_store(g, c, g->m - t.row - row, g->n - t.col, sum, o.memory + PA_TMA_STAGED);
+        pa_mma_store(g, c + row * g->rcs, g->m - t.row - row, g->n - t.col, sum, o.memory + PA_TMA_STAGED);
+#endif
     }
 }
 

@@ -17,10 +17,17 @@
 #define PA_M_1(x) "+f"((x)[0]), "+f"((x)[1]), "+f"((x)[2]), "+f"((x)[3])
 #define PA_M_4(x, n) PA_M_1(x[n]), PA_M_1(x[n + 1]), PA_M_1(x[n + 2]), PA_M_1(x[n + 3])
 #define PA_M_8(x, n) PA_M_4(x, n), PA_M_4(x, n + 4)
+#if PA_BYTES == 4 /* lines of both are along the depth */
+#define PA_M_ISSUE(N, SUMS, A, B, GO, ALONG_A, ALONG_B, ...)                                                           \
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, " GO ", 0; wgmma.mma_async.sync.aligned.m64n" N "k8.f32.tf32.tf32 {"  \
+                 SUMS "}, " A ", " B ", p, 1, 1; }"                                                                    \
+                 : __VA_ARGS__ : "l"(a), "l"(b), "r"(1))
+#else
 #define PA_M_ISSUE(N, SUMS, A, B, GO, ALONG_A, ALONG_B, ...)                                                           \
     asm volatile("{ .reg .pred p; setp.ne.b32 p, " GO ", 0; wgmma.mma_async.sync.aligned.m64n" N "k16.f32." PA_MMA     \
                  "." PA_MMA " {" SUMS "}, " A ", " B ", p, 1, 1, " ALONG_A ", " ALONG_B "; }"                          \
                  : __VA_ARGS__ : "l"(a), "l"(b), "r"(1), "n"(!K_MAJOR_A), "n"(!K_MAJOR_B))
+#endif
 template <bool K_MAJOR_A, bool K_MAJOR_B> PA_FN void pa_wgmma(float (*c)[4], uint64_t a, uint64_t b)
 {
 #if PA_M_COLUMNS == 64
@@ -32,6 +39,25 @@ template <bool K_MAJOR_A, bool K_MAJOR_B> PA_FN void pa_wgmma(float (*c)[4], uin
                PA_M_8(c, 24));
 #endif
 }
+
+#if PA_BYTES == 4
+/* The same with a in registers. */
+#define PA_M_ISSUE_FROM(N, SUMS, A, B, GO, ...)                                                                        \
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, " GO ", 0; wgmma.mma_async.sync.aligned.m64n" N "k8.f32.tf32.tf32 {"  \
+                 SUMS "}, {" A "}, " B ", p, 1, 1; }"                                                                  \
+                 : __VA_ARGS__ : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(1))
+PA_FN void pa_wgmma_from(float (*c)[4], const uint32_t *a, uint64_t b)
+{
+#if PA_M_COLUMNS == 64
+    PA_M_ISSUE_FROM("64", PA_M_32, "%32, %33, %34, %35", "%36", "%37", PA_M_8(c, 0));
+#elif PA_M_COLUMNS == 128
+    PA_M_ISSUE_FROM("128", PA_M_64, "%64, %65, %66, %67", "%68", "%69", PA_M_8(c, 0), PA_M_8(c, 8));
+#else
+    PA_M_ISSUE_FROM("256", PA_M_128, "%128, %129, %130, %131", "%132", "%133", PA_M_8(c, 0), PA_M_8(c, 8),
+                    PA_M_8(c, 16), PA_M_8(c, 24));
+#endif
+}
+#endif
 
 /* A descriptor of lines whose chunks are swizzled: bytes between groups of 8 lines, and between panels across the
    depth. */

@@ -22,6 +22,7 @@ from ..kernels.elementwise.elementwise import copy_if_aliased
 from ..kernels.matmul.gemm import gemm as product
 from ..kernels.matmul.gemm import is_widening
 from ..kernels.matmul.gemm_epilogue import Epilogue, apply_epilogue
+from ..kernels.matmul.precision import checked_precision
 from ..lang.ir import static_key
 from ..lang.parse import Capture
 
@@ -42,6 +43,7 @@ def gemm(
     bias: ArrayLike | None = None,
     activation: Callable[..., Any] | None = None,
     dtype: DTypeLike = None,
+    precision: str | None = None,
     out: ndarray | None = None,
 ) -> ndarray:
     """`activation(alpha * (a @ b) + beta * c + bias)` of (..., M, K) and (..., K, N): (..., M, N), computed
@@ -50,7 +52,8 @@ def gemm(
 
     `activation` is a `pa.func` of one number; what it names is compiled in, and anew when it changes. With
     `dtype`, integers are multiplied and summed in that wider type, halves give float32; others are cast
-    first. Halves are rounded once, after the activation (on GPUs also before).
+    first. Halves are rounded once, after the activation (on GPUs also before). `precision` is that of
+    `matmul`.
 
     Raises `TypeError` for bools, `beta` without `c` and the like, `OverflowError` for a factor that the
     result's type can't hold, `ValueError` for shapes that don't fit, `CompileError` for an activation that
@@ -72,9 +75,10 @@ def gemm(
         )
     key = activation, () if activation is None else _captured(activation)
     product = _replayed.get(key) or _replayed.add(key, _replayable_gemm(*key))
+    checked_precision("gemm", precision)
     if out is None:
-        return product(a, b, alpha, beta, c, bias, dtype)
-    return _gemm(a, b, alpha, beta, c, bias, *key, dtype, out)
+        return product(a, b, alpha, beta, c, bias, dtype, precision)
+    return _gemm(a, b, alpha, beta, c, bias, *key, dtype, precision, out)
 
 
 # By the activation and what its captured values are: all else is an argument of the replayable call.
@@ -104,8 +108,8 @@ def _replayable_gemm(activation: Func | None, captured: tuple[Any, ...]) -> Call
             ) from None
 
     @replayable
-    def gemm(a: Any, b: Any, alpha: Any, beta: Any, c: Any, bias: Any, dtype: Any) -> ndarray:
-        return _gemm(a, b, alpha, beta, c, bias, activation, captured, dtype, None)
+    def gemm(a: Any, b: Any, alpha: Any, beta: Any, c: Any, bias: Any, dtype: Any, precision: Any) -> ndarray:
+        return _gemm(a, b, alpha, beta, c, bias, activation, captured, dtype, precision, None)
 
     return gemm
 
@@ -120,6 +124,7 @@ def _gemm(
     activation: Func | None,
     captured: tuple[Any, ...],
     dtype: Any,
+    precision: Any,
     out: Any,
 ) -> ndarray:
     left, right, *more = (
@@ -144,14 +149,21 @@ def _gemm(
         del addends[0]
     epilogue = Epilogue(kind.name, factor != 1, bool(scale), bias is not None, activation, captured)
     numbers = [factor] * epilogue.alpha + [scale] * epilogue.beta
-    _multiply_into(target, left, right, epilogue, [copy_if_aliased(x, target) for x in addends], numbers)
+    addends = [copy_if_aliased(x, target) for x in addends]
+    _multiply_into(target, left, right, epilogue, addends, numbers, precision)
     if target is not result:
         result[...] = target
     return result
 
 
 def _multiply_into(
-    out: ndarray, a: ndarray, b: ndarray, epilogue: Epilogue, addends: list[ndarray], numbers: list[Any]
+    out: ndarray,
+    a: ndarray,
+    b: ndarray,
+    epilogue: Epilogue,
+    addends: list[ndarray],
+    numbers: list[Any],
+    precision: str | None,
 ) -> None:
     """The product and its epilogue, in one pass if the device's products have epilogues."""
     source = dtypes.result_type(a, b)
@@ -160,11 +172,11 @@ def _multiply_into(
         source = out._dtype
     a, b = _cast(a, source), _cast(b, source)
     if not epilogue.computes and source is out._dtype:
-        product(out, a, b)
+        product(out, a, b, precision=precision)
     elif not grid:
         product(out, a, b, epilogue, addends, numbers)
     else:
-        product(sums := empty(out._shape, source, out.device), a, b)
+        product(sums := empty(out._shape, source, out.device), a, b, precision=precision)
         apply_epilogue(epilogue, out, sums, addends, numbers)
 
 

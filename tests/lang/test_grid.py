@@ -151,11 +151,12 @@ def test_matmul(compiled, dtype):
         ("sm_80", "mma", "float64", slice(0, 1)),
         ("sm_90", "mma", "float16", slice(2, 3)),
         ("sm_90", "wgmma", "bfloat16", slice(0, 3, 2)),
+        ("sm_90", "wgmma", "float32", slice(0, 3, 2)),
         ("sm_90", "wgmma", "float64", slice(1, 2)),
     ],
 )
 def test_matmul_on_tensor_cores(target, units, dtype, tiles):
-    for tile, _ in gemm_mma.TILES[units, 8 if dtype == "float64" else 2][tiles]:
+    for tile, _ in gemm_mma.TILES[units, np.dtype(dtype if dtype != "bfloat16" else "float16").itemsize][tiles]:
         program = gemm._program((dtype, 1, tile), "cuda", False)
         assert Nvrtc(target).compile(program.text).startswith(b"\x7fELF")
         limit = (99 if units == "mma" else 227) << 10  # of a block; the driver's own KiB is left out

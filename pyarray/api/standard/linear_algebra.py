@@ -6,6 +6,7 @@ from ... import dtypes, shapes
 from ...array import ndarray
 from ...jit.replay import replayable_by_types
 from ...kernels.matmul.gemm import gemm, product_plan
+from ...kernels.matmul.precision import checked_precision
 from ...kernels.reduce.dot import is_narrow, narrow_matvec
 from ...memory.host_access import host_access
 from ...typing import ArrayLike
@@ -17,17 +18,21 @@ __all__ = ["matmul", "matrix_transpose"]
 
 
 @replayable_by_types
-def matmul(x1: ArrayLike, x2: ArrayLike, /, *, out: ndarray | None = None) -> ndarray:
+def matmul(x1: ArrayLike, x2: ArrayLike, /, *, out: ndarray | None = None, precision: str | None = None) -> ndarray:
     """Matrix product of (..., M, K) and (..., K, N): (..., M, N); leading axes broadcast. A 1-D operand is a
     row on the left and a column on the right, and its axis is dropped from the result. K = 0 gives zeros.
 
     Float16 and bfloat16 are accumulated in float32, integers wrap, bools are or-ed. CPUs that multiply pairs
-    of bfloat16 (AVX-512 BF16 without AMX) take numbers below 1.2e-38 for 0 there. Raises `TypeError` for
-    0-d operands and types without a common one, `ValueError` for shapes that don't fit.
+    of bfloat16 (AVX-512 BF16 without AMX) take numbers below 1.2e-38 for 0 there. With `precision` "tf32"
+    operands of float32 may be rounded to 11 bits, for speed, and sums stay float32: GPUs of sm_90 do so, and
+    elsewhere the product is exact. With "float32" it is everywhere, and None is what the setting
+    PYARRAY_FLOAT32_MATMUL_PRECISION says, which is exact by default. Raises `TypeError` for 0-d operands and
+    types without a common one, `ValueError` for shapes that don't fit.
 
     >>> pa.matmul(pa.asarray([[1, 2], [3, 4]]), pa.asarray([1, 1])).tolist()
     [3, 7]
     """
+    checked_precision("matmul", precision)
     a, b = (as_operand("matmul", x, "biufc") for x in as_operands("matmul", (x1, x2)))
     if not a._shape or not b._shape:
         raise ValueError(
@@ -54,7 +59,7 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /, *, out: ndarray | None = None) -> nd
     if a.ndim == 2 and not columns and out is None and is_narrow(left):
         narrow_matvec(result, left, right._view(0, right._shape[:1], right._strides[:1]))
         return result
-    gemm(target._view(0, (*batch, m, n), full), left, right)
+    gemm(target._view(0, (*batch, m, n), full), left, right, precision=precision)
     if target is not result:
         result[...] = target
     elif a.ndim == b.ndim == 2 and a._dtype is b._dtype:

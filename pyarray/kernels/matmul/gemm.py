@@ -20,9 +20,10 @@ from .. import matmul
 from ..argument_slots import slot_fields
 from ..elementwise.elementwise import copy_if_aliased
 from . import thresholds as th
-from .gemm_mma import Tile, copy_if_unaligned, tile_for
+from .gemm_mma import Tile, copy_if_unaligned, k_major_operands, tile_for
 from .gemm_types import BLOCKS, gemm_operations, macros
 from .gemv import gemv
+from .precision import is_tf32
 
 if TYPE_CHECKING:
     from .gemm_epilogue import Addends, Epilogue
@@ -39,9 +40,10 @@ def gemm(
     epilogue: Epilogue | None = None,
     addends: Addends = (),
     numbers: Any = (),
+    precision: str | None = None,
 ) -> None:
     """`c[...] = a @ b` for arrays (..., m, k), (..., k, n) and (..., m, n) of one type, whose batches
-    broadcast to that of `c`.
+    broadcast to that of `c`. `precision` of float32: "tf32" or "float32"; None is the setting's.
 
     With `epilogue` (CPUs only), that is applied to the sums, `addends` (arrays like `c`) and `numbers`; `c` has
     its type."""
@@ -51,9 +53,9 @@ def gemm(
     vector = grid and 1 in c._shape[-2:] and not checked and c._size and a._shape[-1]
     if not vector:
         a, b, c = _row_major(a, b, c)
-    tiles = 0 if vector else _grid_tiles(c, checked)
-    if isinstance(tiles, Tile):
-        a, b = copy_if_unaligned(a, c._shape[-1]), copy_if_unaligned(b, c._shape[-2])
+    tiles: int | Tile = 0
+    if not vector:
+        a, b, c, tiles = _for_grid_tiles(a, b, c, checked, precision)
     arrays = (a, b, c, *addends)
     columns = [shapes.broadcast_strides(x._shape[:-2], x._strides[:-2], batch) for x in arrays]
     batch, merged = shapes.collapse(batch, *columns)
@@ -158,12 +160,24 @@ def _transposed(x: ndarray) -> ndarray:
     return x._view(0, (*shape[:-2], shape[-1], shape[-2]), (*steps[:-2], steps[-1], steps[-2]))
 
 
-def _grid_tiles(c: ndarray, checked: bool) -> int | Tile:
-    """The tiles of a grid: tensor cores' if they support the dtype, except in debug mode; else small ones (1) if
-    large ones are too few for all processors; else tall (0) or wide ones (2), whichever takes fewer waves."""
+def _for_grid_tiles(
+    a: ndarray, b: ndarray, c: ndarray, checked: bool, precision: str | None
+) -> tuple[ndarray, ndarray, ndarray, int | Tile]:
+    """The operands as the tiles of a grid take them, and the tiles: tensor cores' if they support the dtype, except in
+    debug mode."""
+    if c._buffer.device.driver.grid and not checked:
+        if c._dtype.name == "float32":
+            if is_tf32(precision) and (tile := tile_for(c, True)) and (turned := k_major_operands(a, b, c)):
+                return *turned, tile
+        elif tile := tile_for(c):
+            return copy_if_unaligned(a, c._shape[-1]), copy_if_unaligned(b, c._shape[-2]), c, tile
+    return a, b, c, _grid_tiles(c)
+
+
+def _grid_tiles(c: ndarray) -> int:
+    """The tiles of a grid without tensor cores: small ones (1) if large ones are too few for all processors; else tall
+    (0) or wide ones (2), whichever takes fewer waves."""
     driver = c._buffer.device.driver
-    if driver.grid and not checked and (tile := tile_for(c)):
-        return tile
     if not driver.grid or c._size < th.MIN_LARGE_TILES:
         return int(driver.grid)
     m, n = c._shape[-2:]

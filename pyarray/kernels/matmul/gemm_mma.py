@@ -13,7 +13,7 @@ from ..elementwise.elementwise import COPY, launch_map
 from ..workspace import unchecked_empty
 from . import thresholds as th
 
-_TYPES = {"float16": "f16", "bfloat16": "bf16", "float64": "f64"}
+_TYPES = {"float16": "f16", "bfloat16": "bf16", "float64": "f64", "float32": "tf32"}
 
 
 class Tile(NamedTuple):
@@ -36,9 +36,10 @@ class Tile(NamedTuple):
         return text
 
     def shared(self, dtype: DType) -> int:
-        """Bytes of shared memory; with bulk copies also for a part of C, 128 columns wide, and what these need."""
+        """Bytes of shared memory; with bulk copies also what these need, and a part of C, 128 columns of halves."""
         slices = self.stages * (self.rows + self.columns) * self.depth * dtype.itemsize
-        return slices + (self.rows * 128 * dtype.itemsize + 512 if self.bulk else 0)
+        staged = self.rows * 128 * 2 if dtype.itemsize == 2 else 0
+        return slices + (staged + 512 if self.bulk else 0)
 
     @property
     def threads(self) -> int:
@@ -65,6 +66,11 @@ TILES: dict[tuple[str, int], tuple[tuple[Tile, int], ...]] = {
         (Tile(128, 128, 16, 128, 64, 6, True), 650),
         (Tile(128, 64, 16, 64, 64, 4), 390),
     ),
+    ("wgmma", 4): (
+        (Tile(128, 256, 16, 256, 32, 4, True), 355),
+        (Tile(128, 128, 16, 128, 32, 6, True), 290),
+        (Tile(128, 64, 16, 64, 32, 6, True), 225),
+    ),
     ("mma", 8): (
         (Tile(128, 128, 64, 32, 16, 3), 50),
         (Tile(128, 64, 32, 32, 16, 4), 47),
@@ -74,11 +80,14 @@ TILES: dict[tuple[str, int], tuple[tuple[Tile, int], ...]] = {
 TILES["wgmma", 8] = ((Tile(128, 128, 64, 32, 32, 3), 52), *TILES["mma", 8][1:])
 
 
-def tile_for(c: ndarray) -> Tile | None:
-    """The tile for a product `c`, the fastest by the cost model; None without tensor cores for its dtype."""
+def tile_for(c: ndarray, tf32: bool = False) -> Tile | None:
+    """The tile for a product `c`, the fastest by the cost model; None without tensor cores for its dtype, of which
+    float32 has some only as `tf32`."""
     properties = c._buffer.device.driver.properties()
     units = properties.get("tensor_cores")
-    if not units or c._dtype.name not in _TYPES:
+    if not units or c._dtype.name not in _TYPES or (units, c.itemsize) not in TILES:
+        return None
+    if c._dtype.name == "float32" and not tf32:
         return None
     m, n = c._shape[-2:]
     matrices = c._size // (m * n) if c._size else 0
@@ -101,6 +110,34 @@ def _cheapest_tile(m: int, n: int, matrices: int, processors: int, units: str, s
     return min(TILES[units, size], key=cost)[0]
 
 
+def k_major_operands(a: ndarray, b: ndarray, c: ndarray) -> tuple[ndarray, ndarray, ndarray] | None:
+    """The operands for a tile of tf32, or those of `c.T = b.T @ a.T`: rows that are aligned, the second ones' along the
+    depth. None where copies wouldn't pay; and if what is launched gets other addresses, it is only slower."""
+    a, b = copy_if_unaligned(a, b._shape[-1]), copy_if_unaligned(b, a._shape[-2])
+    if len(c._shape) > 2 + th.BULK_BATCH_AXES or not (_is_aligned(a) and _is_aligned(b)):
+        return None
+    size = c.itemsize
+    if b._strides[-2] == size:
+        return a, b, c
+    if a._strides[-1] == size:
+        return b.mT, a.mT, c.mT
+    if min(a._shape[-2], b._shape[-1]) < th.COPY_USES:
+        return None
+    if a._size <= b._size:
+        copied = _copied_rows(a)
+        return None if copied is None else (b.mT, copied.mT, c.mT)
+    copied = _copied_rows(b.mT)
+    return None if copied is None else (a, copied.mT, c)
+
+
+def _is_aligned(x: ndarray) -> bool:
+    """Whether bulk tensor copies load it: the same as pa_tma_fits_operand in csrc/device/pa_gemm_tma.h."""
+    *lead, rs, cs = x._strides
+    pitch = rs if cs == x.itemsize else cs
+    steps = (x._ptr, pitch, *lead)
+    return x.itemsize in (rs, cs) and pitch > 0 and not any(step < 0 or step % th.VECTOR_BYTES for step in steps)
+
+
 def copy_if_unaligned(x: ndarray, uses: int) -> ndarray:
     """`x`, or a copy with aligned rows, which are loaded by vectors, if its elements have enough `uses` and
     there is memory for it. Broadcast matrices are copied once."""
@@ -110,13 +147,19 @@ def copy_if_unaligned(x: ndarray, uses: int) -> ndarray:
     unaligned = any(step % th.VECTOR_BYTES for step in (x._ptr, pitch, *x._strides[:-2]))
     if uses < th.COPY_USES or min(x._shape[-2:]) < th.COPY_MIN_SIDE or ((cs == size or rs == size) and not unaligned):
         return x
+    copied = _copied_rows(x)
+    return x if copied is None else copied
+
+
+def _copied_rows(x: ndarray) -> ndarray | None:
+    """A copy with rows that begin at aligned addresses; broadcast matrices are one. None if there is no memory."""
     *_, rows, columns = x._shape
     lead = tuple(n if step else 1 for n, step in zip(x._shape[:-2], x._strides[:-2], strict=True))
-    each = th.VECTOR_BYTES // size
+    each = th.VECTOR_BYTES // x.itemsize
     try:
         padded = unchecked_empty((*lead, rows, -(-columns // each) * each), x._dtype, x.device)
     except OutOfMemoryError:
-        return x
+        return None
     unbroadcast = (*lead, rows, columns)
     launch_map(COPY, x._dtype, padded._view(0, unbroadcast, padded._strides), (x._view(0, unbroadcast, x._strides),))
     steps = (stride if step else 0 for stride, step in zip(padded._strides[:-2], x._strides[:-2], strict=True))

@@ -22,6 +22,7 @@ MIN_NARROW_SIZE = 1 << 16  # elements of the matrix; timed
 MIN_LARGE_TILES = 1 << 22  # elements of C: a tile of 256 x 128 for each of about 128 processors
 COPY_USES = 1024  # uses of an element from which on a copy of unaligned operands is paid back; timed
 COPY_MIN_SIDE = 256  # rows and columns of such an operand, at least; timed
+BULK_BATCH_AXES = 3  # of a batch that bulk tensor copies take: a tensor map has five axes
 VECTOR_BYTES = 16  # of a vector load, and of cp.async; the hardware's widest
 FETCH_COST = 0.001  # of a byte from the cache, where an element takes 1 / (TFLOP/s); fitted for sizes 512 to 8192
 BULK_FETCH_COST = 0.0001  # where tiles are loaded by bulk tensor copies; fitted for sizes 512 to 8192 on an H200
