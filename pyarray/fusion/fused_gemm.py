@@ -25,6 +25,7 @@ from ..kernels.matmul.gemm_epilogue import Epilogue, apply_epilogue
 from ..kernels.matmul.precision import checked_precision
 from ..lang.ir import static_key
 from ..lang.parse import Capture
+from .activations import ACTIVATIONS
 
 if TYPE_CHECKING:
     from ..typing import ArrayLike, DTypeLike
@@ -41,7 +42,7 @@ def gemm(
     beta: complex | None = None,
     c: ArrayLike | None = None,
     bias: ArrayLike | None = None,
-    activation: Callable[..., Any] | None = None,
+    activation: Callable[..., Any] | str | None = None,
     dtype: DTypeLike = None,
     precision: str | None = None,
     out: ndarray | None = None,
@@ -50,14 +51,14 @@ def gemm(
     in one pass on a CPU. `c` and `bias` broadcast to the result; `out` may be `c` itself. A `beta` of 0
     leaves `c` out, as in BLAS: its NaNs are not in the result. `alpha` multiplies, whatever it is.
 
-    `activation` is a `pa.func` of one number; what it names is compiled in, and anew when it changes. With
-    `dtype`, integers are multiplied and summed in that wider type, halves give float32; others are cast
-    first. Halves are rounded once, after the activation (on GPUs also before). `precision` is that of
-    `matmul`.
+    `activation` is "relu", "gelu" (by erf, as torch's default) or "silu", or a `pa.func` of one number; what
+    that names is compiled in, and anew when it changes. With `dtype`, integers are multiplied and summed in
+    that wider type, halves give float32; others are cast first. Halves are rounded once, after the activation
+    (on GPUs also before). `precision` is that of `matmul`.
 
     Raises `TypeError` for bools, `beta` without `c` and the like, `OverflowError` for a factor that the
-    result's type can't hold, `ValueError` for shapes that don't fit, `CompileError` for an activation that
-    isn't in the language.
+    result's type can't hold, `ValueError` for shapes that don't fit and unknown names, `CompileError` for an
+    activation that isn't in the language.
 
     >>> @pa.func
     ... def relu(x):
@@ -65,20 +66,36 @@ def gemm(
     >>> a = pa.asarray([[1.0, -2.0], [3.0, 4.0]])
     >>> pa.gemm(a, a, bias=pa.asarray([0.5, 0.0]), activation=relu).tolist()
     [[0.0, 0.0], [15.5, 10.0]]
+    >>> pa.gemm(a, a, activation="relu").tolist()
+    [[0.0, 0.0], [15.0, 10.0]]
     >>> x = pa.full((2, 4), 100, dtype=pa.int8)
     >>> pa.gemm(x, x.T, dtype=pa.int32).tolist()
     [[40000, 40000], [40000, 40000]]
     """
-    if activation is not None and not isinstance(activation, Func):
-        raise TypeError(
-            f"gemm(): activation is a function of the kernel language, got {activation!r}; make it one with @pa.func"
-        )
-    key = activation, () if activation is None else _captured(activation)
+    function = _activation(activation)
+    key = function, () if function is None else _captured(function)
     product = _replayed.get(key) or _replayed.add(key, _replayable_gemm(*key))
     checked_precision("gemm", precision)
     if out is None:
         return product(a, b, alpha, beta, c, bias, dtype, precision)
     return _gemm(a, b, alpha, beta, c, bias, *key, dtype, precision, out)
+
+
+def _activation(activation: Callable[..., Any] | str | None) -> Func | None:
+    """The function that is given or named. Raises `ValueError` for another name, `TypeError` for what is neither."""
+    if activation is None or isinstance(activation, Func):
+        return activation
+    names = ", ".join(map(repr, ACTIVATIONS))
+    if not isinstance(activation, str):
+        raise TypeError(
+            f"gemm(): activation is a function of the kernel language or one of {names}, got {activation!r}; make it "
+            "one with @pa.func"
+        )
+    if activation not in ACTIVATIONS:
+        raise ValueError(
+            f"gemm(): expected activation to be one of {names}, got {activation!r}; others are functions with @pa.func"
+        )
+    return ACTIVATIONS[activation][0]
 
 
 # By the activation and what its captured values are: all else is an argument of the replayable call.
@@ -135,6 +152,9 @@ def _gemm(
     kind = dtypes.result_type(left, right) if dtype is None else asdtype(dtype)
     if kind.kind not in "iufc":
         raise TypeError(f"gemm(): expected a numeric dtype, got {kind}")
+    for name, (function, kinds) in ACTIVATIONS.items():
+        if activation is function and kind.kind not in kinds:
+            raise TypeError(f"gemm(): activation {name!r} is not defined for {kind}; give another dtype=")
     factor = _number("alpha", alpha, kind)
     scale = None if beta is None else _number("beta", beta, kind)
     if scale is None if c is not None else scale:

@@ -1,5 +1,6 @@
 """gemm: matrix products with a last step, against NumPy in a wider type."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -142,6 +143,38 @@ def test_activations_that_are_kept_are_bounded(device, monkeypatch):
     assert len(gemm_epilogue._kernels) in (0, 2)
 
 
+NAMED = {
+    "relu": lambda x: np.maximum(x, 0),
+    "gelu": lambda x: x / 2 * np.vectorize(lambda v: 1 + math.erf(v / math.sqrt(2)), otypes=[float])(x),
+    "silu": lambda x: x / (1 + np.exp(-x)),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_activations_by_name(device, name, dtype):
+    """Of new results and of those that are given, and in calls that are repeated."""
+    rng = np.random.default_rng(5)
+    x, y, z = (rng.integers(-3, 4, s).astype(float) for s in ((37, 20), (20, 41), (41,)))
+    a, b, bias = (pa.asarray(v, device=device).astype(dtype) for v in (x, y, z))
+    want = NAMED[name]((x @ y) / 4 + z)
+    out = pa.empty((37, 41), dtype=dtype, device=device)
+    for _ in range(5):
+        agree(pa.gemm(a, b, alpha=0.25, bias=bias, activation=name), want, dtype)
+        pa.gemm(a, b, alpha=0.25, bias=bias, activation=name, out=out)
+        agree(out, want, dtype)
+
+
+def test_named_activations_of_what_is_no_number(device):
+    """As torch's: a NaN stays one."""
+    a = pa.asarray([[np.nan, 0.0, 800.0, -800.0]], dtype="float32", device=device)
+    for name in NAMED:
+        got = pa.asnumpy(pa.gemm(pa.ones((1, 1), dtype="float32", device=device), a, activation=name))
+        np.testing.assert_array_equal(got, [[np.nan, 0, 800, 0]])
+    whole = pa.asarray([[-5, 5]], dtype="int16", device=device)
+    assert pa.gemm(whole.T, whole, activation="relu").tolist() == [[25, 0], [0, 25]]
+
+
 FACTORS = {"scale": 2.0}
 
 
@@ -186,8 +219,14 @@ def test_what_is_refused():
         pa.gemm(a, a.T, alpha=None)
     with pytest.raises(TypeError, match="c without beta"):
         pa.gemm(a, a.T, c=a)
-    with pytest.raises(TypeError, match=r"make it one with @pa\.func"):
+    with pytest.raises(TypeError, match=r"or one of 'relu', 'gelu', 'silu', got .*; make it one with @pa\.func"):
         pa.gemm(a, a.T, activation=abs)
+    with pytest.raises(ValueError, match=r"one of 'relu', 'gelu', 'silu', got 'tanh'; others are functions with @pa"):
+        pa.gemm(a, a.T, activation="tanh")
+    with pytest.raises(TypeError, match="activation 'gelu' is not defined for int32; give another dtype="):
+        pa.gemm(a, a.T, activation="gelu", dtype="int32")
+    with pytest.raises(TypeError, match="activation 'relu' is not defined for complex128"):
+        pa.gemm(a, a.T, activation="relu", dtype="complex128")
     with pytest.raises(TypeError, match="not defined for bool"):
         pa.gemm(a > 0, a.T)
     with pytest.raises(ValueError, match="broadcast"):
