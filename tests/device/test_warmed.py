@@ -160,9 +160,10 @@ THE_USERS = {  # whose text is the user's own
     *("ElementwiseKernel", "RawKernel", "RawModule", "ReductionKernel", "fuse", "kernel", "load_kernel"),
     *("vectorize", "atomic_add", "atomic_max", "autotune", "Config", "rng", "ndrange", "tiles", "unordered"),
     *("int32", "float32", "array", "inv", "vector_norm"),  # in kernels
+    "gemm",  # by its activation
 }
 CALL = r"\bpa\.(?:(?:linalg|fft|random|special)\.)?(\w+)\("
-OPERATORS = {"add": "+"}  # whose kernel is the operator's
+OPERATORS = {"add": "+", "matmul": "@"}  # whose kernel is the operator's
 
 
 def test_what_the_guides_call_is_made_ahead():
