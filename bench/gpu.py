@@ -22,7 +22,8 @@ PRODUCTS = (
     ("float32", (1024, 1024, 1024)), ("float32", (4096, 4096, 4096)), ("float32", (8192, 8192, 8192)),
     ("float32", (4095, 4097, 4099)), ("float64", (4096, 4096, 4096)), ("float64", (4095, 4097, 4099)),
     ("tf32", (1024, 1024, 1024)), ("tf32", (2048, 2048, 2048)), ("tf32", (4096, 4096, 4096)),
-    ("tf32", (8192, 8192, 8192)), ("tf32", (4095, 4097, 4099)),
+    ("tf32", (8192, 8192, 8192)), ("tf32", (4095, 4097, 4099)), ("int8", (2048, 2048, 2048)),
+    ("int8", (4096, 4096, 4096)), ("int8", (8192, 8192, 8192)),
     ("float16", (4096, 4096, 4096)), ("bfloat16", (1024, 1024, 1024)), ("bfloat16", (2048, 2048, 2048)),
     ("bfloat16", (4096, 4096, 4096)), ("bfloat16", (8192, 8192, 8192)), ("bfloat16", (4095, 4097, 4099)),
 )  # fmt: skip
@@ -150,16 +151,12 @@ def bandwidths(torch: Any, measure: Callable[[Callable[[], Any]], Times]) -> lis
 
 
 def products(torch: Any, measure: Callable[[Callable[[], Any]], Times], quick: bool) -> list[Row]:
-    """Prints TFLOP/s of matrix products, and the ratio to torch's library. tf32 is float32 with that precision."""
+    """Prints TFLOP/s of matrix products, and the ratio to torch's library. tf32 is float32 with that precision, results
+    of int8 are int32."""
     rows, lines = list[Row](), [["matrix product", "TFLOP/s", "torch", "ratio"]]
     for dtype, (m, k, n) in PRODUCTS[:2] if quick else PRODUCTS:
-        tf32 = dtype == "tf32"
-        torch.backends.cuda.matmul.allow_tf32 = tf32
-        kind = torch.float32 if tf32 else getattr(torch, dtype)
-        x, y = (torch.randn(s, device="cuda").to(kind) for s in ((m, k), (k, n)))
-        a, b = (pa.from_dlpack(t) for t in (x, y))
-        own = measure(lambda a=a, b=b, p="tf32" if tf32 else None: pa.matmul(a, b, precision=p))
-        other = measure(lambda x=x, y=y: torch.mm(x, y))
+        torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
+        own, other = (measure(call) for call in _product(torch, dtype, (m, k), (k, n)))
         torch.backends.cuda.matmul.allow_tf32 = False
         work, name = 2.0 * m * k * n, f"{dtype} {m}x{k}x{n}"
         rates = [f"{work / t.median / 1e12:.1f}" for t in (own, other)]
@@ -167,6 +164,21 @@ def products(torch: Any, measure: Callable[[Callable[[], Any]], Times], quick: b
         rows.append(Row("matrix products", name, {"pyarray": own, "torch": other}, None, work))
     print(aligned(lines) + "\n", flush=True)
     return rows
+
+
+def _product(
+    torch: Any, dtype: str, left: tuple[int, int], right: tuple[int, int]
+) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    """Our call and torch's."""
+    if dtype == "int8":
+        x, y = (torch.randint(-128, 128, s, device="cuda", dtype=torch.int8) for s in (left, right))
+        a, b = (pa.from_dlpack(t) for t in (x, y))
+        return lambda: pa.gemm(a, b, dtype="int32"), lambda: torch._int_mm(x, y)
+    kind = torch.float32 if dtype == "tf32" else getattr(torch, dtype)
+    x, y = (torch.randn(s, device="cuda").to(kind) for s in (left, right))
+    a, b = (pa.from_dlpack(t) for t in (x, y))
+    precision = "tf32" if dtype == "tf32" else None
+    return lambda: pa.matmul(a, b, precision=precision), lambda: torch.mm(x, y)
 
 
 def attentions(torch: Any, measure: Callable[[Callable[[], Any]], Times], quick: bool) -> list[Row]:

@@ -14,7 +14,13 @@
 #define PA_GEMM_MMA_H
 #include "pa_base.h"
 
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ < 800 || defined(PA_DEBUG_CHECKS)
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define PA_M_HAS_WGMMA 1
+#else
+#define PA_M_HAS_WGMMA 0
+#endif
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ < 800 || defined(PA_DEBUG_CHECKS) || \
+    (!PA_M_HAS_WGMMA && PA_BYTES != 2 && PA_BYTES != 8)
 #include "pa_gemm_gpu.h"
 #define PA_M_THREADS PA_G_THREADS
 #define PA_M_BLOCKS PA_G_BLOCKS
@@ -23,11 +29,7 @@ PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *rt) { pa_gemm(g, rt); 
 #include "pa_gemm_tiles.h"
 #include "pa_half.h"
 
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#define PA_M_WGMMA (PA_BYTES <= 4 && PA_M_WARP_COLUMNS == PA_M_COLUMNS)
-#else
-#define PA_M_WGMMA 0
-#endif
+#define PA_M_WGMMA (PA_M_HAS_WGMMA && PA_BYTES <= 4 && PA_M_WARP_COLUMNS == PA_M_COLUMNS)
 #define PA_M_TMA (PA_M_WGMMA && PA_M_BULK)
 enum {
     PA_M_WORKERS = 256, /* threads that compute; a warpgroup before them copies, with bulk tensor copies */
@@ -37,7 +39,7 @@ enum {
     PA_M_BLOCKS = PA_M_TMA || PA_M_ROWS * PA_M_COLUMNS * sizeof(PA_ACC) > 32 << 10 ? 1 : 2,
     PA_M_SIZE = sizeof(PA_T),
     PA_M_CHUNK = 16 / PA_M_SIZE, /* elements */
-    PA_M_STEP = PA_M_SIZE == 2 ? 16 : 8, /* the depth of an instruction */
+    PA_M_STEP = PA_M_SIZE == 8 ? 8 : 32 / PA_M_SIZE, /* the depth of an instruction */
     PA_M_STEPS = PA_M_DEPTH / PA_M_STEP,
     PA_M_DOWN = PA_M_ROWS / PA_M_WARP_ROWS, /* warps below each other */
     PA_M_SLICE_A = PA_M_ROWS * PA_M_DEPTH * PA_M_SIZE,
@@ -181,7 +183,7 @@ template <int ROWS, bool K_MAJOR> struct pa_mma_operand {
     }
 };
 
-#if PA_BYTES != 4
+#if PA_BYTES == 2 || PA_BYTES == 8
 /* A part of C, 16 x 8, += a times half of b. */
 PA_FN void pa_mma(PA_ACC *c, const pa_mma_fragment &a, const pa_mma_fragment &b, int half)
 {
@@ -261,7 +263,7 @@ PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t co
         __syncwarp();
     }
 }
-#elif PA_BYTES == 4
+#elif PA_BYTES < 8
 #include "pa_gemm_tf32.h"
 #else
 PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const pa_mma_accumulators &sum,
@@ -416,7 +418,7 @@ PA_FN void pa_mma_tile(const pa_gemm_grid *g, const pa_gemm_tile_origin &t)
         for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
 #pragma unroll
             for (int e = 0; e < 4; ++e) sum.v[i][j][e] = 0;
-#if PA_BYTES == 4 /* elements are rounded one by one, into lines along the depth */
+#if PA_BYTES == 4 || PA_BYTES == 1 /* instructions take lines along the depth only */
     pa_mma_mainloop<true, true>(g, t, pa_mma_memory, row, col, sum);
 #else
     const bool k_major_a = pa_mma_k_major(g->ras, g->cas), k_major_b = pa_mma_k_major(g->cbs, g->rbs);

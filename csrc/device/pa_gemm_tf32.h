@@ -1,7 +1,7 @@
-/* pa_gemm_tf32.h: what products of float32 rounded to tf32 have of their own. Tensor cores read such operands from
-   shared memory only where lines are along the depth. A may be otherwise: then its fragments come through registers,
-   and a thread has two rows beside each other, so that it loads both at once without bank conflicts. The host sees to
-   it that B is as it must be. */
+/* pa_gemm_tf32.h: what products of float32 rounded to tf32 have of their own, and the store, which is int8's, too.
+   Tensor cores read such operands from shared memory only where lines are along the depth. A may be otherwise: then its
+   fragments come through registers, and a thread has two rows beside each other, so that it loads both at once without
+   bank conflicts. The host sees to it that B is as it must be. */
 #ifndef PA_GEMM_TF32_H
 #define PA_GEMM_TF32_H
 
@@ -19,25 +19,26 @@ PA_FN void pa_tf32_store(const pa_gemm_grid *g, char *c, int row, int64_t rows, 
 {
     enum { DOWN = K_MAJOR_A ? 8 : 1 };
     const int first = (int)threadIdx.x % 4 * 2;
+    struct alignas(8) pair { PA_ACC v[2]; };
     const bool along = g->ccs == 4 && g->rcs % 8 == 0 && (uint64_t)c % 8 == 0,
                down = !K_MAJOR_A && g->rcs == 4 && g->ccs % 8 == 0 && (uint64_t)c % 8 == 0 && row + 1 < rows;
 #pragma unroll
     for (int j = 0; j < PA_M_COLUMNS / 8; ++j) {
         const int col = j * 8 + first;
-        const float *x = sum.v[0][j];
+        const PA_ACC *x = sum.v[0][j];
         char *p = c + row * g->rcs + col * g->ccs;
         if (down) {
-            if (col < columns) *(float2 *)p = make_float2(x[0], x[2]);
-            if (col + 1 < columns) *(float2 *)(p + g->ccs) = make_float2(x[1], x[3]);
+            if (col < columns) *(pair *)p = {{x[0], x[2]}};
+            if (col + 1 < columns) *(pair *)(p + g->ccs) = {{x[1], x[3]}};
             continue;
         }
 #pragma unroll
         for (int h = 0; h < 2; ++h, p += DOWN * g->rcs) {
             if (row + h * DOWN >= rows) continue;
-            if (along && col + 1 < columns) *(float2 *)p = make_float2(x[2 * h], x[2 * h + 1]);
+            if (along && col + 1 < columns) *(pair *)p = {{x[2 * h], x[2 * h + 1]}};
             else {
-                if (col < columns) *(float *)p = x[2 * h];
-                if (col + 1 < columns) *(float *)(p + g->ccs) = x[2 * h + 1];
+                if (col < columns) *(PA_ACC *)p = x[2 * h];
+                if (col + 1 < columns) *(PA_ACC *)(p + g->ccs) = x[2 * h + 1];
             }
         }
     }
@@ -49,6 +50,7 @@ PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t co
     pa_tf32_store<true>(g, c, (int)threadIdx.x % 32 / 4, rows, columns, sum);
 }
 
+#if PA_BYTES == 4
 /* Fragments of A for a stage, whose lines are along rows. */
 struct pa_tf32_fragments {
     uint32_t v[PA_M_STEPS][4];
@@ -65,4 +67,5 @@ struct pa_tf32_fragments {
         }
     }
 };
+#endif
 #endif

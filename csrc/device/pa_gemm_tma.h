@@ -13,7 +13,7 @@ enum {
 #if PA_BYTES == 2
     PA_TMA_FULL = PA_TMA_STAGED + PA_M_STAGED,
     PA_TMA_AHEAD = PA_M_STAGES, /* slices of a block's first tile that the threads copy which multiply them */
-#else /* sums are stored as they are, and only bulk copies round */
+#else /* sums are stored as they are, and only bulk copies round to tf32 */
     PA_TMA_FULL = PA_TMA_STAGED,
     PA_TMA_AHEAD = 0,
 #endif
@@ -44,7 +44,8 @@ PA_FN bool pa_tma_fits(const pa_gemm_grid *g)
 {
     const int64_t tiles = pa_gemm_tiles<PA_M_ROWS, PA_M_COLUMNS>(g);
     return g->m < 1u << 31 && g->n < 1u << 31 && g->k < 1u << 31 && tiles < 1 << 28 &&
-           (PA_BYTES != 4 || g->rbs == PA_M_SIZE) && pa_tma_fits_operand(g, g->a, g->ras, g->cas, g->batch_a) &&
+           (PA_BYTES == 2 || (g->rbs == PA_M_SIZE && (PA_BYTES == 4 || g->cas == PA_M_SIZE))) &&
+           pa_tma_fits_operand(g, g->a, g->ras, g->cas, g->batch_a) &&
            pa_tma_fits_operand(g, g->b, g->cbs, g->rbs, g->batch_b);
 }
 #else
@@ -103,7 +104,7 @@ PA_FN void pa_tma_describe(unsigned to, const pa_gemm_grid *g, const char *p, in
     const bool k_major = cs == PA_M_SIZE;
     PA_TMA_FIELD("global_address", "64", "l", p);
     PA_TMA_FIELD("rank", "32", "r", PA_TMA_RANK - 1);
-    PA_TMA_FIELD("elemtype", "32", "n", PA_BYTES == 4 ? 11 : 1); /* tf32, u16 */
+    PA_TMA_FIELD("elemtype", "32", "n", PA_BYTES == 4 ? 11 : PA_BYTES / 2); /* tf32, or u16, u8 */
     PA_TMA_FIELD("interleave_layout", "32", "n", 0);
     PA_TMA_FIELD("swizzle_mode", "32", "n", 3); /* of 128 bytes */
     PA_TMA_FIELD("fill_mode", "32", "n", 0);
@@ -309,7 +310,9 @@ PA_FN void pa_tma_mainloop_from(const pa_tma_block &o, pa_tma_stage &stage, pa_m
 PA_FN void pa_tma_consume(const pa_tma_block &o)
 {
     const pa_gemm_grid *g = o.g;
+#if PA_BYTES > 1
     const bool k_major_a = g->cas == PA_M_SIZE;
+#endif
 #if PA_BYTES == 2
     const bool k_major_b = g->rbs == PA_M_SIZE;
     const int row = pa_mma_thread() / 32 * PA_M_WARP_ROWS;
@@ -324,7 +327,10 @@ PA_FN void pa_tma_consume(const pa_tma_block &o)
         for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
 #pragma unroll
             for (int e = 0; e < 4; ++e) sum.v[0][j][e] = 0;
-#if PA_BYTES == 4
+#if PA_BYTES == 1
+        pa_tma_mainloop<true, true>(o, first, t, stage, sum);
+        pa_tf32_store<true>(g, c, pa_tf32_row<true>(), g->m - t.row, g->n - t.col, sum);
+#elif PA_BYTES == 4
         if (k_major_a) pa_tma_mainloop<true, true>(o, first, t, stage, sum);
         else pa_tma_mainloop_from(o, stage, sum);
         const int row = k_major_a ? pa_tf32_row<true>() : pa_tf32_row<false>();

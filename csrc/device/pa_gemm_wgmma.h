@@ -14,10 +14,20 @@
     ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95" \
     ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111" \
     ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
-#define PA_M_1(x) "+f"((x)[0]), "+f"((x)[1]), "+f"((x)[2]), "+f"((x)[3])
+#if PA_BYTES == 1
+#define PA_M_SUM "+r"
+#else
+#define PA_M_SUM "+f"
+#endif
+#define PA_M_1(x) PA_M_SUM((x)[0]), PA_M_SUM((x)[1]), PA_M_SUM((x)[2]), PA_M_SUM((x)[3])
 #define PA_M_4(x, n) PA_M_1(x[n]), PA_M_1(x[n + 1]), PA_M_1(x[n + 2]), PA_M_1(x[n + 3])
 #define PA_M_8(x, n) PA_M_4(x, n), PA_M_4(x, n + 4)
-#if PA_BYTES == 4 /* lines of both are along the depth */
+#if PA_BYTES == 1 /* lines of both are along the depth */
+#define PA_M_ISSUE(N, SUMS, A, B, GO, ALONG_A, ALONG_B, ...)                                                           \
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, " GO ", 0; wgmma.mma_async.sync.aligned.m64n" N "k32.s32." PA_MMA "." \
+                 PA_MMA " {" SUMS "}, " A ", " B ", p; }"                                                              \
+                 : __VA_ARGS__ : "l"(a), "l"(b), "r"(1))
+#elif PA_BYTES == 4
 #define PA_M_ISSUE(N, SUMS, A, B, GO, ALONG_A, ALONG_B, ...)                                                           \
     asm volatile("{ .reg .pred p; setp.ne.b32 p, " GO ", 0; wgmma.mma_async.sync.aligned.m64n" N "k8.f32.tf32.tf32 {"  \
                  SUMS "}, " A ", " B ", p, 1, 1; }"                                                                    \
@@ -28,7 +38,7 @@
                  "." PA_MMA " {" SUMS "}, " A ", " B ", p, 1, 1, " ALONG_A ", " ALONG_B "; }"                          \
                  : __VA_ARGS__ : "l"(a), "l"(b), "r"(1), "n"(!K_MAJOR_A), "n"(!K_MAJOR_B))
 #endif
-template <bool K_MAJOR_A, bool K_MAJOR_B> PA_FN void pa_wgmma(float (*c)[4], uint64_t a, uint64_t b)
+template <bool K_MAJOR_A, bool K_MAJOR_B> PA_FN void pa_wgmma(PA_ACC (*c)[4], uint64_t a, uint64_t b)
 {
 #if PA_M_COLUMNS == 64
     PA_M_ISSUE("64", PA_M_32, "%32", "%33", "%34", "%35", "%36", PA_M_8(c, 0));
@@ -73,6 +83,6 @@ PA_FN void pa_mma_keep(pa_mma_accumulators &sum)
 #pragma unroll
     for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
 #pragma unroll
-        for (int e = 0; e < 4; ++e) asm volatile("" : "+f"(sum.v[0][j][e])::"memory");
+        for (int e = 0; e < 4; ++e) asm volatile("" : PA_M_SUM(sum.v[0][j][e])::"memory");
 }
 #endif

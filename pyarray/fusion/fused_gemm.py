@@ -20,7 +20,7 @@ from ..jit.replay import replayable
 from ..jit.variants import MAX_VARIANTS
 from ..kernels.elementwise.elementwise import copy_if_aliased
 from ..kernels.matmul.gemm import gemm as product
-from ..kernels.matmul.gemm import is_widening
+from ..kernels.matmul.gemm import is_widening, is_widening_on_grid
 from ..kernels.matmul.gemm_epilogue import Epilogue, apply_epilogue
 from ..kernels.matmul.precision import checked_precision
 from ..lang.ir import static_key
@@ -188,15 +188,15 @@ def _multiply_into(
     """The product and its epilogue, in one pass if the device's products have epilogues."""
     source = dtypes.result_type(a, b)
     grid = out.device.driver.grid
-    if grid or not is_widening(source, out._dtype):
+    if not (is_widening_on_grid(source, out) if grid else is_widening(source, out._dtype)):
         source = out._dtype
     a, b = _cast(a, source), _cast(b, source)
-    if not epilogue.computes and source is out._dtype:
+    if not epilogue.computes and (grid or source is out._dtype):
         product(out, a, b, precision=precision)
     elif not grid:
         product(out, a, b, epilogue, addends, numbers)
     else:
-        product(sums := empty(out._shape, source, out.device), a, b, precision=precision)
+        product(sums := empty(out._shape, out._dtype, out.device), a, b, precision=precision)
         apply_epilogue(epilogue, out, sums, addends, numbers)
 
 

@@ -152,6 +152,8 @@ def test_matmul(compiled, dtype):
         ("sm_90", "mma", "float16", slice(2, 3)),
         ("sm_90", "wgmma", "bfloat16", slice(0, 3, 2)),
         ("sm_90", "wgmma", "float32", slice(0, 3, 2)),
+        ("sm_90", "wgmma", "int8", slice(0, 1)),
+        ("sm_90", "wgmma", "uint8", slice(2, 3)),
         ("sm_90", "wgmma", "float64", slice(1, 2)),
     ],
 )

@@ -12,7 +12,7 @@ from ... import jit, lang, shapes
 from ..._core import BoundLaunch, CallPlan
 from ...array import ndarray
 from ...driver.kernel_step import KernelStep
-from ...dtypes import BY_NAME, DType, int64
+from ...dtypes import BY_NAME, DType, int32, int64
 from ...jit.launch_state import launch_state
 from ...jit.text_kernel import Address, TextKernel
 from ...memory.host_access import not_repeatable
@@ -20,7 +20,7 @@ from .. import matmul
 from ..argument_slots import slot_fields
 from ..elementwise.elementwise import copy_if_aliased
 from . import thresholds as th
-from .gemm_mma import Tile, copy_if_unaligned, k_major_operands, tile_for
+from .gemm_mma import Tile, along_depth, copy_if_unaligned, k_major_operands, tile_for
 from .gemm_types import BLOCKS, gemm_operations, macros
 from .gemv import gemv
 from .precision import is_tf32
@@ -141,6 +141,13 @@ def product_plan(dtype: DType, device: Any, key: int, has_out: bool) -> CallPlan
     return CallPlan(2, ((dtype.itemsize, m, n),), (step,), result, (), tuple(conditions))
 
 
+def is_widening_on_grid(dtype: DType, c: ndarray) -> bool:
+    """Whether `gemm` multiplies operands of `dtype` into `c` without casting them first, on a grid: where tensor cores
+    do."""
+    vector = 1 in c._shape[-2:] or not c._size
+    return dtype.itemsize == 1 and not vector and not launch_state.debug and tile_for(c, dtype=dtype) is not None
+
+
 def is_widening(dtype: DType, out: DType) -> bool:
     """Whether `gemm` multiplies operands of `dtype` into `out` without casting them first."""
     if dtype.kind in "iu" and out.kind in "iu":
@@ -166,6 +173,8 @@ def _for_grid_tiles(
     """The operands as the tiles of a grid take them, and the tiles: tensor cores' if they support the dtype, except in
     debug mode."""
     if c._buffer.device.driver.grid and not checked:
+        if a._dtype is not c._dtype:
+            return *along_depth(a, b), c, tile_for(c, dtype=a._dtype) or 0
         if c._dtype.name == "float32":
             if is_tf32(precision) and (tile := tile_for(c, True)) and (turned := k_major_operands(a, b, c)):
                 return *turned, tile
@@ -204,7 +213,7 @@ def _program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
     epilogue: Epilogue | None = more[0] if more else None
     blocks = len(more) > 1
     dtype = BY_NAME[name]
-    out = BY_NAME[epilogue.out] if epilogue else dtype
+    out = BY_NAME[epilogue.out] if epilogue else _grid_result(dtype, tiles)
     names = (*_NAMES, *(epilogue.addends if epilogue else ()))
     params: list[tuple[str, Any]] = [
         (n, lang.ir.ArrayType(dtype if n in "ab" else out, nb + 2, strided=True)) for n in names
@@ -226,6 +235,11 @@ def _program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
         text, step = _grid_text(dtype, nb, params[0][1], debug, tiles)
     count = partial(gemm_operations, epilogue is not None)
     return lang.pipeline.Program("matmul", text, (step,), tuple(params), directions, sites, count_operations=count)
+
+
+def _grid_result(dtype: DType, tiles: int | Tile) -> DType:
+    """The dtype of a product without an epilogue: that of its operands, but tensor cores make int32 of bytes."""
+    return int32 if isinstance(tiles, Tile) and dtype.itemsize == 1 else dtype
 
 
 def _text(dtype: DType, nb: int, params: Any, epilogue: Epilogue | None, debug: bool) -> tuple[str, KernelStep]:
@@ -279,7 +293,7 @@ def _grid_text(
     dtype: DType, nb: int, kind: lang.ir.ArrayType, debug: bool, tiles: int | Tile
 ) -> tuple[str, KernelStep]:
     """The same for a grid (csrc/device/pa_gemm_gpu.h, pa_gemm_mma.h)."""
-    defines = ("#define PA_DEBUG_CHECKS 1\n" if debug else "") + macros(dtype, dtype)
+    defines = ("#define PA_DEBUG_CHECKS 1\n" if debug else "") + macros(dtype, _grid_result(dtype, tiles))
     letter, call, header, step = "G", "pa_gemm", "pa_gemm_gpu.h", KernelStep("kernel_matmul", None)
     params: list[tuple[str, Any]] = [(n, kind) for n in _NAMES]
     if isinstance(tiles, Tile):

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from ...array import ndarray
 from ...driver.kernel_step import THREADS
-from ...dtypes import DType
+from ...dtypes import DType, int32
 from ...errors import OutOfMemoryError
 from ..elementwise.elementwise import COPY, launch_map
 from ..workspace import unchecked_empty
 from . import thresholds as th
 
-_TYPES = {"float16": "f16", "bfloat16": "bf16", "float64": "f64", "float32": "tf32"}
+_TYPES = {"float16": "f16", "bfloat16": "bf16", "float64": "f64", "float32": "tf32", "int8": "s8", "uint8": "u8"}
 
 
 class Tile(NamedTuple):
@@ -71,6 +71,11 @@ TILES: dict[tuple[str, int], tuple[tuple[Tile, int], ...]] = {
         (Tile(128, 128, 16, 128, 32, 6, True), 290),
         (Tile(128, 64, 16, 64, 32, 6, True), 225),
     ),
+    ("wgmma", 1): (
+        (Tile(128, 256, 16, 256, 128, 4, True), 1270),
+        (Tile(128, 128, 16, 128, 128, 6, True), 1230),
+        (Tile(128, 64, 16, 64, 128, 6, True), 860),
+    ),
     ("mma", 8): (
         (Tile(128, 128, 64, 32, 16, 3), 50),
         (Tile(128, 64, 32, 32, 16, 4), 47),
@@ -80,18 +85,19 @@ TILES: dict[tuple[str, int], tuple[tuple[Tile, int], ...]] = {
 TILES["wgmma", 8] = ((Tile(128, 128, 64, 32, 32, 3), 52), *TILES["mma", 8][1:])
 
 
-def tile_for(c: ndarray, tf32: bool = False) -> Tile | None:
-    """The tile for a product `c`, the fastest by the cost model; None without tensor cores for its dtype, of which
-    float32 has some only as `tf32`."""
+def tile_for(c: ndarray, tf32: bool = False, dtype: DType | None = None) -> Tile | None:
+    """The tile for a product `c` of operands of `dtype`, None: of its own, the fastest by the cost model; None without
+    tensor cores for them, of which float32 has some only as `tf32`."""
+    dtype = c._dtype if dtype is None else dtype
     properties = c._buffer.device.driver.properties()
     units = properties.get("tensor_cores")
-    if not units or c._dtype.name not in _TYPES or (units, c.itemsize) not in TILES:
+    if not units or dtype.name not in _TYPES or (units, dtype.itemsize) not in TILES:
         return None
-    if c._dtype.name == "float32" and not tf32:
+    if (dtype.name == "float32" and not tf32) or (dtype.itemsize == 1 and c._dtype is not int32):
         return None
     m, n = c._shape[-2:]
     matrices = c._size // (m * n) if c._size else 0
-    return _cheapest_tile(m, n, matrices, properties["processors"], units, c.itemsize)
+    return _cheapest_tile(m, n, matrices, properties["processors"], units, dtype.itemsize)
 
 
 # A function of sizes and the processors' number and units; the tiles are constants.
@@ -130,6 +136,16 @@ def k_major_operands(a: ndarray, b: ndarray, c: ndarray) -> tuple[ndarray, ndarr
     return None if copied is None else (a, copied.mT, c)
 
 
+def along_depth(a: ndarray, b: ndarray) -> tuple[ndarray, ndarray]:
+    """The operands, or copies of those whose lines aren't aligned and along the depth, as instructions take int8. Else
+    they would be cast, which writes four times as much. Without memory they stay, and are loaded by elements."""
+    return _with_aligned_rows(a), _with_aligned_rows(b.mT).mT
+
+
+def _with_aligned_rows(x: ndarray) -> ndarray:
+    return x if x._strides[-1] == x.itemsize and _is_aligned(x) else _copied_or_same(x)
+
+
 def _is_aligned(x: ndarray) -> bool:
     """Whether bulk tensor copies load it: the same as pa_tma_fits_operand in csrc/device/pa_gemm_tma.h."""
     *lead, rs, cs = x._strides
@@ -147,6 +163,10 @@ def copy_if_unaligned(x: ndarray, uses: int) -> ndarray:
     unaligned = any(step % th.VECTOR_BYTES for step in (x._ptr, pitch, *x._strides[:-2]))
     if uses < th.COPY_USES or min(x._shape[-2:]) < th.COPY_MIN_SIDE or ((cs == size or rs == size) and not unaligned):
         return x
+    return _copied_or_same(x)
+
+
+def _copied_or_same(x: ndarray) -> ndarray:
     copied = _copied_rows(x)
     return x if copied is None else copied
 
