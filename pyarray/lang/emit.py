@@ -37,6 +37,7 @@ _HEADERS = (  # header, and what its functions end with; the order is that of th
     ("pa_complex.h", re.compile(r"\b(?:pa_\w+_c(64|128)\b|pa_\w+_from_c\w+|pa_make_\w+|pa_cast_c(64|128)_\w+)")),
     ("pa_atomic.h", re.compile(r"\b(?:pa_atomic_\w+)")),
     ("pa_tile_mma.h", re.compile(r"\b(?:pa_tile_\w+)")),
+    ("pa_quotients_gpu.h", re.compile(r"\bpa_quotients\b")),
     ("pa_stream.h", re.compile(r"\b(?:pa_stream_copy)")),
 )
 # what an estimate may evaluate before its time: it reads no memory, has no effect and can't fail

@@ -329,10 +329,11 @@ def _is_stored(row: CachedRow, ref: Ref, k: int) -> bool:
 
 
 def cached_row_loop(
-    out: Printer, row: CachedRow, s: ir.For, body: Callable[[], None], streamed: frozenset[Ref] | None
+    out: Printer, row: CachedRow, s: ir.For, vector: Callable[[], None], streamed: frozenset[Ref] | None
 ) -> None:
-    """The loop over a thread's elements of a cached row; `body` prints the code of one. `streamed`: the elements
-    that bypass the L1 cache; given if a block caches the row, which has more than half of the block's capacity."""
+    """The loop over a thread's elements of a cached row; `vector` prints the code of one vector. `streamed`: the
+    elements that bypass the L1 cache; given if a block caches the row, which has more than half of the block's
+    capacity."""
     k, count = row.number(s), row.elements // row.width
     first, test = f"begin + c * (PA_WARP * {row.width})", "first < end"
     if streamed is not None:
@@ -350,16 +351,16 @@ def cached_row_loop(
         load = _load(row, ref, ref in (streamed or ()))
         each_vector(functools.partial(out.line, f"cached{_number(row, ref)}[c] = {load};"))
     others = [p for p in row.loads[k] if p not in row.cached]
-    each_vector(lambda: _elements(out, row, k, others, body, True, streamed or frozenset()))
+    each_vector(lambda: _elements(out, row, k, others, vector, True, streamed or frozenset()))
 
 
-def uncached_row_loop(out: Printer, row: CachedRow, s: ir.For, body: Callable[[], None]) -> None:
+def uncached_row_loop(out: Printer, row: CachedRow, s: ir.For, vector: Callable[[], None]) -> None:
     """The same for a row that isn't cached."""
     k = row.number(s)
     out.line(f"#pragma unroll {max(1, _IN_FLIGHT // max(len(row.loads[k]), 1))}")
     step = f"first += team * {row.width}"
     with out.block(f"for (int64_t first = rank * {row.width}; first < row_size; {step})"):
-        _elements(out, row, k, row.loads[k], body)
+        _elements(out, row, k, row.loads[k], vector)
 
 
 def _load(row: CachedRow, ref: Ref, streamed: bool) -> str:
@@ -372,21 +373,17 @@ def _elements(
     row: CachedRow,
     k: int,
     used: Sequence[Ref],
-    body: Callable[[], None],
+    vector: Callable[[], None],
     cached: bool = False,
     streamed: frozenset[Ref] = frozenset(),
 ) -> None:
-    """The elements of one vector: loads of those `used`, the body for each, stores."""
-    (variable,) = row.loops[k].variables
+    """The elements of one vector: loads of those `used`, the `vector`'s code, stores."""
     for ref in used:
-        vector, at = _vector(row, ref), f"row{_number(row, ref)} + first"
-        load = f"pa_load_past<{vector}>({at})" if ref in row.cached else _load(row, ref, ref in streamed)
-        out.line(f"const {vector} loaded{_number(row, ref)} = {load};")
+        kind, at = _vector(row, ref), f"row{_number(row, ref)} + first"
+        load = f"pa_load_past<{kind}>({at})" if ref in row.cached else _load(row, ref, ref in streamed)
+        out.line(f"const {kind} loaded{_number(row, ref)} = {load};")
     out.lines(f"{_vector(row, p)} stored{_number(row, p)};" for p in row.stores[k])
-    out.line("#pragma unroll")
-    with out.block(f"for (int j = 0; j < {row.width}; ++j)"):
-        out.line(f"const int64_t {cname(variable)} = row_low + first + j;")
-        body()
+    vector()
     for ref in row.stores[k]:
         n = _number(row, ref)
         if cached and ref in row.registers_of and any(ref in refs for refs in row.loads[k + 1 :]):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from ..driver.kernel_step import MOST_SIZES, THREADS, KernelStep
@@ -19,11 +18,11 @@ from . import emit_loop, ir
 from . import emit_views as views
 from .dialect import Dialect
 from .emit import assemble, helper_functions, may_fail
-from .emit_block_rows import BLOCKS, block_row_guards, block_row_head, streamed_elements
+from .emit_block_rows import BLOCKS, block_row_head, block_row_steps
 from .emit_cached_rows import MIN_BLOCKS
 from .emit_delinearized import missed, thread_digits
 from .emit_statements import begin_iteration, cname, ctype
-from .emit_team import has_side_effects, runs_by_teams
+from .emit_team import runs_by_teams
 from .emit_tile import is_tileable, tile_loop, tile_rows
 from .emit_tiles import TileEmitter
 from .emit_vectorized import elementwise_store, per_thread, uneven_functions, vector_arrays, vector_loop
@@ -79,7 +78,7 @@ class _GridProgram:
 
     def __init__(self, code: TileEmitter, tree: ir.Tree, hoisted_checks: Hoisting | None, shape: LaunchShape):
         self.code, self.kernel, self.hoisted_checks, self.shape = code, tree.kernel, hoisted_checks, shape
-        code.pure = {f.symbol for f in tree.functions if not has_side_effects(f)}
+        code.take_functions(tree.functions)
         self.even = code.pure - uneven_functions(tree.functions)
         code.outer = emit_loop.outer_variables(tree.kernel)
         self.steps: list[KernelStep] = []
@@ -277,22 +276,19 @@ class _GridProgram:
 
     def block_rows(self, loop: ir.For, step: KernelStep, before: list[Any], digits: list[str]) -> None:
         """The kernels of a loop for rows that a block caches, if there are any: their steps precede the loop's."""
-        code, out, row, row_slot = self.code, self.code.out, self.code.cached_row, step.row_slot
-        if row is None or row_slot is None or step.size_slots is None or code.debug:
+        code, out, row = self.code, self.code.out, self.code.cached_row
+        stop = row.loops[0].ranges[0].stop if row is not None else None
+        if row is None or stop is None or loop.loop is None or code.debug:
             return
-        streamed, stop = streamed_elements(row, loop), row.loops[0].ranges[0].stop
-        for threads, blocks in BLOCKS:
-            guards = block_row_guards(row, threads, row_slot, self.first_slots())
-            if guards is None or not streamed or stop is None:
+        for sizes, blocks in BLOCKS:
+            steps = block_row_steps(row, loop, step, sizes, self.first_slots())
+            if not steps:
                 return
-            row_bytes = sum(row.kinds[ref].dtype.itemsize for ref in streamed)
-            symbol = f"{code.symbol}_block{loop.loop}_{threads}"
-            one_row = {"guards": guards, "row_bytes": row_bytes, "per_thread": 1, "threads": threads}
-            assert loop.loop is not None
-            with self.kernel_function(replace(step, symbol=symbol, **one_row), loop.loop, blocks):
+            self.steps += steps[:-1]
+            with self.kernel_function(steps[-1], loop.loop, blocks):
                 self.write_bounds(loop, before)
                 out.lines(digits)
-                out.text(block_row_head(row, threads, code.expr(stop)))
+                out.text(block_row_head(row, sizes, code.expr(stop)))
                 body = code.block_row_version(row, loop)
                 with out.block("if (t < count)"):
                     self.iteration_head(loop)

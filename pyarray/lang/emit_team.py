@@ -6,7 +6,7 @@ and the loads of other threads before and after it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -16,6 +16,7 @@ from .collapse_loops import is_collapsible, loop_nest
 from .delinearization import Split, find_split
 from .emit_block_rows import streamed_elements
 from .emit_delinearized import missed, thread_digits
+from .emit_quotients import dividing_functions, divisor_line, find_row_quotient, write_parts
 from .emit_statements import Emitter, cname, reduction_start
 from .summaries import has_any, kinds_in
 
@@ -72,6 +73,12 @@ class GridEmitter(Emitter):
     cached_row: cached_rows.CachedRow | None = None  # such a row of the loop at hand
     results: Mapping[cached_rows.Ref, str] = MappingProxyType({})  # what stores of the row's elements go to
     pure: set[str]  # functions that change nothing
+    dividing: dict[str, tuple[int, int]]  # those that only divide, and by which of their parameters
+
+    def take_functions(self, functions: tuple[ir.Function, ...]) -> None:
+        """Learns what the program's functions do."""
+        self.pure = {f.symbol for f in functions if not has_side_effects(f)}
+        self.dividing = dividing_functions(functions)
 
     def team_versions(self, loop: ir.For) -> tuple[list[str], list[tuple[str, str, str]]]:
         """What comes before, and the versions of an iteration: its condition, its declarations, its text. Each has
@@ -175,10 +182,11 @@ class GridEmitter(Emitter):
             if self.row is not None and any(s is x for x in self.row.loops):
                 self.registers = cached_rows.loaded_registers(self.row, s, self.row_is_cached)
                 self.results = cached_rows.stored_registers(self.row, s)
+                vector = self.vector_writer(s, self.row.width)
                 if self.row_is_cached:
-                    cached_rows.cached_row_loop(self.out, self.row, s, lambda: self.write(s.body), self.streamed)
+                    cached_rows.cached_row_loop(self.out, self.row, s, vector, self.streamed)
                 else:
-                    cached_rows.uncached_row_loop(self.out, self.row, s, lambda: self.write(s.body))
+                    cached_rows.uncached_row_loop(self.out, self.row, s, vector)
                 self.registers, self.results = {}, {}
             elif len(loop_nest(s)) == 1:
                 self.strided_loop(s)
@@ -191,6 +199,22 @@ class GridEmitter(Emitter):
             self.unsynced_reads &= not stores and not s.reductions  # the barriers come after the reads
         if stores:
             self.sync()
+
+    def vector_writer(self, s: ir.For, width: int) -> Callable[[], None]:
+        """Prints what a loop over a row needs before it. Returns what prints the iterations of one vector."""
+        (variable,), out = s.variables, self.out
+
+        def each_element(write: Callable[[], None]) -> None:
+            out.line("#pragma unroll")
+            with out.block(f"for (int j = 0; j < {width}; ++j)"):
+                out.line(f"const int64_t {cname(variable)} = row_low + first + j;")
+                write()
+
+        quotient = find_row_quotient(s, self.dividing)
+        if quotient is None:
+            return lambda: each_element(lambda: self.write(s.body))
+        out.line(divisor_line(self, quotient))
+        return lambda: write_parts(self, quotient, width, each_element)
 
     def strided_loop(self, s: ir.For) -> None:
         """Single elements: neighbouring threads have neighbours."""
