@@ -20,6 +20,8 @@ from .emit_quotients import dividing_functions, divisor_line, find_row_quotient,
 from .emit_statements import Emitter, cname, reduction_start
 from .summaries import has_any, kinds_in
 
+# a team that isn't the block takes one of all barriers that a block can have: then fewer blocks run at a time
+_TEAM_SYNC, _BLOCK_SYNC = "pa_team_sync(warps);", "__syncthreads();"
 _SHARED = "a team of threads shares the iteration around it"
 _IN_FLIGHT = 16  # loads of a thread in a shared loop, before it waits for the first
 _UNROLLED, _SHORT = 8, 48  # iterations of a loop that reads and stores nothing, and nodes of its body
@@ -99,7 +101,7 @@ class GridEmitter(Emitter):
         self.team, self.row, self.streamed = True, row, streamed_elements(row, loop)
         text = self.printed(self.write_row, row, loop, True)
         self.team, self.row, self.streamed = False, None, None
-        return text.removesuffix("pa_team_sync(warps);\n")  # it is the block's only row
+        return text.removesuffix(f"{_BLOCK_SYNC}\n")  # it is the block's only row
 
     def write_row(self, row: cached_rows.CachedRow, loop: ir.For, fits: bool) -> None:
         """An iteration over a row, which is cached if it `fits`."""
@@ -123,8 +125,8 @@ class GridEmitter(Emitter):
         loops = loop_nest(s)
         return shared_loops((s,), self.pure) == [loops[-1]] and (len(loops) == 1 or is_collapsible(loops))
 
-    def sync(self) -> None:
-        self.out.line("pa_team_sync(warps);")
+    def sync(self, why: str = "") -> None:
+        self.out.line(f"{_TEAM_SYNC if self.streamed is None else _BLOCK_SYNC}{why and f' /* {why} */'}")
 
     def sync_reads(self) -> None:
         """A barrier, if a thread may have read what is stored next."""
@@ -281,7 +283,7 @@ class GridEmitter(Emitter):
             out.lines(f"__shared__ {kind.dtype.ctype} all_{x}[PA_WARPS];" for _, _, x, kind in rows)
             out.line("const int first_warp = ((int)threadIdx.x - rank) >> PA_WARP_BITS;")
             if self.streamed is None or not any(s is x for x in self.row.loops):  # type: ignore[union-attr]
-                out.line("pa_team_sync(warps); /* the ones before have been read */")
+                self.sync("the ones before have been read")
             with out.block("if (pa_lane() == 0)"):
                 out.lines(f"all_{x}[threadIdx.x >> PA_WARP_BITS] = {x};" for _, _, x, _ in rows)
             self.sync()
