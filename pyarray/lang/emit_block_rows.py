@@ -7,7 +7,7 @@ first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ..driver.kernel_step import MOST_GUARDS, THREADS, Guard, KernelStep
@@ -15,28 +15,26 @@ from . import ir
 from .emit_cached_rows import MIN_BLOCKS, CachedRow, Ref
 from .loop_dependences import structural_key
 
-# Kernels: the sizes of their blocks, and how many of the largest a multiprocessor runs at a time, which limits
-# registers. One with several sizes is compiled once. Guards are tested in this order.
-BLOCKS = (((THREADS // 4, THREADS // 2, THREADS), MIN_BLOCKS), ((2 * THREADS,), 2))
+# threads of a block and how many blocks a multiprocessor runs at a time, which limits registers; in the order in which
+# the guards are tested
+BLOCKS = ((THREADS // 4, 4 * MIN_BLOCKS), (THREADS // 2, 2 * MIN_BLOCKS), (THREADS, MIN_BLOCKS), (2 * THREADS, 2))
 
 
-def block_row_steps(
-    row: CachedRow, loop: ir.For, step: KernelStep, sizes: Iterable[int], slots: Mapping[str, int]
-) -> list[KernelStep]:
-    """The steps of a kernel for blocks of these sizes, which come before `step`, for all rows; none where it can't be
-    told from slots whether the kernel may take the rows. `slots` are the first ones of the parameters."""
-    streamed, row_slot, steps = streamed_elements(row, loop), step.row_slot, list[KernelStep]()
-    if row_slot is None or step.size_slots is None or not streamed:
-        return []
+def block_row_step(
+    row: CachedRow, loop: ir.For, step: KernelStep, threads: int, slots: Mapping[str, int]
+) -> KernelStep | None:
+    """The step of the kernel for blocks of so many threads, which comes before `step`, for all rows; None where slots
+    can't tell whether the kernel may take the rows. `slots` are the first ones of the parameters."""
+    streamed = streamed_elements(row, loop)
+    if step.row_slot is None or step.size_slots is None or not streamed:
+        return None
+    guards = block_row_guards(row, threads, step.row_slot, slots)
+    if guards is None:
+        return None
     row_bytes = sum(row.kinds[ref].dtype.itemsize for ref in streamed)
-    for threads in sizes:
-        guards = block_row_guards(row, threads, row_slot, slots)
-        if guards is None:
-            return []
-        one_row = {"guards": guards, "row_bytes": row_bytes, "per_thread": 1, "threads": threads}
-        steps.append(replace(step, **one_row))  # type: ignore[arg-type]
     symbol, _, number = step.symbol.rpartition("_")
-    return [replace(s, symbol=f"{symbol}_block{number}_{steps[-1].threads}") for s in steps]
+    symbol = f"{symbol}_block{number}_{threads}"
+    return replace(step, symbol=symbol, guards=guards, row_bytes=row_bytes, per_thread=1, threads=threads)
 
 
 def block_row_guards(row: CachedRow, threads: int, row_slot: int, slots: Mapping[str, int]) -> tuple[Guard, ...] | None:
@@ -75,12 +73,11 @@ def streamed_elements(row: CachedRow, loop: ir.For) -> frozenset[Ref]:
     return frozenset(ref for ref in row.kinds if set(loop.variables) <= set(ref[1]))
 
 
-def block_row_head(row: CachedRow, sizes: Sequence[int], stop: str) -> str:
+def block_row_head(row: CachedRow, threads: int, stop: str) -> str:
     """The names that an iteration's text uses; `t` is the iteration. Rows begin with the thread's first element,
-    so that all of its addresses are one pointer and constants, or multiples of the block's size."""
-    team = sizes[0] if len(sizes) == 1 else "(int)blockDim.x"
+    so that all of its addresses are one pointer and constants."""
     return f"""\
 const int rank = (int)threadIdx.x, row_low = rank * {row.width}, row_size = (int)({stop}) - row_low;
 const int64_t t = blockIdx.x;
-const int team = {team}, warps = team >> PA_WARP_BITS;
+const int team = {threads}, warps = team >> PA_WARP_BITS;
 """

@@ -18,7 +18,7 @@ from . import emit_loop, ir
 from . import emit_views as views
 from .dialect import Dialect
 from .emit import assemble, helper_functions, may_fail
-from .emit_block_rows import BLOCKS, block_row_head, block_row_steps
+from .emit_block_rows import BLOCKS, block_row_head, block_row_step
 from .emit_cached_rows import MIN_BLOCKS
 from .emit_delinearized import missed, thread_digits
 from .emit_statements import begin_iteration, cname, ctype
@@ -280,15 +280,14 @@ class _GridProgram:
         stop = row.loops[0].ranges[0].stop if row is not None else None
         if row is None or stop is None or loop.loop is None or code.debug:
             return
-        for sizes, blocks in BLOCKS:
-            steps = block_row_steps(row, loop, step, sizes, self.first_slots())
-            if not steps:
+        for threads, blocks in BLOCKS:
+            of_block = block_row_step(row, loop, step, threads, self.first_slots())
+            if of_block is None:
                 return
-            self.steps += steps[:-1]
-            with self.kernel_function(steps[-1], loop.loop, blocks):
+            with self.kernel_function(of_block, loop.loop, blocks):
                 self.write_bounds(loop, before)
                 out.lines(digits)
-                out.text(block_row_head(row, sizes, code.expr(stop)))
+                out.text(block_row_head(row, threads, code.expr(stop)))
                 body = code.block_row_version(row, loop)
                 with out.block("if (t < count)"):
                     self.iteration_head(loop)

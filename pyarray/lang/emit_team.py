@@ -212,7 +212,7 @@ class GridEmitter(Emitter):
                 out.line(f"const int64_t {cname(variable)} = row_low + first + j;")
                 write()
 
-        quotient = find_row_quotient(s, self.dividing)
+        quotient = find_row_quotient(s, self.dividing) if self.row_is_cached else None
         if quotient is None:
             return lambda: each_element(lambda: self.write(s.body))
         out.line(divisor_line(self, quotient))

@@ -1,5 +1,6 @@
 """Rows that a block keeps as a whole: the kernel for them, and the one for all rows beside it."""
 
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -42,13 +43,14 @@ def check_norm(device, out, x, w):
     np.testing.assert_array_equal(launch(norm, device, out, x, w)[0], (x - s) * w + v)
 
 
-# what a block keeps of a row: 128 bytes for each of its threads, of which there are 256 or, of long rows, 512
+# what a block keeps of a row: 128 bytes for each of its threads, of which there are 64 to 512
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
-@pytest.mark.parametrize("offset", [-2056, -2048, -2047, -2044, -8, -3, 0, 4, 8, 9990, 9992, 10000, 10004])
-def test_lengths(device, cache, dtype, offset):
-    most = 256 * min(64, 128 // np.dtype(dtype).itemsize)
-    size = most // 2 + 2048 + offset if offset < -2000 else most + offset
-    size = 2 * most + offset - 10000 if offset > 9000 else size
+@pytest.mark.parametrize(("threads", "more"), [
+    (32, -8), (32, -3), (32, 0), (32, 8), (64, -4), (64, 0), (64, 8), (128, -8), (128, 0), (128, 1), (128, 4),
+    (128, 8), (256, -8), (256, -3), (256, 0), (256, 4), (256, 8), (512, -10), (512, -8), (512, 0), (512, 4),
+])  # fmt: skip
+def test_lengths(device, cache, dtype, threads, more):
+    size = threads * min(64, 128 // np.dtype(dtype).itemsize) + more
     for shape in ((1, 1, size), (2, 2, size), (0, 1, size)):
         x, w = numbers(shape, dtype), numbers(shape[2:], dtype)
         check_norm(device, np.zeros(shape, dtype), x, w)
@@ -108,3 +110,57 @@ def test_stores_that_other_threads_load(device, cache):
         want = x - (x[:, place, None] + x.sum(1, keepdims=True))
         want[:, place] = 100
         np.testing.assert_array_equal(launch(read_between, device, np.zeros_like(x), x, place)[0], want)
+
+
+SPECIAL = np.array(
+    [0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1e-38, 3e-39, 1e-31, 3.4e38, -3.4e38, 1 / 3, 2 - 2**-23],
+    np.float32,
+)
+
+
+@pa.func
+def over(a, b):
+    return a / b
+
+
+@pa.kernel
+def divided(out, tops, x, w, by, how: pa.constexpr):
+    for i in range(out.shape[0]):
+        d = by[i]
+        top = pa.float32(-math.inf)
+        for j in unordered(range(out.shape[1])):
+            top = max(top, pa.float32(x[i, j]))
+        total = pa.float32(0)
+        for j in unordered(range(out.shape[1])):
+            wide, more = pa.float32(x[i, j]), pa.float32(w[j])
+            if how == "function":
+                quotient = over(wide, d)
+            else:
+                quotient = wide * pa.float32(2) / d if how == "operator" else wide / d if more > 0 else wide
+            total = total + more
+            out[i, j] = quotient + more
+        tops[i, 0], tops[i, 1] = top, total
+
+
+@pytest.mark.parametrize("how", ["function", "operator", "condition"])
+@pytest.mark.parametrize("length", [1020, 1024, 1028, 2048])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_quotients_have_the_bits_of_divisions(device, cache, how, length, dtype):
+    """Of all pairs of special values, and of values of all sizes, where few vectors need no division."""
+    by = np.concatenate([SPECIAL, np.float32([3, -7, 1e-18, 1e-19, 1e18, 1e19, 1.1754944e-38, 5e-5])])
+    rng = np.random.default_rng(length)
+    x = np.resize(SPECIAL, (len(by), length))
+    x[:, 300:] = rng.standard_normal((len(by), length - 300))
+    x[:, 600:800] *= np.float32(2) ** rng.integers(-120, 120, (len(by), 200))
+    x[:, 800:900] = 0
+    with np.errstate(all="ignore"):
+        x = x.astype(dtype)
+        w = np.zeros(length, np.float32)
+        w[::7] = 1
+        wide = x.astype(np.float32) * np.float32(2 if how == "operator" else 1)
+        quotient = wide / by[:, None]
+        want = (np.where(w > 0, quotient, wide) if how == "condition" else quotient) + w
+    out, tops = launch(divided, device, np.zeros_like(want), np.zeros((len(by), 2), np.float32), x, w, by, how)[:2]
+    np.testing.assert_array_equal(out, want)
+    np.testing.assert_array_equal(np.signbit(out[want == 0]), np.signbit(want[want == 0]))
+    np.testing.assert_array_equal(tops, [[np.nan, w.sum()]] * len(by))
