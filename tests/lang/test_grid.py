@@ -110,14 +110,16 @@ def test_user_kernels(compiled):
     assert (step.size_slots, step.team, step.row_slot) == ((1,), True, None)
     kept(pa.ones((4, 8)), pa.zeros((4, 8)))
     for checked, slots in ((False, (1, 2)), (True, (2, 3))):  # m's sizes: rows, and the length of one
-        *blocks, step = compiled["kept", checked][: 1 if checked else 3]
+        *blocks, step = compiled["kept", checked][: 1 if checked else 5]
         assert (*step.size_slots, step.row_slot, step.row_elements) == (*slots, 4096)
-        guarded = replace(step, symbol="kernel_kept_block0_256", guards=tuple(CONTIGUOUS), row_bytes=16)
-        longer = (CONTIGUOUS[0], (2, -1, 4096, 8192), *CONTIGUOUS[2:])
-        wide = replace(guarded, symbol="kernel_kept_block0_512", guards=longer, threads=512)
-        assert blocks == ([] if checked else [guarded, wide])
+        wanted = []
+        for threads in () if checked else (64, 128, 256, 512):  # each has 16 elements of a row at most, and 8 at least
+            guards = (CONTIGUOUS[0], (2, -1, 8 * threads, 16 * threads), *CONTIGUOUS[2:])
+            symbol = f"kernel_kept_block0_{threads}"
+            wanted.append(replace(step, symbol=symbol, guards=guards, row_bytes=16, threads=threads))
+        assert blocks == wanted
     kept(pa.ones((4, 8))[:, 1:], pa.zeros((4, 8))[:, 1:])
-    assert compiled["kept", False][0].guards == tuple(STRIDED)
+    assert compiled["kept", False][2].guards == tuple(STRIDED)
 
 
 def test_library_kernels(compiled, monkeypatch):
