@@ -15,6 +15,9 @@ from . import ir
 from .emit_statements import Emitter, cname, ctype
 from .summaries import assigned_in, names_in
 
+# elements of a vector from which it pays: of halves memory brings so many that instructions are the limit; with wider
+# types memory is, and registers are scarce
+NARROW_WIDTH = 8
 _QUOTIENT = ".quotient"  # the variable that stands for the division
 
 

@@ -16,7 +16,7 @@ from .collapse_loops import is_collapsible, loop_nest
 from .delinearization import Split, find_split
 from .emit_block_rows import streamed_elements
 from .emit_delinearized import missed, thread_digits
-from .emit_quotients import dividing_functions, divisor_line, find_row_quotient, write_parts
+from .emit_quotients import NARROW_WIDTH, dividing_functions, divisor_line, find_row_quotient, write_parts
 from .emit_statements import Emitter, cname, reduction_start
 from .summaries import has_any, kinds_in
 
@@ -212,7 +212,8 @@ class GridEmitter(Emitter):
                 out.line(f"const int64_t {cname(variable)} = row_low + first + j;")
                 write()
 
-        quotient = find_row_quotient(s, self.dividing) if self.row_is_cached else None
+        takes_quotients = self.row_is_cached and width >= NARROW_WIDTH
+        quotient = find_row_quotient(s, self.dividing) if takes_quotients else None
         if quotient is None:
             return lambda: each_element(lambda: self.write(s.body))
         out.line(divisor_line(self, quotient))
