@@ -6,13 +6,14 @@ import math
 from typing import Any
 
 from ... import shapes
-from ...array import ndarray
+from ...array import empty, ndarray
 from ...array_convert import asarray
 from ...array_hooks import Tracer
 from ...dtypes import complex128, float64, real_of, result_type
 from ...jit.replay import replayable
 from ...kernels.reduce.reduce import SUM
 from ...kernels.reduce.variance import squared_deviations
+from ...kernels.reduce.variance_gpu import supports_kept_rows, variances_of_rows
 from ...typing import ArrayLike, AxisLike, DTypeLike
 from ..core.registry import FLOAT, method, precompiled
 from ..core.ufunc import as_array_like, compute
@@ -100,9 +101,14 @@ def _variance(
             squares = reduction(SUM, real(multiply(far, conj(far))), axes, keepdims, float64)
             dof = clip(1.0 * count - correction, 0.0, None)
         else:
-            squares = squared_deviations(x, axes, center)
-            squares = squares.reshape(shapes.reduced(x._shape, axes)[1]) if keepdims else squares
+            shape, kept_shape = shapes.reduced(x._shape, axes)
             dof = float(count - correction) if count > correction else 0.0
+            if out is None and supports_kept_rows(x, axes):
+                found = empty(shape, kind, x.device)
+                variances_of_rows(found, x, axes, dof, name == "std")
+                return found.reshape(kept_shape) if keepdims else found
+            squares = squared_deviations(x, axes, center)
+            squares = squares.reshape(kept_shape) if keepdims else squares
     else:
         mask, x = mask_of(name, x, where), x.astype(wide, copy=False)
         centered = subtract(x, mean(x, axis, keepdims=True, where=mask))

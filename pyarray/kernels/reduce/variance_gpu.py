@@ -1,4 +1,4 @@
-"""Sums of squared deviations from the mean on grids, in one pass over memory."""
+"""Variances and sums of squared deviations from the mean on grids, in one pass over memory."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import math
 
 from ... import jit, shapes
 from ...array import ndarray
-from ...dtypes import float64
-from ...lang.markers import ndrange, unordered
+from ...dtypes import float32, float64
+from ...lang.markers import kernel_math, ndrange, unordered
 from ..workspace import unchecked_empty
 from .reduce import on_grid, piece_count
 
 PIECE = 1 << 12  # elements of a row that a block reads twice: the second time from the cache
 THREADS = 1 << 18  # pieces of columns
 AHEAD = 8  # loads of a column that a thread has in flight
+KEPT = 1 << 16  # elements of a row whose sums are in float32, at most
+LEAST, MOST = 1e-30, 1e38  # of a sum of squares in float32
 
 _SCOPE = {"ndrange": ndrange, "unordered": unordered, "float64": float64}
 
@@ -26,6 +28,31 @@ def supports_one_pass(x: ndarray, axes: tuple[int, ...]) -> bool:
         return False
     inner, steps, x_lead = _reduction_axes(x, axes)
     return len(inner) == 1 and (steps[0] == x.itemsize or (_narrow(x) and x_lead[-1:] == (x.itemsize,)))
+
+
+def supports_kept_rows(x: ndarray, axes: tuple[int, ...]) -> bool:
+    """Whether `variances_of_rows` takes `x`: narrow floats on a grid, in so many rows along `axes`, or such short ones,
+    that each has a block."""
+    if not supports_one_pass(x, axes) or not _narrow(x):
+        return False
+    (n,), (step,), _ = _reduction_axes(x, axes)
+    return step == x.itemsize and 1 < n <= KEPT and piece_count(n, x._size // n, x._size, True) == 1
+
+
+def variances_of_rows(out: ndarray, x: ndarray, axes: tuple[int, ...], dof: float, root: bool) -> None:
+    """`out`, of the type of `x` and without `axes`, becomes the sum of (x - mean)² over `dof`, or its `root`, if
+    `supports_kept_rows`.
+
+    A row is read once, and stays on the chip. Deviations and sums are in float32, as those of fused rows: a thread adds
+    few elements, and the sum of deviations corrects what the mean is off by. Where their squares may be too large or
+    too small for float32, they are added up in float64."""
+    (n,), (step,), _ = _reduction_axes(x, axes)
+    keep = [k for k in range(x.ndim) if k not in axes]
+    sizes, (x_lead, out_lead) = shapes.collapse(
+        [x._shape[k] for k in keep], [x._strides[k] for k in keep], out._strides
+    )
+    rows = x._view(0, (*sizes, n), (*x_lead, step))
+    _rows_kernel(len(sizes), root)(out._view(0, sizes, out_lead), rows, dof)
 
 
 def one_pass_into(out: ndarray, x: ndarray, axes: tuple[int, ...]) -> None:
@@ -77,6 +104,39 @@ def _loop_heads(rank: int) -> tuple[str, str, str]:
 _BOUNDS = """        low = min(piece * step, x.shape[{axis}])
         high = min(low + step, x.shape[{axis}])"""
 _STEP = "    step = (x.shape[{axis}] + partial.shape[{last}] - 1) // partial.shape[{last}]"
+
+
+# The text depends on the rank and the root; dtypes are in its variants' keys.
+@functools.cache
+def _rows_kernel(rank: int, root: bool) -> jit.kernel.Kernel:
+    ks = [f"k{n}" for n in range(rank)]
+    sizes = ", ".join(f"out.shape[{n}]" for n in range(rank))
+    before, head = "".join(f"{k}, " for k in ks), f"{', '.join(ks)} in ndrange({sizes})" if rank else "once in range(1)"
+    text = f"""def row_variances(out, x, dof: float):
+    n = x.shape[{rank}]
+    for {head}:
+        start = float32(x[{before}0])
+        total = float32(0)
+        for t in unordered(range(n)):
+            total = total + (float32(x[{before}t]) - start)
+        mean = start + total / float32(n)
+        first, second = float32(0), float32(0)
+        for t in unordered(range(n)):
+            far = float32(x[{before}t]) - mean
+            first = first + far
+            second = second + far * far
+        offset, squares = float64(first), float64(second)
+        if not {LEAST} < second < {MOST}:
+            offset, squares = float64(0), float64(0)
+            for t in unordered(range(n)):
+                distance = float64(x[{before}t]) - float64(start)
+                offset = offset + distance
+                squares = squares + distance * distance
+        squares = squares - offset * offset / float64(n)
+        variance = (float64(0) if squares < float64(0) else squares) / dof
+        out[{before.rstrip(", ") or "()"}] = {"sqrt(variance)" if root else "variance"}
+"""
+    return jit.kernel.from_text("row_variances", text, {**_SCOPE, "float32": float32, "sqrt": kernel_math.sqrt})
 
 
 # The rank is all that differs in the text; dtypes are in its variants' keys.
