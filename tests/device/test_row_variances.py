@@ -1,5 +1,6 @@
 """Variances of rows that stay on the chip: layouts, lengths, special values, values of all sizes."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 from kernel_tools import asnumpy, on
@@ -7,18 +8,19 @@ from kernel_tools import asnumpy, on
 import pyarray as pa
 from pyarray.kernels.reduce.variance_gpu import supports_kept_rows
 
+DTYPES = {"float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 EPS = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}
 
 
 def check(device, x, dtype="float32", axis=-1, **options):
-    there = on(device, x.astype(pa.dtype(dtype).numpy))
+    there = on(device, x.astype(DTYPES[dtype]))
     wide = asnumpy(there).astype(np.float64)
     for name in ("var", "std"):
         found = getattr(pa, name)(there, axis=axis, **options)
         want = getattr(np, name)(wide, axis=axis, **options)
         assert (found.shape, found.dtype) == (want.shape, there.dtype)
         with np.errstate(over="ignore"):
-            want = want.astype(pa.dtype(dtype).numpy).astype(np.float64)
+            want = want.astype(DTYPES[dtype]).astype(np.float64)
         np.testing.assert_allclose(asnumpy(found).astype(np.float64), want, rtol=EPS[dtype], atol=1e-44)
 
 
@@ -52,12 +54,11 @@ def test_special_values_and_what_is_left_to_divide_by(device):
 def test_layouts(device):
     x = np.random.default_rng(2).standard_normal((3, 4, 5, 260))
     for view in (x, x[::2, ::-1], x.transpose(1, 0, 2, 3), x[:, :, :, :1], x[0, 0], x[:0]):
-        for axis in (-1, (2, 3), None, 0):
-            if view.size or axis == -1:
-                check(device, view, axis=axis)
+        for axis in (-1, (-2, -1), None, 0) if view.size else (-1,):
+            check(device, view, axis=axis)
     there = on(device, np.ascontiguousarray(x[0, 0], np.float32))
-    check_strided = there[:, 1:-1]
-    np.testing.assert_allclose(asnumpy(pa.var(check_strided, axis=1)), np.var(asnumpy(check_strided), 1), rtol=1e-5)
+    part = there[:, 1:-1]
+    np.testing.assert_allclose(asnumpy(pa.var(part, axis=1)), np.var(asnumpy(part), 1), rtol=1e-5)
     out = pa.empty(5, dtype="float32", device=there.device)
     assert pa.var(there, axis=1, out=out) is out
     np.testing.assert_allclose(asnumpy(out), np.var(asnumpy(there), 1), rtol=1e-5)
@@ -69,4 +70,5 @@ def test_which_rows_stay_on_the_chip(device):
     assert supports_kept_rows(rows, (1,)) == grid
     assert not supports_kept_rows(rows, (0,))
     assert not supports_kept_rows(rows.astype("float64"), (1,))
+    assert not supports_kept_rows(pa.ones((2, 5000), dtype="float32", device=device), (1,))
     assert not supports_kept_rows(pa.ones((2, (1 << 16) + 1), dtype="float16", device=device), (1,))

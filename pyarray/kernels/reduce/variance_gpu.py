@@ -16,6 +16,7 @@ PIECE = 1 << 12  # elements of a row that a block reads twice: the second time f
 THREADS = 1 << 18  # pieces of columns
 AHEAD = 8  # loads of a column that a thread has in flight
 KEPT = 1 << 16  # elements of a row whose sums are in float32, at most
+SHORT, MANY = 1 << 12, 1 << 7  # rows that a block takes as a whole: so short, or so many
 LEAST, MOST = 1e-30, 1e38  # of a sum of squares in float32
 
 _SCOPE = {"ndrange": ndrange, "unordered": unordered, "float64": float64}
@@ -36,7 +37,7 @@ def supports_kept_rows(x: ndarray, axes: tuple[int, ...]) -> bool:
     if not supports_one_pass(x, axes) or not _narrow(x):
         return False
     (n,), (step,), _ = _reduction_axes(x, axes)
-    return step == x.itemsize and 1 < n <= KEPT and piece_count(n, x._size // n, x._size, True) == 1
+    return step == x.itemsize and n <= KEPT and (n <= SHORT or x._size // n >= MANY)
 
 
 def variances_of_rows(out: ndarray, x: ndarray, axes: tuple[int, ...], dof: float, root: bool) -> None:
@@ -113,26 +114,25 @@ def _rows_kernel(rank: int, root: bool) -> jit.kernel.Kernel:
     sizes = ", ".join(f"out.shape[{n}]" for n in range(rank))
     before, head = "".join(f"{k}, " for k in ks), f"{', '.join(ks)} in ndrange({sizes})" if rank else "once in range(1)"
     text = f"""def row_variances(out, x, dof: float):
-    n = x.shape[{rank}]
     for {head}:
         start = float32(x[{before}0])
         total = float32(0)
-        for t in unordered(range(n)):
+        for t in unordered(range(x.shape[{rank}])):
             total = total + (float32(x[{before}t]) - start)
-        mean = start + total / float32(n)
+        mean = start + total / float32(x.shape[{rank}])
         first, second = float32(0), float32(0)
-        for t in unordered(range(n)):
+        for t in unordered(range(x.shape[{rank}])):
             far = float32(x[{before}t]) - mean
             first = first + far
             second = second + far * far
         offset, squares = float64(first), float64(second)
         if not {LEAST} < second < {MOST}:
             offset, squares = float64(0), float64(0)
-            for t in unordered(range(n)):
+            for t in unordered(range(x.shape[{rank}])):
                 distance = float64(x[{before}t]) - float64(start)
                 offset = offset + distance
                 squares = squares + distance * distance
-        squares = squares - offset * offset / float64(n)
+        squares = squares - offset * offset / float64(x.shape[{rank}])
         variance = (float64(0) if squares < float64(0) else squares) / dof
         out[{before.rstrip(", ") or "()"}] = {"sqrt(variance)" if root else "variance"}
 """
