@@ -34,7 +34,7 @@ template <int N> PA_FN void pa_quotients(float *quotients, const float *x, pa_di
     #pragma unroll
     for (int j = 0; j < N; ++j) zeros = zeros && (x[j] == 0 || fabsf(quotients[j]) >= d.least);
     if (zeros) return;
-    float rest[N]; /* moved on in turn, since registers have no index; unrolled, the text would be longer than all else */
+    float rest[N]; /* moved on in turn, since registers have no index; unrolled, it would be long */
     #pragma unroll
     for (int j = 0; j < N; ++j) rest[j] = x[j];
     #pragma unroll 1

@@ -125,6 +125,178 @@ typedef struct {
     int64_t s1_v_x;
 } kernel_centre_slots;
 
+extern "C" __global__ void __launch_bounds__(64, 12) kernel_centre_block0_64(const kernel_centre_slots memory)
+{
+    const kernel_centre_slots *slots = &memory;
+    (void)slots;
+    view_f32_2s v_out;
+    v_out.data = slots->data_v_out;
+    v_out.n0 = slots->n0_v_out;
+    v_out.n1 = slots->n1_v_out;
+    v_out.s0 = slots->s0_v_out;
+    v_out.s1 = slots->s1_v_out;
+    (void)v_out;
+    view_f32_2s v_x;
+    v_x.data = slots->data_v_x;
+    v_x.n0 = slots->n0_v_x;
+    v_x.n1 = slots->n1_v_x;
+    v_x.s0 = slots->s0_v_x;
+    v_x.s1 = slots->s1_v_x;
+    (void)v_x;
+    const int64_t count = v_x.n0;
+    const int rank = (int)threadIdx.x, row_low = rank * 4, row_size = (int)(v_x.n1) - row_low;
+    const int64_t t = blockIdx.x;
+    const int team = 64, warps = team >> PA_WARP_BITS;
+    if (t < count) {
+        const int64_t v_i = t;
+        float v_first = 0;
+        float v_s = 0;
+        pa_vector<float, 4> cached0[8];
+        float *const row0 = (float *)((char *)v_x.data + (v_i * v_x.s0 + row_low * v_x.s1));
+        float *const row1 = (float *)((char *)v_out.data + (v_i * v_out.s0 + row_low * v_out.s1));
+        v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
+        v_s = 0.0f;
+        {
+            float lane_v_s = -0.0f;
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = c * (team * 4);
+                if (c < 4 || first < row_size) {
+                    cached0[c] = pa_load_streamed<pa_vector<float, 4>>(row0 + first);
+                }
+            }
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = c * (team * 4);
+                if (c < 4 || first < row_size) {
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        const int64_t v_j = row_low + first + j;
+                        lane_v_s = (lane_v_s + cached0[c].v[j]);
+                    }
+                }
+            }
+            for (int d = PA_WARP / 2; d > 0; d /= 2) {
+                lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d));
+            }
+            if (warps > 1) {
+                __shared__ float all_lane_v_s[PA_WARPS];
+                const int first_warp = ((int)threadIdx.x - rank) >> PA_WARP_BITS;
+                if (pa_lane() == 0) {
+                    all_lane_v_s[threadIdx.x >> PA_WARP_BITS] = lane_v_s;
+                }
+                __syncthreads();
+                lane_v_s = all_lane_v_s[first_warp];
+                for (int w = first_warp + 1; w < first_warp + warps; ++w) {
+                    lane_v_s = (lane_v_s + all_lane_v_s[w]);
+                }
+            }
+            v_s = (v_s + lane_v_s);
+        }
+        {
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = c * (team * 4);
+                if (c < 4 || first < row_size) {
+                    pa_vector<float, 4> stored1;
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        const int64_t v_j = row_low + first + j;
+                        stored1.v[j] = ((cached0[c].v[j] - (v_s / ((float)v_x.n1))) + v_first);
+                    }
+                    pa_store_streamed(row1 + first, stored1);
+                }
+            }
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(128, 6) kernel_centre_block0_128(const kernel_centre_slots memory)
+{
+    const kernel_centre_slots *slots = &memory;
+    (void)slots;
+    view_f32_2s v_out;
+    v_out.data = slots->data_v_out;
+    v_out.n0 = slots->n0_v_out;
+    v_out.n1 = slots->n1_v_out;
+    v_out.s0 = slots->s0_v_out;
+    v_out.s1 = slots->s1_v_out;
+    (void)v_out;
+    view_f32_2s v_x;
+    v_x.data = slots->data_v_x;
+    v_x.n0 = slots->n0_v_x;
+    v_x.n1 = slots->n1_v_x;
+    v_x.s0 = slots->s0_v_x;
+    v_x.s1 = slots->s1_v_x;
+    (void)v_x;
+    const int64_t count = v_x.n0;
+    const int rank = (int)threadIdx.x, row_low = rank * 4, row_size = (int)(v_x.n1) - row_low;
+    const int64_t t = blockIdx.x;
+    const int team = 128, warps = team >> PA_WARP_BITS;
+    if (t < count) {
+        const int64_t v_i = t;
+        float v_first = 0;
+        float v_s = 0;
+        pa_vector<float, 4> cached0[8];
+        float *const row0 = (float *)((char *)v_x.data + (v_i * v_x.s0 + row_low * v_x.s1));
+        float *const row1 = (float *)((char *)v_out.data + (v_i * v_out.s0 + row_low * v_out.s1));
+        v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
+        v_s = 0.0f;
+        {
+            float lane_v_s = -0.0f;
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = c * (team * 4);
+                if (c < 4 || first < row_size) {
+                    cached0[c] = pa_load_streamed<pa_vector<float, 4>>(row0 + first);
+                }
+            }
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = c * (team * 4);
+                if (c < 4 || first < row_size) {
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        const int64_t v_j = row_low + first + j;
+                        lane_v_s = (lane_v_s + cached0[c].v[j]);
+                    }
+                }
+            }
+            for (int d = PA_WARP / 2; d > 0; d /= 2) {
+                lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d));
+            }
+            if (warps > 1) {
+                __shared__ float all_lane_v_s[PA_WARPS];
+                const int first_warp = ((int)threadIdx.x - rank) >> PA_WARP_BITS;
+                if (pa_lane() == 0) {
+                    all_lane_v_s[threadIdx.x >> PA_WARP_BITS] = lane_v_s;
+                }
+                __syncthreads();
+                lane_v_s = all_lane_v_s[first_warp];
+                for (int w = first_warp + 1; w < first_warp + warps; ++w) {
+                    lane_v_s = (lane_v_s + all_lane_v_s[w]);
+                }
+            }
+            v_s = (v_s + lane_v_s);
+        }
+        {
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = c * (team * 4);
+                if (c < 4 || first < row_size) {
+                    pa_vector<float, 4> stored1;
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        const int64_t v_j = row_low + first + j;
+                        stored1.v[j] = ((cached0[c].v[j] - (v_s / ((float)v_x.n1))) + v_first);
+                    }
+                    pa_store_streamed(row1 + first, stored1);
+                }
+            }
+        }
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_block0_256(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -185,7 +357,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_block0_256(co
                 if (pa_lane() == 0) {
                     all_lane_v_s[threadIdx.x >> PA_WARP_BITS] = lane_v_s;
                 }
-                pa_team_sync(warps);
+                __syncthreads();
                 lane_v_s = all_lane_v_s[first_warp];
                 for (int w = first_warp + 1; w < first_warp + warps; ++w) {
                     lane_v_s = (lane_v_s + all_lane_v_s[w]);
@@ -271,7 +443,7 @@ extern "C" __global__ void __launch_bounds__(512, 2) kernel_centre_block0_512(co
                 if (pa_lane() == 0) {
                     all_lane_v_s[threadIdx.x >> PA_WARP_BITS] = lane_v_s;
                 }
-                pa_team_sync(warps);
+                __syncthreads();
                 lane_v_s = all_lane_v_s[first_warp];
                 for (int w = first_warp + 1; w < first_warp + warps; ++w) {
                     lane_v_s = (lane_v_s + all_lane_v_s[w]);
