@@ -31,6 +31,7 @@ from .summaries import assigned_in, sites_in
 
 _MAX_TESTS = 64  # more than a block of few iterations is worth
 _NAME = re.compile(r"\bq\d+\b")
+_SUM = re.compile(r"pa_bound_add\((\w+), \d+, &inside\)")  # of a bound and a number that isn't negative
 Bound = int | str
 
 
@@ -197,7 +198,12 @@ class CTextDomain:
         return self._test(f"{_c_text(test.index.high)} < {_c_text(test.extent.low)}")
 
     def _is_natural(self, bound: Bound) -> bool:
-        return bound >= 0 if isinstance(bound, int) else self._test(f"{bound} >= 0")
+        if isinstance(bound, int):
+            return bound >= 0
+        # of neighbours r, r + 1 .. the first is tested; that r + 1 fits shows in the test of the highest index
+        text = next((text for text, name in self.lines.items() if name == bound), "")
+        sum_ = _SUM.fullmatch(text)
+        return (sum_ is not None and f"{sum_[1]} >= 0" in self.tests) or self._test(f"{bound} >= 0")
 
     def _test(self, text: str) -> bool:
         if len(self.tests) >= _MAX_TESTS or len(self.lines) >= 4 * _MAX_TESTS:
