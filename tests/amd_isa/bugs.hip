@@ -99,4 +99,14 @@ KERNEL half_of_unwritten(const two m)
     x = __builtin_amdgcn_perm(m.a[threadIdx.x], x, 0x03020504);
     m.b[threadIdx.x] = (short)x;
 }
+typedef int i32x4 __attribute__((ext_vector_type(4)));
+KERNEL part_of_a_vector(const two m) // of which the other words don't exist
+{
+    __shared__ i32x4 tile[64];
+    if (threadIdx.x % 4 < 2) ((int *)tile)[threadIdx.x] = m.a[threadIdx.x];
+    __syncthreads();
+    i32x4 x = tile[threadIdx.x / 4];
+    asm volatile("" : "+v"(x)); // the compiler would load two words
+    m.b[threadIdx.x] = threadIdx.x % 2 ? x.y : x.x;
+}
 KERNEL copied(const two m) { m.b[threadIdx.x] = m.a[threadIdx.x]; }

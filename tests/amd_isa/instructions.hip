@@ -66,6 +66,12 @@ KERNEL mixed_fma(const three m)
     const fp16x2 x = ((const fp16x2 *)m.a)[threadIdx.x], y = ((const fp16x2 *)m.b)[threadIdx.x];
     ((float *)m.c)[threadIdx.x] = __builtin_fmaf((float)x.y, -(float)y.x, (float)x.x);
 }
+KERNEL mixed_fma_halves(const three m)
+{
+    const fp16x2 x = ((const fp16x2 *)m.a)[threadIdx.x], y = ((const fp16x2 *)m.b)[threadIdx.x];
+    const fp16x2 z = {(fp16)__builtin_fmaf((float)x.x, 2.5f, (float)y.y), (fp16)__builtin_fmaf((float)x.y, -2.5f, (float)y.x)};
+    ((fp16x2 *)m.c)[threadIdx.x] = z;
+}
 KERNEL quotient(const three m)
 {
     ((float *)m.c)[threadIdx.x] = ((const float *)m.a)[threadIdx.x] / ((const float *)m.b)[threadIdx.x];

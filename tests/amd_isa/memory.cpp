@@ -60,11 +60,14 @@ static char *shared(Wave &wave, int64_t offset, uint32_t bytes)
         fault(wave, printed("touched LDS at %lld, of which the block has %zu bytes", (long long)offset, size));
     return (char *)&wave.group->shared[offset];
 }
-static bool shared_known(Wave &wave, int64_t offset, uint32_t bytes)
+static const unsigned ALL_WORDS = ~0u;
+// The words that have been written, as bits: of a vector a part may exist.
+static unsigned shared_known(Wave &wave, int64_t offset, uint32_t bytes)
 {
+    unsigned known = ALL_WORDS;
     for (uint32_t k = 0; k < bytes; ++k)
-        if (!wave.group->shared_defined[offset + k]) return false;
-    return true;
+        if (!wave.group->shared_defined[offset + k]) known &= ~(1u << k / 4);
+    return known;
 }
 
 static char *place(Wave &wave, Family family, int lane, uint64_t address, uint32_t bytes, bool writes)
@@ -161,7 +164,7 @@ static void check_known(Wave &wave, int row, int lane, const char *what)
         fault(wave, printed("%s v%d of lane %d, which nothing has written", what, row, lane));
 }
 
-static void to_register(Wave &wave, int row, int lane, const Access &a, const char *from, bool known)
+static void to_register(Wave &wave, int row, int lane, const Access &a, const char *from, unsigned known)
 {
     for (int k = 0; k < a.bytes; k += 4) {
         uint32_t value = 0;
@@ -172,7 +175,7 @@ static void to_register(Wave &wave, int row, int lane, const Access &a, const ch
         if (a.half == 2) value = (to & 0xffff) | value << 16;
         to = value;
         uint64_t &defined = wave.defined[row + k / 4];
-        defined = known ? defined | 1ull << lane : defined & ~(1ull << lane);
+        defined = known >> k / 4 & 1 ? defined | 1ull << lane : defined & ~(1ull << lane);
     }
 }
 
@@ -252,13 +255,13 @@ static void atomic_lane(Wave &wave, Instruction &i, const Access &a, int lane, u
     if (address % a.bytes) fault(wave, printed("%s at %#llx, which isn't aligned to %d bytes", i.operation->name,
                                                (unsigned long long)address, a.bytes));
     char *at = place(wave, family, lane, address, a.bytes, true);
-    bool known = true;
+    unsigned known = ALL_WORDS;
     if (wave.machine->races)
         note_access(wave, is_shared(family, address) ? address & 0xffffffff : address, a.bytes,
                     is_shared(family, address), true, true);
     if (is_shared(family, address)) {
         known = shared_known(wave, address & 0xffffffff, a.bytes);
-        if (!known && wave.machine->check_defined)
+        if (known != ALL_WORDS && wave.machine->check_defined)
             fault(wave, printed("%s of LDS at %llu, which nothing has written", i.operation->name,
                                 (unsigned long long)(address & 0xffffffff)));
     }
@@ -283,16 +286,16 @@ static void one_access(Wave &wave, Instruction &i, const Access &a, int lane, ui
     if (wave.machine->races && family != SCRATCH && (family != FLAT || address >> 32 != PRIVATE_APERTURE >> 32))
         note_access(wave, of_shared ? offset : address, a.bytes, of_shared, a.does == Store, is_coherent(i));
     if (a.does == Load) {
-        to_register(wave, target, lane, a, at, !of_shared || shared_known(wave, offset, a.bytes));
+        to_register(wave, target, lane, a, at, of_shared ? shared_known(wave, offset, a.bytes) : ALL_WORDS);
         return;
     }
     if (!of_shared && family != SCRATCH)
         for (int k = 0; k < a.bytes; k += 4) check_known(wave, data + k / 4, lane, "stored is");
     from_register(wave, data, lane, a, at);
     if (of_shared) {
-        bool known = true;
-        for (int k = 0; k < a.bytes; k += 4) known &= wave.defined[data + k / 4] >> lane & 1;
-        memset(&wave.group->shared_defined[offset], known, a.bytes);
+        for (int k = 0; k < a.bytes; k += 4)
+            memset(&wave.group->shared_defined[offset + k], wave.defined[data + k / 4] >> lane & 1,
+                   std::min(4, a.bytes - k));
     }
 }
 
@@ -406,7 +409,7 @@ static void mubuf(Wave &wave, Instruction &i)
         if (i[F_offen] > 0) offset += wave.row(next)[lane];
         const bool outside = stride ? index >= records : offset + a.bytes > records;
         static const char zeros[16] = {};
-        if (outside && a.does == Load) to_register(wave, data, lane, a, zeros, true);
+        if (outside && a.does == Load) to_register(wave, data, lane, a, zeros, ALL_WORDS);
         if (outside) continue; // as the descriptor asks
         const uint64_t address = base + scalar + offset + index * stride;
         if (a.does <= Store) one_access(wave, i, a, lane, address, data, data);

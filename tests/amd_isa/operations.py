@@ -24,6 +24,7 @@ _LETTERS = {
 _SCALAR = ("SOP1", "SOP2", "SOPC", "SOPK")
 _VECTOR = ("VOP1", "VOP2", "VOPC", "VOP3", "VOP3P", "VOP3SD")
 DUAL = "V_DUAL_"
+_HIGH_HALF = 0xFFFF0000  # where v_fma_mixhi writes: such a target is not half a register by its name
 
 
 @dataclass
@@ -111,7 +112,7 @@ def _vector(row: Row, text: str) -> str:
         for flag, has in {
             "ReadsTarget": "D0" in lane.read or bool(partial), "WritesTarget": "D0" in lane.written,
             "WritesBits": "VCC" in lane.masks, "Compares": "D0" in lane.masks, "ComparesToExec": "EXEC" in lane.masks,
-            "ReadsBits": "VCC" in lane.read, "HalfTarget": row.bits[3] == 16,
+            "ReadsBits": "VCC" in lane.read, "HalfTarget": row.bits[3] == 16 and lane.covered != _HIGH_HALF,
         }.items()
         if has
     ]  # fmt: skip

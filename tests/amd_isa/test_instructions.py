@@ -127,6 +127,9 @@ def test_halves(target):
     np.testing.assert_allclose(dots, (x * y).sum(1) + 1.5, rtol=1e-6, atol=1e-6)
     mixed = by_pairs(target, "mixed_fma", a, b, np.float32, n // 2)
     np.testing.assert_array_equal(mixed, (x[:, 1] * -y[:, 0] + x[:, 0]).astype(np.float32))
+    both = by_pairs(target, "mixed_fma_halves", a, b, np.float16, n).reshape(-1, 2)
+    sums = (x * [2.5, -2.5] + y[:, ::-1]).astype(np.float32)
+    np.testing.assert_array_equal(both, sums.astype(np.float16))
 
 
 SATURATED = [("int32", 1), ("uint32", 1), ("int16", 1), ("uint16", 1), ("int16", 2), ("uint16", 2)]
