@@ -9,15 +9,13 @@
 PA_FN float pa_tile_f32(pa_f16 x) { return pa_f32_from_f16(x); }
 PA_FN float pa_tile_f32(pa_bf16 x) { return pa_f32_from_bf16(x); }
 
-/* Zeros where an operand has no elements, up to the depth of an instruction. FIRST: the depth is the tile's first axis.
-   OTHERS: the size of the other one. */
-template <bool FIRST, int OTHERS, typename T>
-PA_FN void pa_tile_clear(T *tile, int pitch, int depth, int rank, int threads)
+/* Zeros where an operand has no elements: instructions take whole tiles. */
+template <int ROWS, int COLUMNS, typename T>
+PA_FN void pa_tile_clear(T *tile, int pitch, int rows, int columns, int rank, int threads)
 {
-    const int count = (16 - depth % 16) * OTHERS;
-    for (int n = rank; n < count; n += threads) {
-        const int along = depth + n / OTHERS, other = n % OTHERS;
-        tile[FIRST ? along * pitch + other : other * pitch + along].bits = 0;
+    for (int n = rank; n < ROWS * COLUMNS; n += threads) {
+        const int row = n / COLUMNS, column = n % COLUMNS;
+        if (row >= rows || column >= columns) tile[row * pitch + column].bits = 0;
     }
 }
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from . import ir
 from .emit_statements import cname
+from .emit_tile_products import zero_operands
 from .emit_tile_vectors import find_vectors, vector_test
 from .tile_layout import Layout, axes_of, copied_tile, leading_statements, loaded_ahead, nest_of
 
@@ -56,6 +57,7 @@ def _write_copies(code: Any, leading: list[Any], copies: list[Any], names: list[
     for x in copies:
         with out.block():
             _write_copy(code, x)
+            zero_operands(code, *nest_of(x))
 
 
 def _places(code: Any, names: list[str]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from . import ir
 from .emit_expressions import cname
-from .tile_layout import Product, axes_of, is_contraction, nest_of
+from .tile_layout import Product, axes_of, is_contraction, nest_of, run_names
 
 DEPTH = 4  # neighbours along the axis that are taken at once
 
@@ -22,6 +22,7 @@ def write_contraction(code: Any, loops: list[ir.For], body: Any) -> None:
     layout, name, out = code.plan.layout(axes_of(loops)), begin.name, code.out
     code.order(*code.effects((loops[0],)))
     code.declare_lengths(loops)
+    zero_new_registers(code, body)
     out.line(f"{code.type_of(name).dtype.ctype} sums[{layout.elements}];")
     code.renamed[name] = f"sums[(row_step * {layout.column_steps} + column_step) * {layout.vector} + v]"
     code.each_element(loops, (), lambda: code.write((begin,)))
@@ -49,13 +50,10 @@ def write_product(code: Any, loops: list[ir.For], body: Any, product: Product) -
     code.each_element(loops, (), lambda: code.write((begin,)), guarded=False)
     start, stop = code.expr(along.ranges[0].start), code.expr(along.ranges[0].stop)
     out.line(f"const int depth = (int)({stop} - {start});")
-    a, b, in_registers = product.a, product.b, product.a.array.name in code.plan.registers
-    clears = [] if in_registers else [_clear(code, a, product.transposed_a)]
-    with out.block("if (depth % 16)"):  # what doesn't exist of the operands is in an instruction's depth
-        out.lines([*clears, _clear(code, b, product.transposed_b), "__syncthreads();"])
+    a, b = product.a, product.b
     sizes = f"{layout.row_steps // 2}, {layout.column_steps}, {product.depth}"
     turned = [str(x).lower() for x in (product.transposed_a, product.transposed_b)]
-    if in_registers:
+    if a.array.name in code.plan.registers:
         call = f"pa_tile_product_rows<{sizes}, {turned[1]}>(sums, {cname(a.array.name)}, {_operand(code, b)}"
     else:
         call = f"pa_tile_product<{sizes}, {', '.join(turned)}>(sums, {_operand(code, a)}, {_operand(code, b)}"
@@ -69,9 +67,30 @@ def _operand(code: Any, x: Any) -> str:
     return f"{cname(x.array.name)}, {code.plan.pitch(x.array.name, x.array.type.shape[-1])}"
 
 
-def _clear(code: Any, x: Any, is_first: bool) -> str:
-    others = x.array.type.shape[is_first]
-    return f"pa_tile_clear<{str(is_first).lower()}, {others}>({_operand(code, x)}, depth, rank, {code.plan.threads});"
+def zero_new_registers(code: Any, body: Any) -> None:
+    """Before a nest that sets the elements that exist alone: zeros in the registers of those that don't, with which
+    nests without tests compute, too. What a nest also reads isn't new."""
+    read = {getattr(n.array, "name", "") for n in ir.walk(*body) if isinstance(n, ir.Element)}
+    new = {n.name: n.value.type.dtype.ctype for n in ir.walk(*body) if isinstance(n, ir.SetElement)}
+    for name, kind in new.items():
+        if name in code.plan.registers and name not in read:
+            code.out.line("#pragma unroll")
+            count = code.plan.registers[name].elements
+            code.out.line(f"for (int e = 0; e < {count}; ++e) {cname(name)}[e] = {kind}();")
+
+
+def zero_operands(code: Any, loops: list[ir.For], body: Any) -> None:
+    """After a nest: zeros where the operands of products that it sets have no elements, since matrix instructions
+    compute with whole tiles."""
+    lengths = {s.variables[0]: f"length_{cname(s.variables[0])}" for s in loops}
+    for x in ir.walk(*body):
+        names = (run_names(x.index) or ()) if isinstance(x, ir.SetElement) and x.name in code.plan.shared else ()
+        if len(names) != 2 or x.name not in code.plan.operands or not set(names) <= set(lengths):
+            continue
+        (rows, columns), (high, wide) = (lengths[v] for v in names), x.shape
+        tile = f"{cname(x.name)}, {code.plan.pitch(x.name, wide)}"
+        with code.out.block(f"if ({rows} < {high} || {columns} < {wide})"):
+            code.out.line(f"pa_tile_clear<{high}, {wide}>({tile}, {rows}, {columns}, rank, {code.plan.threads});")
 
 
 def _steps(code: Any, count: int, variable: str, start: str, update: ir.Stmt) -> Callable[[], None]:

@@ -14,7 +14,7 @@ from . import ir
 from .emit_statements import cname
 from .emit_team import GridEmitter
 from .emit_tile_loads import write_loop_with_loads
-from .emit_tile_products import write_contraction, write_product
+from .emit_tile_products import write_contraction, write_product, zero_new_registers, zero_operands
 from .emit_tile_vectors import Vectors, find_vectors, load_vectors, store_vectors, vector_test
 from .tile_layout import (
     WARP,
@@ -178,7 +178,10 @@ class TileEmitter(GridEmitter):
             else:
                 self.order(*self.effects((s,)))
                 self.declare_lengths(loops)
-                self.each_element(loops, body, lambda: self.write(body), not self.is_harmless(loops, body))
+                if guarded := not self.is_harmless(loops, body):
+                    zero_new_registers(self, body)
+                self.each_element(loops, body, lambda: self.write(body), guarded)
+            zero_operands(self, loops, body)
 
     def matrix_product(self, loops: list[ir.For], body: Any) -> Product | None:
         """The product that a nest is, if matrix instructions compute it."""
@@ -188,10 +191,11 @@ class TileEmitter(GridEmitter):
     def is_harmless(self, loops: list[ir.For], body: Any) -> bool:
         """Whether elements that don't exist may be computed, too: of tiles of which each thread has its own."""
         assert self.plan is not None
-        kinds = (ir.Load, ir.Store, ir.Atomic, ir.Invoke, ir.If, ir.For)
-        if not self.plan.layout(axes_of(loops)).is_exact or any(isinstance(n, kinds) for n in ir.walk(*body)):
-            return False
-        return all(isinstance(s, ir.SetElement) and s.name in self.plan.registers for s in body)
+        kinds = (ir.Store, ir.Atomic, ir.Invoke, ir.If, ir.For)
+        unwritten = self.effects(body)[0] - self.plan.operands  # arrays and tiles in shared memory
+        is_plain = not unwritten and not any(isinstance(n, kinds) for n in ir.walk(*body))
+        of_registers = all(isinstance(s, ir.SetElement) and s.name in self.plan.registers for s in body)
+        return is_plain and of_registers and self.plan.layout(axes_of(loops)).is_exact
 
     def declare_lengths(self, loops: list[ir.For]) -> None:
         for s in loops:

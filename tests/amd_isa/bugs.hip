@@ -43,6 +43,11 @@ KERNEL beyond_lds(const two m)
     m.b[threadIdx.x] = dynamic[threadIdx.x];
 }
 KERNEL beyond_global(const two m) { m.b[threadIdx.x + m.a[0]] = 1; }
+KERNEL wrong_argument_offset(const two m) // the second pointer is at 8
+{
+    const auto arguments = (const __attribute__((address_space(4))) char *)__builtin_amdgcn_kernarg_segment_ptr();
+    (*(int *const __attribute__((address_space(4))) *)(arguments + 4))[threadIdx.x] = m.a[threadIdx.x];
+}
 KERNEL before_global(const two m) { m.b[threadIdx.x] = m.a[(int)threadIdx.x - 1]; }
 KERNEL unwritten_lds(const two m)
 {

@@ -32,7 +32,8 @@ def _machine() -> str:
     return _compiler() + "".join(line for line in processor.splitlines() if line.startswith(("flags", "Features")))
 
 
-def _digest(target: str) -> str:
+def digest(target: str) -> str:
+    """Of all that decides what the executor of a target does."""
     sources = sorted([*HERE.glob("*.cpp"), *HERE.glob("*.h"), *HERE.glob("*.py")])
     parts = [target, VERSION, _machine(), *FLAGS, *(f"{path.name}\0{path.read_text()}" for path in sources)]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
@@ -73,7 +74,7 @@ def build(target: str) -> Path:
     """The executor's library for gfx942 or gfx1100. Raises `CalledProcessError` where it can't be compiled."""
     if target not in TARGETS:
         raise ValueError(f"expected one of {', '.join(TARGETS)} for the executor, got {target!r}")
-    home = BUILT / f"{target}-{_digest(target)}"
+    home = BUILT / f"{target}-{digest(target)}"
     if not home.is_dir():
         BUILT.mkdir(parents=True, exist_ok=True)
         with (BUILT / f"{target}.lock").open("w") as lock:

@@ -43,6 +43,9 @@ def library(target):
     found.isa_load.restype = found.isa_kernel.restype = ctypes.c_void_p
     found.isa_load.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
     found.isa_kernel.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t]
+    found.isa_unload.argtypes, found.isa_unload.restype = [ctypes.c_void_p], None
+    found.isa_decode.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
+    found.isa_decode.restype = ctypes.c_uint64
     found.isa_run.argtypes = [ctypes.c_void_p, ctypes.POINTER(_Launch)]
     return found
 
@@ -64,6 +67,17 @@ def load(target, image):
     if not found:
         raise ValueError(words.value.decode())
     return found
+
+
+def decoded(target, image):
+    """The number of instructions of a code object, and the names of those that it has; `ValueError` with the executor's
+    words where one isn't known."""
+    code, words = load(target, image), ctypes.create_string_buffer(1 << 16)
+    count = library(target).isa_decode(code, words, len(words))
+    library(target).isa_unload(code)
+    if not count:
+        raise ValueError(words.value.decode())
+    return count, set(words.value.decode().split())
 
 
 def kernel_of(target, code, name):

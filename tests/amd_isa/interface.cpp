@@ -1,6 +1,7 @@
 // What the emulated runtime calls, found by name in the executor's library.
 #include "isa.h"
 #include <cstdio>
+#include <set>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -23,6 +24,33 @@ EXPORT uint64_t isa_symbol(CodeObject *object, const char *name, uint64_t *size)
     if (found == object->symbols.end()) return 0;
     *size = object->sizes[name];
     return (uint64_t)object->base + found->second;
+}
+
+// Decodes all functions; the number of instructions, and in `words` the names of those that there are. 0, with words
+// about the first one, where one isn't known.
+EXPORT uint64_t isa_decode(CodeObject *object, char *words, size_t room)
+{
+    std::string why;
+    std::set<std::string> names;
+    uint64_t count = 0;
+    for (const auto &[name, start] : object->symbols) {
+        const uint64_t end = start + object->sizes[name];
+        bool is_code = false;
+        for (const auto &[first, past] : object->code) is_code |= start >= first && end <= past;
+        for (uint64_t at = start; is_code && at < end; ++count) {
+            const Instruction *i = decode(*object, at, why);
+            if (!i) {
+                snprintf(words, room, "%s: %s", name.c_str(), why.c_str());
+                return 0;
+            }
+            names.insert(i->operation->name);
+            if (i->second) names.insert(i->second->operation->name);
+            at = i->behind;
+        }
+    }
+    for (const std::string &name : names) why += (why.empty() ? "" : " ") + name;
+    snprintf(words, room, "%s", why.c_str());
+    return count;
 }
 
 EXPORT Kernel *isa_kernel(CodeObject *object, const char *name, char *why, size_t room)

@@ -56,6 +56,7 @@ FAULTS = {
     "barrier_of_some": ("waits at a barrier that wave .*, which has ended, did not reach", {}),
     "beyond_lds": ("touched LDS at 1000, of which the block has 1000 bytes", {"shared": 1000}),
     "beyond_global": (r"touched address .* \(4 bytes are written\)", {"a": np.full(256, 1, np.int32)}),
+    "wrong_argument_offset": (r"touched address .* \(4 bytes are written\)", {}),
     "before_global": (r"touched address .* \(4 bytes are read\)", {}),
     "unwritten_lds": ("stored is v.* of lane .*, which nothing has written", {}),
     "unwritten_index": ("an address is v.*, which nothing has written", {"block": 255}),

@@ -97,6 +97,14 @@ def test_where_selects_loads(device, mode):
     np.testing.assert_allclose(pa.asnumpy(y), np.where(causal, x[index], near) + np.minimum(x, 0.5), rtol=1e-6)
 
 
+def test_registers_of_elements_that_do_not_exist_are_zero(device):
+    """No result shows it: the executor of AMD's instructions tells where something is computed from others."""
+    if device == "cpu":
+        pytest.skip("threads of a block have tiles in registers")
+    choose(*on(device, np.zeros((11, 19), "f"), numbers(11, 19), np.arange(11)))
+    assert "= float();" in choose.source(device)
+
+
 @pa.kernel
 def pick(out: V, x: M, index: N):
     for i in pa.tiles(out, 8):

@@ -221,6 +221,13 @@ BUGS = (
     ),
     Bug(
         "the language",
+        "registers of elements that don't exist",
+        "                    zero_new_registers(self, body)\n",
+        "                    pass\n",
+        "test_tile_functions.py",
+    ),
+    Bug(
+        "the language",
         "directions are swapped",
         '"IN" if modes == {"r"} else "OUT" if',
         '"OUT" if modes == {"r"} else "IN" if',
