@@ -69,7 +69,8 @@ KERNEL mixed_fma(const three m)
 KERNEL mixed_fma_halves(const three m)
 {
     const fp16x2 x = ((const fp16x2 *)m.a)[threadIdx.x], y = ((const fp16x2 *)m.b)[threadIdx.x];
-    const float low = __builtin_fmaf((float)x.x, 2.5f, (float)y.y), high = __builtin_fmaf((float)x.y, -2.5f, (float)y.x);
+    const float low = __builtin_fmaf((float)x.x, 2.5f, (float)y.y);
+    const float high = __builtin_fmaf((float)x.y, -2.5f, (float)y.x);
     ((fp16x2 *)m.c)[threadIdx.x] = fp16x2{(fp16)low, (fp16)high};
 }
 KERNEL quotient(const three m)
