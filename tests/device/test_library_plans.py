@@ -285,7 +285,7 @@ def test_they_are_functions():
         assert pickle.loads(pickle.dumps(function)) is copy.copy(function) is copy.deepcopy(function) is function
         assert weakref.ref(function)() is function
         assert function.__name__ in pydoc.plain(pydoc.render_doc(function))
-    assert list(inspect.signature(pa.matmul).parameters) == ["x1", "x2", "out"]
+    assert list(inspect.signature(pa.matmul).parameters) == ["x1", "x2", "out", "precision"]
     assert inspect.isroutine(pa.sum)
     assert repr(pa.sum).startswith("<function sum at ")
 

@@ -255,7 +255,7 @@ def threads_text(op: ReduceOp, keep: int, reduced: int, kind: DType) -> str:
         f"{pad}end = {end}",
         f"{pad}for {last} in range(begin, end - {together - 1}, {together}):",
         f"{pad}    acc = {op.expression.format('acc', tree(rows))}",
-        f"{pad}for {last} in range(max(end - (end - begin) % {together}, begin), end):",
+        f"{pad}for {last} in range(end - (end - begin) % {together}, end):",
         f"{pad}    acc = {op.expression.format('acc', tree([last]))}",
         f"        out[{', '.join([*ks, 'piece', 'c'])}] = acc",
     ]
