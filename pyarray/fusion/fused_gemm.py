@@ -22,7 +22,7 @@ from ..kernels.elementwise.elementwise import copy_if_aliased
 from ..kernels.matmul.gemm import gemm as product
 from ..kernels.matmul.gemm import is_widening, is_widening_on_grid
 from ..kernels.matmul.gemm_epilogue import Epilogue, apply_epilogue
-from ..kernels.matmul.precision import checked_precision
+from ..kernels.matmul.gemm_types import checked_precision
 from ..lang.ir import static_key
 from ..lang.parse import Capture
 from .activations import ACTIVATIONS

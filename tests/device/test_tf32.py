@@ -14,7 +14,7 @@ from test_tensor_cores import LAYOUTS, integers, laid, same
 import pyarray as pa
 from pyarray._core import clear_plans
 from pyarray.kernels.matmul import gemm, gemm_mma, thresholds
-from pyarray.kernels.matmul.precision import SETTING
+from pyarray.kernels.matmul.gemm_types import PRECISION
 
 SIZES = st.one_of(st.integers(0, 40), st.sampled_from([64, 100, 127, 128, 129, 200, 256, 257]))
 
@@ -155,7 +155,7 @@ def test_the_setting_changes_calls_that_are_repeated(device):
     plain = pa.asnumpy(a @ b)
     exact = tiles_of(device) == [None]
     np.testing.assert_allclose(plain, x.astype(float) @ y, atol=1e-3)
-    pa.config.set(SETTING, "tf32")
+    pa.config.set(PRECISION, "tf32")
     try:
         for _ in range(6):
             for got in (a @ b, pa.einsum("ij,jk->ik", a, b), pa.gemm(a, b)):
@@ -165,7 +165,7 @@ def test_the_setting_changes_calls_that_are_repeated(device):
             with pa.debug():
                 np.testing.assert_allclose(pa.asnumpy(a @ b), plain, atol=1e-3)
     finally:
-        pa.config.set(SETTING, None)
+        pa.config.set(PRECISION, None)
     for _ in range(6):
         assert (pa.asnumpy(a @ b) == plain).all()
         assert (pa.asnumpy(pa.gemm(a, b, precision="tf32", activation="relu")) == np.maximum(plain, 0)).all() == exact
@@ -192,8 +192,8 @@ def test_what_is_refused():
     a = pa.ones((2, 2), dtype="float32")
     for call in (pa.matmul, pa.gemm):
         with pytest.raises(
-            ValueError, match=rf"expected precision to be 'float32', 'tf32' or None, got 'high'; .*{SETTING}"
+            ValueError, match=rf"expected precision to be 'float32', 'tf32' or None, got 'high'; .*{PRECISION}"
         ):
             call(a, a, precision="high")
     with pytest.raises(ValueError, match=r"expected float32 \(exact\) or tf32"):
-        pa.config.set(SETTING, "highest")
+        pa.config.set(PRECISION, "highest")

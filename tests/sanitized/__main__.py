@@ -2,8 +2,8 @@
 python -m tests.sanitized [tests …]
 
 `threads.c` with the thread sanitizer, then with those for addresses and for undefined behaviour; then tests of
-the suite on copies of the package whose runtime, core and kernels are compiled with the latter two, and those that
-have threads with the first. A finding ends the process it is in, and so the run.
+the suite on copies of the package whose runtime, core and kernels are compiled with the latter two, and at the same
+time those that have threads with the first. A finding ends the process it is in, and so the run.
 """
 
 import os
@@ -129,8 +129,8 @@ def tests(sanitizer, chosen, selected):
     python = [sys.executable, "-P", "-m", "pytest", "-q", "-x", "--numprocesses", "auto", "--capture=sys"]
     command = [*sanitizer.before, *python, *chosen, "-k", selected]
     for _ in range(ATTEMPTS):
-        done = subprocess.run(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True, errors="replace")
-        print(done.stderr)
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, errors="replace")
+        print(f"{sanitizer.library}:\n{done.stdout}\n{done.stderr}", flush=True)
         if not done.returncode or ITS_OWN not in done.stderr:
             break
     done.check_returncode()
@@ -145,5 +145,10 @@ if __name__ == "__main__":
         tests(ADDRESSES, sys.argv[1:], NO_FORKS)
     else:
         os.environ |= {"PYARRAY_TEST_BY_TURN": "1", "PYARRAY_TEST_PERCENT": "25"}
-        tests(ADDRESSES, TESTS, f"({NO_FORKS}) and ({SELECTED})")
-        tests(RACES, OF_THREADS, f"({NO_FORKS}) and thread")
+        with ThreadPoolExecutor() as pool:  # each begins with seconds on one core
+            runs = [
+                pool.submit(tests, ADDRESSES, TESTS, f"({NO_FORKS}) and ({SELECTED})"),
+                pool.submit(tests, RACES, OF_THREADS, f"({NO_FORKS}) and thread"),
+            ]
+        for run in runs:
+            run.result()

@@ -6,7 +6,7 @@ from ... import dtypes, shapes
 from ...array import ndarray
 from ...jit.replay import replayable_by_types
 from ...kernels.matmul.gemm import gemm, product_plan
-from ...kernels.matmul.precision import checked_precision
+from ...kernels.matmul.gemm_types import checked_precision
 from ...kernels.reduce.dot import is_narrow, narrow_matvec
 from ...memory.host_access import host_access
 from ...typing import ArrayLike

@@ -21,9 +21,8 @@ from ..argument_slots import slot_fields
 from ..elementwise.elementwise import copy_if_aliased
 from . import thresholds as th
 from .gemm_mma import Tile, along_depth, copy_if_unaligned, k_major_operands, tile_for
-from .gemm_types import BLOCKS, gemm_operations, macros
+from .gemm_types import BLOCKS, gemm_operations, is_tf32, macros
 from .gemv import gemv
-from .precision import is_tf32
 
 if TYPE_CHECKING:
     from .gemm_epilogue import Addends, Epilogue

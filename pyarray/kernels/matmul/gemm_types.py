@@ -1,4 +1,5 @@
-"""Macros of the element types for the headers of matrix products."""
+"""Macros of the element types for the headers of matrix products, and the precision of float32 ones: exact, or with
+operands rounded to tf32 where a device multiplies these."""
 
 from __future__ import annotations
 
@@ -6,10 +7,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ... import lang
+from ... import config, lang
+from ..._core import clear_plans
 from ...dtypes import DType
 
 BLOCKS = ("kc", "mc", "nc")  # parameters of the text with block sizes
+PRECISION = "PYARRAY_FLOAT32_MATMUL_PRECISION"  # the setting
 
 # element type -> (in memory, while computing, kind, load, store); the table is explained in pa_gemm.h
 _TYPES = {
@@ -52,3 +55,27 @@ def gemm_operations(epilogue: bool, values: Mapping[str, Any]) -> lang.operation
     loads = {name: math.prod(values[name]) if results else 0 for name in "ab"}
     notes = ("what is done to each result is not counted",) if epilogue else ()
     return lang.operation_counts.OperationCounts(2 * values["a"][-1] * results, loads, {"c": results}, results, notes)
+
+
+def checked_precision(function: str, precision: str | None) -> str | None:
+    """`precision`, as an argument of a public function. Raises `ValueError` for what is none."""
+    if precision is None or precision in config.PRECISIONS:
+        return precision
+    raise ValueError(
+        f"{function}(): expected precision to be 'float32', 'tf32' or None, got {precision!r}; with None it is what "
+        f"the setting {PRECISION} says"
+    )
+
+
+def is_tf32(precision: str | None) -> bool:
+    """Whether operands may be rounded to tf32: by a call's argument, or by the setting."""
+    return (config.get(PRECISION) if precision is None else precision) == "tf32"
+
+
+def _forget(setting: str) -> None:
+    """Calls that are repeated were planned with the old value."""
+    if setting == PRECISION:
+        clear_plans()
+
+
+config.watchers.append(_forget)
