@@ -97,6 +97,7 @@ def test_where_selects_loads(device, mode):
     np.testing.assert_allclose(pa.asnumpy(y), np.where(causal, x[index], near) + np.minimum(x, 0.5), rtol=1e-6)
 
 
+@pytest.mark.all_variants
 def test_registers_of_elements_that_do_not_exist_are_zero(device):
     """No result shows it: the executor of AMD's instructions tells where something is computed from others."""
     if device == "cpu":
