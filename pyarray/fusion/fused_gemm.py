@@ -22,7 +22,7 @@ from ..kernels.elementwise.elementwise import copy_if_aliased
 from ..kernels.matmul.gemm import gemm as product
 from ..kernels.matmul.gemm import is_widening, is_widening_on_grid
 from ..kernels.matmul.gemm_epilogue import Epilogue, apply_epilogue
-from ..kernels.matmul.gemm_types import checked_precision
+from ..kernels.matmul.gemm_types import check_precision
 from ..lang.ir import static_key
 from ..lang.parse import Capture
 from .activations import ACTIVATIONS
@@ -72,18 +72,19 @@ def gemm(
     >>> pa.gemm(x, x.T, dtype=pa.int32).tolist()
     [[40000, 40000], [40000, 40000]]
     """
-    function = _activation(activation)
+    function = None if activation is None else _activation(activation)
     key = function, () if function is None else _captured(function)
     product = _replayed.get(key) or _replayed.add(key, _replayable_gemm(*key))
-    checked_precision("gemm", precision)
+    if precision is not None:
+        check_precision("gemm", precision)
     if out is None:
         return product(a, b, alpha, beta, c, bias, dtype, precision)
     return _gemm(a, b, alpha, beta, c, bias, *key, dtype, precision, out)
 
 
-def _activation(activation: Callable[..., Any] | str | None) -> Func | None:
+def _activation(activation: Callable[..., Any] | str) -> Func:
     """The function that is given or named. Raises `ValueError` for another name, `TypeError` for what is neither."""
-    if activation is None or isinstance(activation, Func):
+    if isinstance(activation, Func):
         return activation
     names = ", ".join(map(repr, ACTIVATIONS))
     if not isinstance(activation, str):

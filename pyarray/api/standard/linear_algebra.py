@@ -6,7 +6,7 @@ from ... import dtypes, shapes
 from ...array import ndarray
 from ...jit.replay import replayable_by_types
 from ...kernels.matmul.gemm import gemm, product_plan
-from ...kernels.matmul.gemm_types import checked_precision
+from ...kernels.matmul.gemm_types import check_precision
 from ...kernels.reduce.dot import is_narrow, narrow_matvec
 from ...memory.host_access import host_access
 from ...typing import ArrayLike
@@ -32,7 +32,8 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /, *, out: ndarray | None = None, preci
     >>> pa.matmul(pa.asarray([[1, 2], [3, 4]]), pa.asarray([1, 1])).tolist()
     [3, 7]
     """
-    checked_precision("matmul", precision)
+    if precision is not None:
+        check_precision("matmul", precision)
     a, b = (as_operand("matmul", x, "biufc") for x in as_operands("matmul", (x1, x2)))
     if not a._shape or not b._shape:
         raise ValueError(

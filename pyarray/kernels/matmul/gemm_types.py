@@ -57,14 +57,13 @@ def gemm_operations(epilogue: bool, values: Mapping[str, Any]) -> lang.operation
     return lang.operation_counts.OperationCounts(2 * values["a"][-1] * results, loads, {"c": results}, results, notes)
 
 
-def checked_precision(function: str, precision: str | None) -> str | None:
-    """`precision`, as an argument of a public function. Raises `ValueError` for what is none."""
-    if precision is None or precision in config.PRECISIONS:
-        return precision
-    raise ValueError(
-        f"{function}(): expected precision to be 'float32', 'tf32' or None, got {precision!r}; with None it is what "
-        f"the setting {PRECISION} says"
-    )
+def check_precision(function: str, precision: str) -> None:
+    """Raises `ValueError` for an argument of a public function that is no precision."""
+    if precision not in config.PRECISIONS:
+        raise ValueError(
+            f"{function}(): expected precision to be 'float32', 'tf32' or None, got {precision!r}; with None it is "
+            f"what the setting {PRECISION} says"
+        )
 
 
 def is_tf32(precision: str | None) -> bool:
