@@ -95,6 +95,7 @@ def test_positions_out_of_range(device):
     ]
 
 
+@pytest.mark.slow
 def test_dtypes_of_quantiles():
     fractions = [0.3, np.float64(0.3), np.float32(0.3), [0.3], np.float32([0.3]), np.float64([0.3, 0.4])]
     if np.lib.NumpyVersion(np.__version__) < "2.4.2":  # before, NumPy took some of its own numbers for Python's

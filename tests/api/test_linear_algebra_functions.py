@@ -237,6 +237,7 @@ def test_trace_of_an_array_is_numpys(device):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
+@pytest.mark.slow
 def test_short_rows_times_a_vector(dtype, device):
     rng = np.random.default_rng(0)
     for length in (1, 3, 8, 9) if dtype == "float32" else (2, 9):

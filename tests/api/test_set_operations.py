@@ -29,6 +29,7 @@ def same(ours, theirs):
 
 @examples(15)
 @given(pairs())
+@pytest.mark.slow
 def test_as_numpys(pair):
     x, y = pair
     a, b = pa.asarray(x), pa.asarray(y)

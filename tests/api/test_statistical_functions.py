@@ -248,6 +248,7 @@ def test_methods():
         same(getattr(a, name)(0), getattr(x, name)(0))
 
 
+@pytest.mark.slow
 def test_debug_gives_the_same():
     x = np.arange(6000, dtype=np.float32).reshape(60, 100) % 31
     a = pa.asarray(x)

@@ -317,6 +317,7 @@ def test_a_gpu_that_amds_compilers_may_not_know():
         assert {v["target"] for v in saved.manifest()["variants"]} == {"gfx942"}
 
 
+@pytest.mark.slow
 def test_a_file_of_several_targets(device, tmp_path):
     targets = list(dict.fromkeys(["cpu:native", "cpu", "sm_80", target_of(device)]))
     axpy().compile(target=targets).save(tmp_path / "k")

@@ -28,6 +28,7 @@ def used():
     return sys.getallocatedblocks(), len(gc.get_objects()), resident
 
 
+@pytest.mark.slow
 def test_launches(device):
     a, b = (pa.asarray(np.arange(64.0), device=device) for _ in range(2))
     mask, index, host = a > 40, pa.asarray([1, 5], device=device), np.arange(64.0)

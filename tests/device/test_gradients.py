@@ -280,6 +280,7 @@ def algebra(a: pa.ndarray[pa.float64, (None, 3, 3)], b: V3, y):
         y[i] = pa.linalg.det(m) + (pa.linalg.inv(m) @ u) @ v + pa.max(v) + u.sum()
 
 
+@pytest.mark.slow
 def test_linear_algebra(device):
     args = {"a": drawn(2, 3, 3), "b": drawn(2, 3, seed=1), "y": np.zeros(2)}
     agree(algebra, device, args, ["y"], ["a", "b"], rtol=1e-4)

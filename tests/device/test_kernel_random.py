@@ -264,6 +264,7 @@ def in_place(v, out):
         out[i] = first + (v[i] * v[i] * rng.uniform() + rng.integers(1, 7) * v[i])
 
 
+@pytest.mark.slow
 def test_gradients_of_functions_that_draw(device):
     v, results = np.linspace(1, 2, 7), []
     for k in (by_function, in_place):

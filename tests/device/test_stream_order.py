@@ -366,6 +366,7 @@ def test_without_it_memory_is_reused_after_the_work_before(device, tmp_path):
     assert float(ran.stdout) == N
 
 
+@pytest.mark.slow
 def test_it_can_be_turned_off(device, tmp_path):
     script = tmp_path / "off.py"
     script.write_text(

@@ -129,6 +129,7 @@ def test_batches(device, dtype, how, use):
 
 
 @pytest.mark.parametrize("how", ["rows", "columns", "odd columns"])
+@pytest.mark.slow
 def test_blocks_that_take_several_tiles(device, dtype, how, use, monkeypatch):
     """As few blocks as there can be take all tiles of a batch one after the other."""
     monkeypatch.setattr(gemm_mma.Tile, "blocks", lambda tile, c: 1)

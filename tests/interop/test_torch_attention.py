@@ -32,6 +32,7 @@ def test_masks():
         pa.torch.attention(q, k, v, torch.zeros(5, 4, requires_grad=True))
 
 
+@pytest.mark.slow
 def test_the_graph_of_a_compiled_function_keeps_it():
     def step(q, k, v):
         return pa.torch.attention(q * 2, k, v).relu().sum()

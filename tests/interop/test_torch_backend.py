@@ -83,6 +83,7 @@ def test_functions(name, dtype):
 
 
 @pytest.mark.parametrize("name", ["wave", "softmax", "reductions", "views", "slices"])
+@pytest.mark.slow
 def test_layouts(name):
     """Operands in any strides are read where they are."""
     function = FUNCTIONS[name]

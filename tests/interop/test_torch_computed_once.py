@@ -37,6 +37,7 @@ SHAPES = [(1, 13), (5, 13), (2, 33), (7, 1001), (1003, 5), (1, 10003)]
 
 @pytest.mark.parametrize("case", TRUE)
 @pytest.mark.parametrize("turn", range(2))
+@pytest.mark.slow
 def test_an_element_equals_itself(case: str, turn: int) -> None:
     k = list(TRUE).index(case)
     name = list(FUNCTIONS)[(5 * turn + k) % len(FUNCTIONS)] if turn else list(FUNCTIONS)[k % 3]

@@ -61,6 +61,7 @@ def test_drawn_graphs_are_eager_torchs():
     assert not report.differences, "\n".join(report.differences)
 
 
+@pytest.mark.slow
 def test_a_drawn_graph_through_dynamo():
     report = check(1, seed=3, dynamo=1.0)
     assert report.calls >= 1

@@ -30,6 +30,7 @@ def forms(model, draw, sizes=(16, 3, 1)):
     return [[k.text.schedule for k in p.kernels.values()] for p in programs[:2]]
 
 
+@pytest.mark.slow
 def test_few_long_rows_are_cut():
     """Statistics of a few channels: pieces, whose results another kernel reads."""
     model = nn.Sequential(nn.Conv2d(2, 4, 1, bias=False), nn.BatchNorm2d(4), nn.ReLU())
@@ -39,6 +40,7 @@ def test_few_long_rows_are_cut():
     assert "rows" not in backward
 
 
+@pytest.mark.slow
 def test_many_rows_are_teams():
     model = nn.Sequential(nn.LayerNorm(24), nn.Linear(24, 24), nn.GroupNorm(3, 24), nn.SiLU())
     forward, _ = forms(model, lambda n: torch.randn(20 * n, 24))

@@ -132,6 +132,7 @@ TRAINED = [(name, True) for name in ACTIVATIONS] + [("gelu", False), ("leaky", F
 
 
 @pytest.mark.parametrize(("name", "ours"), TRAINED)
+@pytest.mark.slow
 def test_training(monkeypatch, name, ours):
     """Results and gradients at several sizes."""
     force(monkeypatch, ours)
@@ -201,6 +202,7 @@ def test_where_a_last_step_ends(monkeypatch, name, dynamic):
     assert [[n.replace("convert_element_type", "_to_copy") for n in p] for p in products(programs)] == [nodes]
 
 
+@pytest.mark.slow
 def test_operands_that_are_views(monkeypatch):
     """They are read where they are; reshapes that may copy are torch's."""
     force(monkeypatch, True)

@@ -170,6 +170,7 @@ def test_axes_whose_sizes_may_be_0_merge():
     assert all(programs[0].text.count(sizes) == 1 for sizes in tuples)
 
 
+@pytest.mark.slow
 def test_windows_of_a_pool_are_written_out():
     def function(x):
         return torch.nn.functional.max_pool2d(x * 2, (2, 3), (2, 1), return_indices=True)
@@ -294,6 +295,7 @@ def test_graphs_of_more_nodes_than_python_has_frames():
     torch.testing.assert_close(found, function(x))
 
 
+@pytest.mark.slow
 def test_operands_of_concatenations_are_stored_where_they_belong():
     """Where kernels compute all of them and nobody else reads them; each is a part of the result's memory."""
 

@@ -58,6 +58,7 @@ def check(functions, *operands):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.slow
 def test_numbers(dtype, device):
     for number in NUMBERS:
         check(FUNCTIONS, elements(getattr(torch, dtype), device, number), number)

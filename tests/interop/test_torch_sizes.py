@@ -142,6 +142,7 @@ def test_training(make, shape):
     assert len(set(counts)) == 1
 
 
+@pytest.mark.slow
 def test_how_torch_computes_a_convolution_is_no_other_program(monkeypatch):
     """Some versions of torch guard that the batch isn't 1 when they choose; here all do."""
     choose = torch._C._select_conv_backend

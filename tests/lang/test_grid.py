@@ -94,6 +94,7 @@ def kept(m, out):
             out[i, j] = m[i, j] / total
 
 
+@pytest.mark.slow
 def test_user_kernels(compiled):
     v, out = pa.ones(16, dtype="float32"), pa.zeros(16, dtype="float32")
     mixed(v, out, 8, 2.0)
@@ -122,6 +123,7 @@ def test_user_kernels(compiled):
     assert compiled["kept", False][2].guards == tuple(STRIDED)
 
 
+@pytest.mark.slow
 def test_library_kernels(compiled, monkeypatch):
     fresh(maps._map_kernel, reduce._kernel)
     monkeypatch.setattr(reduce, "on_grid", lambda x: True)
@@ -139,6 +141,7 @@ def test_library_kernels(compiled, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "int8"])
+@pytest.mark.slow
 def test_matmul(compiled, dtype):
     for batches, checked in ((0, False), (2, True)):
         program = gemm._program((dtype, batches, checked), "cuda", checked)
@@ -159,6 +162,7 @@ def test_matmul(compiled, dtype):
         ("sm_90", "wgmma", "float64", slice(1, 2)),
     ],
 )
+@pytest.mark.slow
 def test_matmul_on_tensor_cores(target, units, dtype, tiles):
     for tile, _ in gemm_mma.TILES[units, np.dtype(dtype if dtype != "bfloat16" else "float16").itemsize][tiles]:
         program = gemm._program((dtype, 1, tile), "cuda", False)

@@ -41,6 +41,7 @@ WRONG = {
 
 @pytest.mark.parametrize("parsed", [True, False])
 @pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.slow
 def test_the_kernel_at_fault_is_found(tmp_path, wrong, parsed):
     kernels = good(9)
     kernels.insert(5, kernel(77, WRONG[wrong]))
