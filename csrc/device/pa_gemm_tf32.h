@@ -1,4 +1,4 @@
-/* pa_gemm_tf32.h: what products of float32 rounded to tf32 have of their own, and the store, which is int8's, too.
+/* pa_gemm_tf32.h: tf32 matrix products (float32 operands rounded to tf32): fragments of A, and the store, also int8's.
    Tensor cores read such operands from shared memory only where lines are along the depth. A may be otherwise: then its
    fragments come through registers, and a thread has two rows beside each other, so that it loads both at once without
    bank conflicts. The host sees to it that B is as it must be. */

@@ -1,5 +1,5 @@
-"""Products of bytes into int32, which tensor cores of some devices multiply, in every tile and layout, against NumPy's
-of int32. Elsewhere operands are cast first."""
+"""Matrix products of int8 into int32, which tensor cores of some devices multiply, in every tile and layout, against
+NumPy's of int32. Elsewhere operands are cast first."""
 
 import numpy as np
 import pytest
