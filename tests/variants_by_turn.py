@@ -3,7 +3,7 @@
 The numbers of a variant's values, the day's and the test's own are added, and a multiple of `TURNS` is due, or of the
 number of values where there are fewer. So each test is run every day, each of its variants within `TURNS` days, and on
 a day half of the tests that take a device alone run on each. What is marked `slow`, mostly for processes that it
-starts, is run on one of `SLOW_TURNS` days.
+starts or for many kernels, is run on one of `TURNS` days.
 
 It is so for tests that compile kernels, and where the whole suite runs: tests that are named run whole, unless
 PYARRAY_TEST_BY_TURN is set, and so does all in a long run, and what is marked `all_variants`, where one variant finds
@@ -17,8 +17,7 @@ import zlib
 PLACES = (
     "tests/api/", "tests/device/", "tests/interop/", "tests/lang/", "tests/unit/test_gemm", "tests/unit/test_sort",
 )  # fmt: skip
-TURNS = 8  # days within which every variant is run
-SLOW_TURNS = 4  # and within which a test marked `slow` is
+TURNS = 8  # days within which every variant is run, and every slow test
 
 # Workers find what the first process set, also when the day ends meanwhile.
 TURN = int(os.environ.setdefault("PYARRAY_TEST_TURN", str(int(time.time() // 86400))))
@@ -35,7 +34,7 @@ def due_variants(function, variants, turn, slow=False):
     """Which variants of a test are run in that turn, as a list of bools: at least one, but of a slow test."""
     names = dimensions(variants)
     sums = [sum(variant[name] for name in names) for variant in variants]
-    parts = SLOW_TURNS if slow else min(TURNS, len(set(sums)))
+    parts = TURNS if slow else min(TURNS, len(set(sums)))
     offset = turn + zlib.crc32(function.encode())
     due = [(number + offset) % parts == 0 for number in sums]
     return due if slow or any(due) else [k == offset % len(sums) for k in range(len(sums))]

@@ -59,6 +59,8 @@ typedef struct pa_runtime { pa_failure *failure; pa_gate *gate; } pa_runtime;
 #else
 #define PA_FN static inline
 #define PA_COLD __attribute__((noinline, cold, unused)) static
+/* Keeps the loop that it stands in from becoming vectors: where iterations are few, those only take long to compile. */
+#define PA_NOVECTOR __asm__ volatile("")
 #include "pyarray.h"
 #endif
 

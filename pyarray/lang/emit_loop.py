@@ -15,6 +15,7 @@ from .hoisted_checks import Hoisting
 from .loop_extents import extents
 from .nontemporal_stores import nontemporal_array
 from .printer import struct_text
+from .reduction_lowering import PARTIAL
 from .summaries import assigned_in, called_in, has_any, names_in, sites_in
 
 
@@ -177,7 +178,8 @@ def parallel_loop(code: Emitter, loop: ir.For, hoisted_checks: Hoisting | None) 
     def calls(function: str, arguments: str) -> list[str]:
         return _choose_version(f"{symbol}_{function}{loop.loop}({arguments}", unit, bool(lines))
 
-    with out.function(code.dialect.loop.format(symbol=symbol, number=loop.loop)):
+    cold = "__attribute__((cold)) " if combines_chunks(code.kernel, loop) else ""
+    with out.function(cold + code.dialect.loop.format(symbol=symbol, number=loop.loop)):
         out.line(f"const {symbol}_env *env = (const {symbol}_env *)context;")
         out.lines(lines)
         if sums:
@@ -194,6 +196,14 @@ def parallel_loop(code: Emitter, loop: ir.For, hoisted_checks: Hoisting | None) 
             plain = calls("body", passed) if factor > 1 else []
             condition = "inside && " if last is not None else ""
             _nontemporal_loop(code, *target, calls("body", "&local, from, to"), plain, condition)
+
+
+def combines_chunks(kernel: ir.Function, loop: ir.For) -> bool:
+    """Whether it combines a reduction's partial results: so few that it is compiled as code that hardly runs is, in a
+    third of the time."""
+    once = loop.ranges[0].stop
+    alone = all(name.startswith(PARTIAL) for name, _ in used_arrays(kernel, loop))
+    return alone and isinstance(once, ir.Const) and once.value == 1
 
 
 def _body(code: Emitter, loop: ir.For, head: str) -> None:

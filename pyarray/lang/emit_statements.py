@@ -317,6 +317,7 @@ class Emitter(ExprEmitter):
                 out.line(f"const int64_t {span.k} = {k} + lane;{declared}")
                 self.write(s.body)
         with out.block(f"for (int lane = 0; {k} < {k}_past; ++{k}, ++lane)"):
+            out.line("PA_NOVECTOR;")
             out.line(f"const int64_t {span.k} = {k};{declared}")
             self.write(s.body)
 

@@ -11,6 +11,7 @@ pytestmark = needs_toolchain
 TEXT = (HERE / "bugs.hip").read_text()
 
 
+@pytest.mark.slow
 def test_another_target(target):
     image = bytearray(compiled(target, TEXT))
     image[48] = 0x3F  # the machine, in the header's flags: gfx90a

@@ -73,6 +73,7 @@ def test_bits_refused():
 SPECIAL = [0.0, -0.0, 1.0, -1.5, 0.3, np.inf, -np.inf, np.nan, 6e-8, 3e-6, 1e-3, 6e4, 65504.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("step", "kind"), [(1, "float16"), (1, "float32"), (1, "float64"), (-2, "float32")])
 def test_parts_of_floats(kind, step):
     info = np.finfo(kind)
@@ -92,6 +93,7 @@ def test_parts_of_floats(kind, step):
         same(pa.ldexp(a[:, None], powers), np.ldexp(x[:, None], powers))
 
 
+@pytest.mark.slow
 def test_parts_of_integers():
     x = np.arange(-3, 4)
     for ours, theirs in zip((*pa.frexp(x), *pa.modf(x)), (*np.frexp(x), *np.modf(x)), strict=True):

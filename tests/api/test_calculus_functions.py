@@ -96,6 +96,7 @@ def test_trapezoid(y, data):
     same(pa.trapezoid(a, y, axis=axis), np.trapezoid(y, y, axis=axis))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 @pytest.mark.parametrize("sizes", [(1, 1), (5, 3), (3, 5), (6, 4), (4, 6), (7, 7), (300, 20)], ids=str)
 def test_convolve_and_correlate(mode, sizes):

@@ -19,6 +19,7 @@ def agrees(found: pa.ndarray, expected: np.ndarray) -> None:
     np.testing.assert_allclose(found.get(), expected, rtol=2e-3 if expected.dtype == np.float16 else 1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("turn", "dtype"), [*enumerate(["bool", "uint16", "float16", "complex64"])])
 def test_reductions_of_chosen_elements(turn, dtype, device):
     x = (RNG.random((4, 3)) * 5 - 1).astype(dtype).T  # strided

@@ -152,6 +152,7 @@ def test_complex_parts():
     same(pa.divmod([7, -7], 3)[1], np.divmod([7, -7], 3)[1])
 
 
+@pytest.mark.slow
 def test_names_of_numpy():
     x = np.array([0.25, 0.5])
     for name in pa.api.numpy.aliases.__all__:

@@ -86,6 +86,7 @@ def test_all_parts(device, data, dtype, m, n, k):
     agree(pa.gemm(a, b, **options), want.astype(wide(dtype)), dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(1, 300, 200), (200, 700, 130), (2000, 3, 4), (5, 5000, 6), (300, 40, 1)])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "complex64", "int8"])
 def test_every_way_of_the_product_has_the_step(device, shape, dtype):
@@ -111,6 +112,7 @@ def test_wider_results(device, source, result):
         np.testing.assert_array_equal(pa.asnumpy(got), (x @ y).astype(result))
 
 
+@pytest.mark.slow
 def test_out(device):
     """It may be c itself, a view of it, an operand, of a wider type."""
     x = np.arange(49.0).reshape(7, 7) % 5
@@ -165,6 +167,7 @@ def test_activations_by_name(device, name, dtype):
         agree(out, want, dtype)
 
 
+@pytest.mark.slow
 def test_named_activations_of_what_is_no_number(device):
     """As torch's: a NaN stays one."""
     a = pa.asarray([[np.nan, 0.0, 800.0, -800.0]], dtype="float32", device=device)
@@ -183,6 +186,7 @@ def scaled(x):
     return x * FACTORS["scale"]
 
 
+@pytest.mark.slow
 def test_what_an_activation_captures_may_change(device, monkeypatch):
     """Also below another function, and after calls that are repeated."""
     offset = 1.0

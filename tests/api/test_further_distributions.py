@@ -37,6 +37,7 @@ COUNTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*CONTINUOUS, *COUNTS])
 def test_distributions(name, device):
     args, exact = (CONTINUOUS | COUNTS)[name]
@@ -56,6 +57,7 @@ def test_distributions(name, device):
     assert getattr(default_rng(1), name)(*args, (0, 3), device=device).shape == (0, 3)
 
 
+@pytest.mark.slow
 def test_other_ways_of_the_same_distribution():
     rng = default_rng(4)
     for kappa in (1e-9, 1e-6, 0.3, 1e4, 1e7):

@@ -60,6 +60,7 @@ def laid_out(draw, shape):
     return base[(slice(None, None, -1),) * len(shape)] if layout == "R" else np.array(base, order=layout)
 
 
+@pytest.mark.slow
 @examples(6)  # each example is some kernels
 @given(st.data())
 def test_what_is_drawn_is_what_the_function_gives_by_itself(data):

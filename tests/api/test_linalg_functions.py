@@ -87,6 +87,7 @@ def test_eig_is_always_complex(dtype, device):
         close(pa.sum(alone, axis=-1), np.trace(x, axis1=-2, axis2=-1).astype(kind))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_of_any_matrices(shape, device):
     for dtype in device_subset(FLOATS, SHAPES.index(shape), device):
@@ -312,6 +313,7 @@ def test_numpys_functions_come_here():
     close(np.linalg.solve(a, a), np.eye(3, dtype=np.float32))
 
 
+@pytest.mark.slow
 def test_large_matrices_and_stacks(device):
     """One matrix, and each side of the sizes at which stacks are computed together."""
     for shape in ((2, 40, 40), (300, 300), (2, 520, 520), (100, 4, 4)):

@@ -21,6 +21,7 @@ def same(ours, theirs):
     np.testing.assert_allclose(pa.asnumpy(ours), theirs, rtol=rtol, atol=1e-12)
 
 
+@pytest.mark.slow
 @examples(4)
 @given(st.lists(st.sampled_from([np.nan, 1.0, -2.0, 5.5, 0.0, np.inf]), min_size=12, max_size=12), st.data())
 def test_drawn(given_values, data):
@@ -68,6 +69,7 @@ def test_types(dtype):
             same(getattr(np, name)(pa.asarray(x), axis=0), getattr(np, name)(x, axis=0))
 
 
+@pytest.mark.slow
 @examples(4)
 @given(numpy_views(dtype=pa.float32))
 def test_without_nan(x):
@@ -79,6 +81,7 @@ def test_without_nan(x):
             same(getattr(pa, name)(pa.asarray(given)), theirs)
 
 
+@pytest.mark.slow
 def test_long():
     x = np.random.default_rng(0).standard_normal((3, 100_001)).astype(np.float32)
     x[x > 1] = np.nan

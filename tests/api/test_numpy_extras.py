@@ -149,6 +149,7 @@ def test_vectorize_refuses():
         pa.fuse(lambda x: pa.vectorize(abs)(x))(pa.ones(2))
 
 
+@pytest.mark.slow
 @FEW
 @given(numpy_views(dtypes.float64), st.data())
 def test_unwrap(x, data):

@@ -21,6 +21,7 @@ def same(ours, theirs):
     np.testing.assert_allclose(pa.asnumpy(ours), theirs, rtol=1e-6, atol=1e-9 + 1e-5 * float(scale))
 
 
+@pytest.mark.slow
 @examples(20)
 @given(numpy_views(dtype=pa.float32), st.sampled_from(MODES), st.data())
 def test_modes(x, mode, data):

@@ -72,6 +72,7 @@ def test_gamma_of_a_large_shape_is_nearly_normal():
     assert far((x - 1e6) / 1e3, phi) < 2.6
 
 
+@pytest.mark.slow
 def test_beta_of_tiny_parameters_is_at_the_ends():
     x = default_rng(1).beta(1e-3, 1e-3, N).get()
     assert not np.isnan(x).any()
@@ -146,6 +147,7 @@ def test_whole_ranges(dtype):
     assert abs((x.get() > middle).mean() - 0.5) < 0.06
 
 
+@pytest.mark.slow
 def test_parameters_that_are_arrays(device):
     g = default_rng(3)
     low, high = pa.asarray([[0], [100]], device=device), pa.asarray([5, 10, 200], device=device) + 100

@@ -327,6 +327,7 @@ def test_marked_arrays_are_not_repeated(pair):
     assert not counted(lambda x: pa.sort(x), (x,))
 
 
+@pytest.mark.slow
 def test_threads_repeat_side_by_side(device):
     wanted, wrong = {}, []
     operands = [arrays(((6, 50), "C", 1), device) for _ in range(4)]

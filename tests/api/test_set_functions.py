@@ -48,6 +48,7 @@ def test_every_dtype(dtype):
     same(pa.isin(pa.asarray(x), pa.asarray(x[:5]), invert=True), np.isin(plain, plain[:5], invert=True))
 
 
+@pytest.mark.slow
 def test_large():
     x = np.random.default_rng(1).integers(0, 50_000, 300_000)
     for dtype in ("int64", "float32"):
@@ -149,6 +150,7 @@ def test_searchsorted_types():
         pa.searchsorted(a, 1, sorter=pa.asarray([0, 1, 2, 9]))
 
 
+@pytest.mark.slow
 def test_debug_gives_the_same():
     x = np.random.default_rng(1).integers(0, 20, 300)
     with pa.debug():
@@ -174,6 +176,7 @@ def test_isin_by_table(dtype):
             same(pa.isin(pa.asarray(x), pa.asarray(among), invert=invert), np.isin(x, among, invert=invert))
 
 
+@pytest.mark.slow
 @examples(13)
 @given(st.data())
 def test_blocks(data):

@@ -151,6 +151,7 @@ def test_few_long_rows(blocks):
     equal_bits(pa.sort(pa.asarray(x.T), axis=0), sort_stably(x.T, 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "bfloat16", "float16", "float32", "uint32", "int64"])
 def test_many_rows(dtype, monkeypatch):
     """Rows that are sorted together with their positions, those of few elements in numbers of 32 bits."""
@@ -293,6 +294,7 @@ def test_zeros_of_long_rows_stay_in_order(dtype, kind):
         np.testing.assert_array_equal(np.signbit(found), np.signbit(x[places]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int64", "uint64", "float64"])
 @pytest.mark.parametrize("columns", [7, 8, 9, 64, 256, 512, 513])
 def test_positions_in_short_rows_of_wide_elements(dtype, columns, device):
@@ -383,6 +385,7 @@ def pattern(dtype, n, kind):
     }[kind].astype(dtype)
 
 
+@pytest.mark.slow
 @examples(75)
 @given(st.data())
 def test_vectors(data):

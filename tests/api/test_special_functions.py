@@ -42,6 +42,7 @@ LOOSE = {
 NAMES = sorted(set(pa.special.__all__) - set(ALONG))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_functions(name, device):
     ours, theirs = getattr(pa.special, name), getattr(scipy, name)

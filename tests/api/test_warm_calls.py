@@ -88,5 +88,6 @@ def test_wrong_plans_are_found(name):
     assert differences(WRONG[name], 25)
 
 
+@pytest.mark.slow
 def test_nothing_is_found_where_plans_are_right():
     assert not differences(by(lambda x, y, n: (x is y, x.dtype, x.strides, n, type(n))), 40)

@@ -61,6 +61,7 @@ def on(device, values, dtype=np.float32):
 # ---- and launched
 
 
+@pytest.mark.slow
 def test_annotations_are_types(device, tmp_path):
     k = axpy()
     saved = k.compile(target=target_of(device))
@@ -78,6 +79,7 @@ def test_annotations_are_types(device, tmp_path):
     assert os.stat(tmp_path / "axpy").st_mode & 0o777 == 0o644
 
 
+@pytest.mark.slow
 def test_each_mix_of_layouts_has_a_variant(device):
     @pa.kernel
     def add(out, v):
@@ -106,6 +108,7 @@ def test_structures_are_made_from_their_fields(device):
     assert out.tolist() == [[1113, 1114, 1115], [1123, 1124, 1125]]
 
 
+@pytest.mark.slow
 def test_types_of_numbers(device):
     k, n = plain(), 3
     for given, dtype in (
@@ -138,6 +141,7 @@ def test_arguments_are_types_too(device):
         saved(there, on(device, [1, 2, 3, 4]), np.float32(2))
 
 
+@pytest.mark.slow
 def test_with_bounds_checks(device):
     @pa.kernel
     def shift(out: pa.BufferView[pa.float32], v: pa.BufferView[pa.float32]):
@@ -157,6 +161,7 @@ def test_with_bounds_checks(device):
         always.compile(target=target_of(device), debug=False)
 
 
+@pytest.mark.slow
 def test_it_does_what_the_kernel_does(device):
     rng = np.random.default_rng(5)
     values = [rng.random((40, 30)).astype(np.float32) for _ in range(2)]
@@ -260,6 +265,7 @@ assert not any(d.kind in ("cuda", "hip") for d in base._drivers)
 """
 
 
+@pytest.mark.slow
 def test_no_device_is_opened(tmp_path):
     (tmp_path / "app.py").write_text(NO_DEVICE)
     command = [sys.executable, str(tmp_path / "app.py"), str(tmp_path / "fill")]
@@ -276,6 +282,7 @@ def compiled(kernel, target):
         return None, str(error)
 
 
+@pytest.mark.slow
 def test_nvcc_where_there_is_no_nvrtc(monkeypatch):
     def missing():
         raise DeviceError("NVRTC can't be loaded (gone)")
@@ -511,6 +518,7 @@ def test_a_tuned_kernel_is_compiled_with_one_config(device, tmp_path):
         fill.compile(target="cpu", config=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(None, 3), (3,), (3, None), (1,), (None, 1), (1, 1), (2, None, 2)])
 def test_declared_sizes(device, tmp_path, shape):
     def first(x):

@@ -70,12 +70,14 @@ def test_as_numpy(device, dtype):
         check((q, k, v), drawn((2, heads, queries, 12), dtype, device, 3))
 
 
+@pytest.mark.slow
 def test_causal_with_strides_and_broadcast_heads(device):
     q, grad = (drawn((2, 3, 67, 20), "float16", device, n, turned=True) for n in (0, 3))
     k, v = (drawn((2, 1, 40, 20), "float16", device, n) for n in (1, 2))
     check((q, k, v), grad, causal=True, scale=0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bool", "float32"])
 def test_masks_and_queries_that_see_nothing(device, kind):
     q, k, v, grad = (drawn((2, 9, 8), "float32", device, n) for n in range(4))
@@ -105,6 +107,7 @@ def test_nothing_of_something(device, shape):
     check((q, k, v), grad)
 
 
+@pytest.mark.slow
 def test_fragments_of_matrix_instructions(device, monkeypatch):
     """The text for matrix instructions, whose products threads of other devices compute."""
     if not device.startswith("hip"):

@@ -139,6 +139,7 @@ def test_tuning_ahead_writes_artifacts_that_another_machine_finds(start, tmp_pat
     assert nothing.wait() == 1
 
 
+@pytest.mark.slow
 def test_a_failed_case_is_said(start, tmp_path):
     (tmp_path / "broken.py").write_text(
         "import pyarray as pa\n"
@@ -258,6 +259,7 @@ for kernel in kernels:
 """
 
 
+@pytest.mark.slow
 def test_one_that_can_t_be_shipped_leaves_the_others(start, tmp_path):
     (tmp_path / "ships.py").write_text(SHIPS)
     code, out, err = ended(start("-m", "pyarray", "tune", "--out", "shipped", "ships.py"))
@@ -269,6 +271,7 @@ def test_one_that_can_t_be_shipped_leaves_the_others(start, tmp_path):
     assert "Traceback" not in err
 
 
+@pytest.mark.slow
 def test_what_was_not_timed_is_not_shipped(start, tmp_path):
     (tmp_path / "ships.py").write_text(SHIPS)
     command = ("-m", "pyarray", "tune", "--fresh", "--out", "shipped", "ships.py")

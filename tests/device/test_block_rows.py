@@ -71,6 +71,7 @@ def test_layouts(device, cache, gap, start):
     check_norm(device, x.transpose(1, 0, 2), out.transpose(1, 0, 2), w[:5000])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(1, 4100), (600, 4100), (3, 8192)])
 def test_what_is_stored_and_loaded_again(device, cache, shape):
     x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
@@ -142,6 +143,7 @@ def divided(out, tops, x, w, by, how: pa.constexpr):
         tops[i, 0], tops[i, 1] = top, total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["function", "operator", "condition"])
 @pytest.mark.parametrize("length", [1020, 1024, 1028, 2048])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])

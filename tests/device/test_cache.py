@@ -565,6 +565,7 @@ def test_settings_that_change_code_are_in_the_key(name):
     k, a = make(), pa.ones(3)
     key, row = k.cache_key(a, 2, 1.0), config.SETTINGS[name]
     values = OTHER | {"PYARRAY_DEVICE": "cpu", "PYARRAY_AUTOTUNE": "off", "PYARRAY_WARMED": False}
+    values |= {"PYARRAY_FLOAT32_MATMUL_PRECISION": "tf32"}
     kinds = {"path": "/nowhere", "flag": not row.default, "integer ≥ 1": 2}
     value = values.get(name, kinds.get(row.kind.words, 1))
     config.set(name, value)

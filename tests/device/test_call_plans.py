@@ -51,6 +51,7 @@ def draw_operand(data, device, like):
     return like[data.draw(basic_keys(like.shape))]
 
 
+@pytest.mark.slow
 @given(numpy_views(few_dtypes), st.sampled_from(BINARY), st.data())
 @examples(60)
 def test_operators(device, drawn, function, data):

@@ -87,6 +87,7 @@ def off_by_a_part(device, dtype):
     return z.reshape(SIDE, SIDE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions(device, name, dtype):

@@ -24,6 +24,7 @@ def load(name):
     return module
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_examples(device, name):
     load(name).check(device)

@@ -74,6 +74,7 @@ CALLS_OF_KINDS = {
 SAMPLE = 16  # kinds between two looks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS_OF_KINDS)
 def test_kinds_of_calls(name):
     """Tables fill in the first kinds; then the most that is used stays the same."""

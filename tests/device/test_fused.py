@@ -92,6 +92,7 @@ def assert_same(found, expected):
         np.testing.assert_allclose(x, y, rtol=1e-13, equal_nan=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", PLANNED, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("seed", range(2 * TIMES))
 def test_plans_with_numbers_give_what_the_function_gives(device, function, seed, monkeypatch):

@@ -80,6 +80,7 @@ def test_as_numpy(device, function, case):
         assert ours.cache_info()["unfused"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", [softmax, layer_norm, several], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("checked", [False, True], ids=["release", "debug"])
 def test_views_and_special_values(device, function, checked):
@@ -131,6 +132,7 @@ def test_empty_rows_are_the_functions_own(device):
         fused(softmax)(pa.zeros((3, 0), device=device))
 
 
+@pytest.mark.slow
 def test_special_functions_are_fused(device):
     x = np.random.default_rng(6).normal(size=(4, 30)).astype("f")
     x[1], x[2, 3] = -np.inf, np.nan
@@ -193,6 +195,7 @@ ENDS = {
 }
 
 
+@pytest.mark.slow
 @examples(15)
 @given(st.data())
 def test_drawn(data):

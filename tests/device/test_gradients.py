@@ -75,6 +75,7 @@ def elementwise(*expressions):
     return from_text("k", "def k(x, w, y):\n    for i in range(x.size):\n" + "".join(lines), {"math": math, "pa": pa})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("expressions", [[f"{f}(x[i])" for f in UNARY], BINARY], ids=["unary", "binary"])
 def test_functions_and_operators(device, expressions):
     """Each has its own row of gradients, by a cotangent that is 0 elsewhere."""
@@ -93,6 +94,7 @@ def test_functions_and_operators(device, expressions):
                 np.testing.assert_allclose(got[name], expected[name], rtol=1e-5, atol=1e-7, err_msg=expression)
 
 
+@pytest.mark.slow
 def test_kinks_and_zeros(device):
     """At a kink the gradient is the mean of both sides; at 0 powers and roots of sums of squares have finite ones."""
     for expression, at, expected in (
@@ -198,6 +200,7 @@ def changed(x, w, y, n: int):
         y[i] = total * g
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("k", "numbers"),
     [(exits, ()), (turns, ()), (triangle, (5,)), (before_and_behind, (5,)), (changed, (5,))],
@@ -260,12 +263,14 @@ def computed_places(x, w, y, n: int):
         y[i] = s * w[0] * 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [odds_and_ends, computed_places], ids=lambda k: k.__name__)
 def test_odds_and_ends(device, k):
     args = {"x": drawn(8), "w": drawn(1, seed=1), "y": np.zeros(8), "n": 8}
     agree(k, device, args, ["y"], ["x", "w"], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_small_arrays(device):
     args = {"positions": drawn(5, 3), "velocities": drawn(5, 3, seed=1), "dt": 0.5}
     agree(gravity, device, args, ["velocities"], ["positions", "velocities", "dt"], rtol=1e-4)
@@ -376,6 +381,7 @@ def loss(x, p: float, out):
     out[0] = math.sqrt(s) * p
 
 
+@pytest.mark.slow
 def test_sums_and_numbers(device):
     args = {"x": drawn(700), "p": 0.75, "out": np.zeros(2)}
     agree(loss, device, args | {"x": drawn(9)}, ["out"], ["x", "p", "out"])
@@ -435,6 +441,7 @@ def recurrence(a, b, e, n: int):
             e[i + 1] = 0.5 * e[i] + b[i] * a[0]
 
 
+@pytest.mark.slow
 def test_updates_that_need_no_old_value(device):
     """NVIDIA/warp#1294: `arr[i] = arr[i] + 1` had a gradient of 2."""
     agree(add_one, device, {"v": drawn(3)}, ["v"], ["v"])

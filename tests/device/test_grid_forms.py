@@ -87,6 +87,7 @@ def test_user_kernels(device):
     same(v, want)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "axes", "summed", "compared"),
     [
@@ -161,6 +162,7 @@ def test_small_arrays_are_joined_by_one_launch(device, data):
         assert [row.kernel for row in t.launches] == ["concat"] * (sum(x.size for x in parts) > 0)
 
 
+@pytest.mark.slow
 def test_few_and_short_sums(device):
     rng = np.random.default_rng(8)
     for shape in ((1,), (63,), (129,), (2047,), (5000,), (3, 65), (200, 128), (600, 129)):

@@ -131,6 +131,7 @@ def test_places_along_several_axes(device):
     same(a[pa.asarray(x[:, :, 0] > 0, device=device)], x[x[:, :, 0] > 0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bins", [1, 10, 3000, 9000, 13000])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
 def test_bins(device, bins, dtype):
@@ -146,6 +147,7 @@ def test_bins(device, bins, dtype):
 SPREAD = [("bool", 0), ("int16", 500), ("float16", 0), ("float32", 500), ("float64", 500)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "far"), SPREAD)
 def test_spreads(device, dtype, far):
     x = (drawn((24, 5, 33), dtype) + far).astype(dtype)
@@ -166,6 +168,7 @@ def test_spreads(device, dtype, far):
     assert np.isnan(pa.var(spoilt).item())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "float16"])
 def test_distinct_elements(device, dtype):
     rng = np.random.default_rng(4)

@@ -60,6 +60,7 @@ def check(x, axis, device, ways=WAYS[0] + WAYS[1]):
     assert pa.asnumpy(a).tobytes() == x.tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_long_rows(device, dtype):
     tile, ways = LONG[np.dtype(dtype).itemsize], WAYS[DTYPES.index(dtype) % 2]

@@ -46,6 +46,7 @@ def test_drawn(device, data, dtype, m, n, k):
     same(out, x @ y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_with_a_last_step_and_of_several_blocks(device, dtype, monkeypatch):
     """In calls that are repeated, too."""
@@ -61,12 +62,14 @@ def test_with_a_last_step_and_of_several_blocks(device, dtype, monkeypatch):
     clear_plans()
 
 
+@pytest.mark.slow
 def test_sums_wrap(device):
     """At 32 bits, as int32 does."""
     a = pa.full((2, 1 << 17), -128, dtype="int8", device=device)
     assert pa.gemm(a, a.T, dtype="int32").tolist() == [[-(1 << 31)] * 2] * 2
 
 
+@pytest.mark.slow
 def test_only_where_it_is_asked(device):
     """Bytes times bytes are bytes, as in NumPy, and other types are what they were."""
     rng = np.random.default_rng(4)

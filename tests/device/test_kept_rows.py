@@ -34,6 +34,7 @@ def made(out, x):
             out[i, r] = v * 2 - x[i, r]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checked", [False, True], ids=["release", "debug"])
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "complex64"])
 def test_made(device, dtype, checked):

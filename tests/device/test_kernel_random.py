@@ -59,6 +59,7 @@ def draws(f8, f4, i8, u8, seed: int):
                 u8[i, j] += pa.uint64(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, -3, 2**62])
 def test_bits_of_plain_python(device, seed):
     outs = [np.zeros((20, 6), t) for t in (np.float64, np.float32, np.int64, np.uint64)]
@@ -234,6 +235,7 @@ def mixed_up(rng, x):
     return rng.uniform() * x + die(rng, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, -3])
 def test_functions_draw_as_those_of_python(device, seed):
     expected = np.zeros((40, 8))

@@ -32,6 +32,7 @@ def _work(device, errors, stop):
         errors.append(error)
 
 
+@pytest.mark.slow
 def test_debug_setting_changes_while_other_threads_launch(device):
     errors, stop = [], threading.Event()
     threads = [threading.Thread(target=_work, args=(device, errors, stop)) for _ in range(4)]

@@ -82,20 +82,24 @@ def rows_and_limits(out, a, calls):
             out[i, j] = m[j].sum() + 10 * m[j, 1]
 
 
+@pytest.mark.slow
 def test_rows_of_expressions_and_ufuncs_of_arrays(device):
     both(rows_and_limits, device, np.zeros((9, 3)), ROWS.astype(np.float64), np.zeros(9, np.int64), rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_elements(device):
     for t in range(3):
         both(elements, device, np.zeros((9, 3), np.float32), ROWS, t)
 
 
+@pytest.mark.slow
 def test_large_arrays(device):
     for t in (0, 3, 12):
         both(large, device, np.zeros(7, np.int64), t)
 
 
+@pytest.mark.slow
 def test_logic(device):
     both(logic, device, np.zeros((9, 3)), ROWS.astype(np.float64))
 
@@ -112,6 +116,7 @@ def arithmetic(out, a, b):
         out[i] += r[0] + 3 * r[1] + 5 * r[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "float32"])
 def test_arithmetic_wraps_as_elements_do(device, dtype):
     draw = np.random.default_rng(5)
@@ -201,6 +206,7 @@ def test_own_rows(device):
         both(own_rows, device, layout(ROWS), layout(2 * ROWS), np.zeros((9, 3), np.float32), 3)
 
 
+@pytest.mark.slow
 def test_algebra(device):
     both(algebra, device, MATRICES, np.zeros((9, 8)), rtol=1e-12)
 

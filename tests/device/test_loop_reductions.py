@@ -57,6 +57,7 @@ def several(out, v, w, n):
 SIZES = [1, 2, 5, 255, 256, 257, 1000, 5000]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_several_variables(device, size):
     v = np.random.default_rng(size).integers(-5, 100, size)

@@ -61,6 +61,7 @@ def product(a, b):
     return (a.astype(wide) @ b.astype(wide)).astype(kind)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 @examples(6)
 @given(data=st.data())

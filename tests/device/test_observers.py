@@ -46,6 +46,7 @@ CALLS = {
 FUSED = pa.fuse(lambda x, y: x * y + 1)
 
 
+@pytest.mark.slow
 def test_nothing_computes_unseen(device):
     """Cold, warm and by short ways."""
     size = LARGE if device == "cpu" else 40  # an emulated GPU has no tuner for products, and takes its time

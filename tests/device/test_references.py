@@ -311,6 +311,7 @@ def leaks(name, calls, held):
     return [f"{name}: {what}" for what in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", [attributes, indices, operators, methods, functions, exchange, memory])
 def test_calls_leave_nothing(device, group):
     """All together, and where that leaves something, one by one."""

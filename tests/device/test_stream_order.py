@@ -142,6 +142,7 @@ class TestOrder:
             up += a
         np.testing.assert_array_equal(pa.asnumpy(up), host + rounds_of(host, 27))
 
+    @pytest.mark.slow
     def test_functions_that_are_repeated(self, device):
         """Their launches are written down, and run again with other addresses."""
         a, host = started(device)
@@ -226,6 +227,7 @@ class TestOrder:
             b += out
             np.testing.assert_allclose(pa.asnumpy(b), (len(SOURCES) + 1) * host + 1)
 
+    @pytest.mark.slow
     @given(data=st.data())
     @examples(10)
     def test_drawn_views(self, device, data):

@@ -226,6 +226,7 @@ def test_after_a_fork(device):
     assert pa.asnumpy(a + 1).tolist() == [3] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocking", [False, True])
 def test_a_failure_on_the_device_names_the_launch(device, blocking, tmp_path):
     """Far outside its memory a kernel ends with the device, which only a process of its own survives."""

@@ -590,6 +590,7 @@ def as_drawn(dtype, x):
     return y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_drawn_layouts(device, seed):
     draw = random.Random(seed)

@@ -76,6 +76,7 @@ SHAPES = [(1, 1, 1), (3, 5, 7), (16, 16, 16), (64, 0, 5), (1, 130, 40), (40, 130
           (70, 65, 300), (130, 64, 257), (256, 96, 256)]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_shapes(device, dtype, shape, use):
     m, k, n = shape
@@ -118,6 +119,7 @@ def test_nothing_beside_the_result_is_written(device, dtype, use):
         same(frame, want)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["rows", "columns", "odd rows"])
 def test_batches(device, dtype, how, use):
     x, y = integers((3, 2, 40, 33), 6), integers((2, 33, 70), 7)
@@ -141,6 +143,7 @@ def test_blocks_that_take_several_tiles(device, dtype, how, use, monkeypatch):
             same(laid(x, how, dtype, device) @ laid(y, how, dtype, device), want)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axes", [1, 2, 3, 4])
 @pytest.mark.parametrize("steps", [1, -1])
 def test_batches_of_several_axes(device, dtype, axes, steps, use):

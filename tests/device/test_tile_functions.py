@@ -339,6 +339,7 @@ def test_a_saved_kernel(device, tmp_path):
     np.testing.assert_array_equal(pa.asnumpy(again), pa.asnumpy(out))
 
 
+@pytest.mark.slow
 def test_the_tuner_chooses_sizes_of_tiles(device):
     tuned = pa.autotune(configs=[pa.Config(rows=8, step=8), pa.Config(rows=16, step=4)], key=["q"])(attend)
     q, k, v = (numbers(37, 12, seed=s) for s in range(3))

@@ -49,6 +49,7 @@ def reads(call):
     return foreign_uses() - before
 
 
+@pytest.mark.slow
 @given(st.integers(1, 2).flatmap(lambda n: numpy_views(shape=(3, 2)[:n])), st.booleans(), st.booleans())
 def test_warm_calls_read_arrays_of_any_layout(x, readonly, own_output):
     if readonly:

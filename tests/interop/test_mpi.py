@@ -81,6 +81,7 @@ def test_messages(tmp_path):
     assert in_two_processes(PROGRAM, tmp_path).count("refused") == 2
 
 
+@pytest.mark.slow
 def test_the_guides_program(tmp_path):
     text = (Path(__file__).parents[2] / "docs" / "guide" / "dask.md").read_text(encoding="utf-8")
     (found,) = re.finditer(r"^```py\n(.*?)^```\n\n^```text\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)

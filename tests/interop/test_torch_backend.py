@@ -71,6 +71,7 @@ FUNCTIONS = {
 HALVES = ("wave", "softmax", "layer norm", "reductions")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "dtype"), [(n, torch.float32) for n in FUNCTIONS] + [(n, torch.bfloat16) for n in HALVES]
 )
@@ -129,6 +130,7 @@ MODELS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_training(name):
     """Results and gradients at all sizes; after the first one nothing is compiled, but for a size of 1 whose
@@ -152,6 +154,7 @@ def test_training(name):
     assert any(p.kernels for p in programs)
 
 
+@pytest.mark.slow
 def test_no_grad_and_inference():
     model = Attention().eval()
     ours, x = compiled(model), torch.randn(2, 5, 16)

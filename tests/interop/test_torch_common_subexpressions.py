@@ -114,6 +114,7 @@ def test_results_that_are_returned_have_memory_of_their_own(trained):
     torch.testing.assert_close(c.detach(), want + 1)
 
 
+@pytest.mark.slow
 def test_gradients_of_equal_nodes():
     def f(x):
         return (torch.tanh(x) * 2).sum(1) + (torch.tanh(x) * 3).sum(1)

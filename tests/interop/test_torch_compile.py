@@ -128,6 +128,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_compiled_functions_give_what_plain_ones_give(name):
     function = CASES[name]

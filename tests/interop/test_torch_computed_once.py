@@ -60,6 +60,7 @@ def test_values_made_of_ranges(name: str) -> None:
         assert compiled(torch.zeros(n, 3, dtype=torch.float64)), n
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dim", [0, 1])
 @pytest.mark.parametrize("name", ["atan2", "log1p"])
 def test_the_gradient_of_a_maximum_goes_to_an_element(name: str, dim: int) -> None:

@@ -54,6 +54,7 @@ def equal(made, wanted):
         assert made == wanted
 
 
+@pytest.mark.slow
 def test_drawn_graphs_are_eager_torchs():
     report = check(6, seed=2024, dynamo=0.0)
     assert report.graphs == 6
@@ -104,6 +105,7 @@ def test_the_sign_of_nan():
     same(lambda x: torch.sign(x) + 1, torch.tensor([float("nan"), -0.0, 0.0, 2, -float("inf")]))
 
 
+@pytest.mark.slow
 def test_the_mean_of_var_mean_is_nan_where_infinities_are():
     inf = float("inf")
     x = torch.tensor([[1.0, inf, 3.0], [inf, -inf, 2.0], [inf, 1.0, 2.0], [1.0, 2.0, 6.0]])
@@ -131,6 +133,7 @@ def test_rows_of_one_element_beside_what_is_stored_of_each():
     same(function, torch.tensor(2.0, dtype=torch.float64))
 
 
+@pytest.mark.slow
 def test_a_kernel_that_an_earlier_node_of_it_keeps_from_a_later_one():
     # `a` and `a * m` are one kernel, so r * w can't be one with b * r, which needs `a`.
     def function(x, y, z, v, w):
@@ -151,6 +154,7 @@ def test_a_product_that_adds_what_a_reshape_cut():
     same(function, torch.randn(5, 4, 6).transpose(0, 1))
 
 
+@pytest.mark.slow
 def test_indices_that_count_from_the_end():
     def function(x, m):
         near, far = x.shape[0] - m.shape[0], m.shape[0] - x.shape[0]
@@ -199,6 +203,7 @@ def test_a_tensor_with_the_negative_bit():
     equal(compiled(negative), (negative * 2, negative.sum(0), negative + 1))
 
 
+@pytest.mark.slow
 def test_gradients_with_the_negative_or_conjugate_bit():
     """Kernels read memory; whether a gradient comes negated isn't known when they are compiled."""
     x = torch.randn(4, 3)
@@ -215,6 +220,7 @@ def test_gradients_with_the_negative_or_conjugate_bit():
             torch.testing.assert_close(found, wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trained", [False, True])
 def test_results_with_the_negative_or_conjugate_bit(trained):
     def function(z):
@@ -235,6 +241,7 @@ def test_results_with_the_negative_or_conjugate_bit(trained):
             torch.testing.assert_close(*(torch.autograd.grad(total, z)[0] for total in totals))
 
 
+@pytest.mark.slow
 def test_sizes_that_depend_on_data():
     same(lambda x: (x.nonzero() + 1, x[x > 0] * 2, (x > 0).sum() + 1), torch.randn(4, 5))
     same(lambda x: torch.unique(x * 2) + 1, torch.tensor([1.0, 2, 2, 3]))
@@ -261,6 +268,7 @@ def test_numbers_that_depend_on_data_inside_a_graph(function):
             equal(compiled(x), function(x))
 
 
+@pytest.mark.slow
 def test_aliasing_inputs():
     def function(x, y):
         y.mul_(2)
@@ -284,6 +292,7 @@ def test_inputs_that_need_gradients_in_inference_mode():
     assert x.grad is not None
 
 
+@pytest.mark.slow
 def test_inputs_that_are_changed():
     def function(x, y):
         x.add_(y)
@@ -314,6 +323,7 @@ def test_meta_tensors():
     assert made.device.type == "meta"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 0, 1), (0, 2, 1)])
 def test_results_of_norms_have_eagers_strides(order):
     """A view of them is possible where eager's is."""
@@ -341,6 +351,7 @@ def test_the_comparison_knows_that_gradients_cancel():
     assert reported(math.inf)
 
 
+@pytest.mark.slow
 def test_a_changed_row_keeps_the_strides():
     x, row = torch.randn(4, 5, 6).permute(2, 0, 1), torch.randn(6, 5)
     for k in (1, -1):

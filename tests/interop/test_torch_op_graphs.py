@@ -124,6 +124,7 @@ def _chain(x, n):
     return scaled(y, 3.0) * tripled(x.detach()), y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
 def test_compiled_functions_keep_them_in_one_graph(backend):
     torch._dynamo.reset()

@@ -91,6 +91,7 @@ FORMS = (mm, addmm, linear, bmm, baddbmm)
 sizes = st.sampled_from((1, 2, 3, 5, 8, 17, 33))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES)
 @examples(4)
 @given(data=st.data())
@@ -187,6 +188,7 @@ ENDS = {
 FIXED = ("a size", "a part", "transposed", "an axis that is cut")  # where the graph has sizes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "dynamic"), [(name, True) for name in ENDS] + [(name, False) for name in FIXED])
 def test_where_a_last_step_ends(monkeypatch, name, dynamic):
     """Its nodes are those whose values nothing else needs."""

@@ -58,6 +58,7 @@ def test_a_chain_of_views_is_one_call():
     assert programs[0].text.count("reinterpret_tensor(") == 1
 
 
+@pytest.mark.slow
 def test_parts_of_a_split_view_are_read_by_kernels():
     """The split itself runs nowhere: neither may what it splits be a view that only it would make."""
 
@@ -126,6 +127,7 @@ def test_a_digit_that_was_made_anew_is_the_same():
     assert not digits.current((whole,))[0].free_symbols & digits.replaced.keys()
 
 
+@pytest.mark.slow
 def test_changed_inputs_are_stored_by_the_kernel():
     def function(x, seen, n):
         seen.add_(x.sum(0))
@@ -152,6 +154,7 @@ def test_changed_inputs_are_stored_by_the_kernel():
             assert sum(str(node.target).startswith("aten.copy_") for node in programs[0].eager) == copies
 
 
+@pytest.mark.slow
 def test_axes_whose_sizes_may_be_0_merge():
     """The strides of a convolution's result are products of `max(1, n)`."""
 
@@ -210,6 +213,7 @@ def test_columns_are_neither_rows_of_one_element_nor_one_column(shape):
     assert "columns" not in [k.text.schedule for k in programs[0].kernels.values()]
 
 
+@pytest.mark.slow
 def test_results_take_the_memory_of_dead_operands():
     def function(x, w):
         y = torch.sort(x @ w).values @ w  # a product that a kernel reads last

@@ -64,6 +64,7 @@ def test_numbers(dtype, device):
         check(FUNCTIONS, elements(getattr(torch, dtype), device, number), number)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("other", ["int16", "int32", "int64", "float32", "float64"])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

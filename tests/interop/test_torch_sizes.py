@@ -76,6 +76,7 @@ SAME = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAME)
 def test_the_same_program_is_compiled_once(compiled, name):
     counts = compiled(*SAME[name], (5, 1, 3, 1))
@@ -121,6 +122,7 @@ def perceptron():
     return nn.Sequential(nn.Linear(8, 16), nn.LayerNorm(16), nn.Linear(16, 3), nn.LogSoftmax(-1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "shape"), [(Block, (4, 4, 4)), (perceptron, (8,))])
 def test_training(make, shape):
     model = make()

@@ -48,6 +48,7 @@ def run(case: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_as_many_threads_as_torch_has():
     """Those that its operators started; no others, whoever calls."""
     run("""
@@ -102,5 +103,6 @@ def test_several_callers_and_forks_after_them():
     """)
 
 
+@pytest.mark.slow
 def test_a_fork_before_any_thread():
     run(FORK)

@@ -25,8 +25,7 @@ from typing import NamedTuple
 
 from tests.planted.bugs import BUGS, Bug
 from tests.planted.core_bugs import CORE_BUGS
-from tests.planted.turns import FOUND
-from tests.variants_by_turn import TURNS
+from tests.planted.turns import FOUND, alike
 
 ROOT = Path(__file__).resolve().parents[2]
 ALL = (*BUGS, *CORE_BUGS)
@@ -67,16 +66,18 @@ class Failure(NamedTuple):
     missed: tuple[int, ...] = ()
 
 
-def failure(tests: str, root: Path, turn: int | None = None) -> Failure | None:
-    """How these tests fail, crash or hang, all or those of a turn; None where they pass."""
+def failure(tests: str, root: Path, turn: int, alone: bool = False) -> Failure | None:
+    """How these tests fail, crash or hang, all with what is drawn in a turn, or `alone` those of it; None where they
+    pass."""
     found = root / "found.json"
     found.unlink(missing_ok=True)
-    of_turn = {} if turn is None else {"PYARRAY_TEST_BY_TURN": "1", "PYARRAY_TEST_TURN": str(turn)}
+    of_turn = {"PYARRAY_TEST_BY_TURN": "1"} if alone else {}
     words = [next((root / "tests").rglob(word)) if word.endswith(".py") else word for word in shlex.split(tests)]
     environment = os.environ | {
         "PYTHONPATH": str(root),
         "PYARRAY_TEST_DEVICES": "cpu,hip:0",
         "PYARRAY_WARMED": "0",
+        "PYARRAY_TEST_TURN": str(turn),
         FOUND: str(found),
         **of_turn,
     }
@@ -88,7 +89,7 @@ def failure(tests: str, root: Path, turn: int | None = None) -> Failure | None:
         try:
             output, _ = running.communicate(timeout=LIMIT)
         except subprocess.TimeoutExpired:
-            return Failure("hang", missed=missed(found))
+            return Failure("hang", missed=missed(found, turn))
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(running.pid, signal.SIGKILL)
@@ -98,17 +99,17 @@ def failure(tests: str, root: Path, turn: int | None = None) -> Failure | None:
     if code == 0:
         return None
     if code < 0:
-        return Failure(f"end with {signal.Signals(-code).name}", missed=missed(found))
+        return Failure(f"end with {signal.Signals(-code).name}", missed=missed(found, turn))
     first = json.loads(found.read_text())["failed"] if found.exists() else ""
-    return Failure("fail", first, missed(found)) if first else Failure("hang", missed=missed(found))
+    return Failure("fail", first, missed(found, turn)) if first else Failure("hang", missed=missed(found, turn))
 
 
-def missed(found: Path) -> tuple[int, ...]:
-    """The turns in which the tests that failed, or that ran when the process ended, aren't run."""
+def missed(found: Path, turn: int) -> tuple[int, ...]:
+    """The turns like this one in which the tests that failed, or that ran when the process ended, aren't run."""
     if not found.exists():
         return ()  # while tests are collected, which is in all of them
     said = json.loads(found.read_text())
-    return tuple(turn for turn in range(TURNS) if turn not in (said["turns"] or said["running"]))
+    return tuple(other for other in alike(turn) if other not in (said["turns"] or said["running"]))
 
 
 def plant(bug: Bug, root: Path) -> tuple[str, tuple[int, ...]]:
@@ -119,21 +120,32 @@ def plant(bug: Bug, root: Path) -> tuple[str, tuple[int, ...]]:
     libraries = {library: library.read_bytes() for library in libraries_of(path, root)}
     path.write_text(whole.replace(bug.old, bug.new))
     try:
-        found = failure(bug.tests, root) if not libraries or build(root) else Failure("don't compile")
-        if found and not found.test:  # the process ended before other tests
-            found = found._replace(missed=tuple(t for t in found.missed if not failure(bug.tests, root, t)))
+        if libraries and not build(root):
+            return f"{bug.tests}, which don't compile", ()
+        found = [found_in(bug, root, turn) for turn in (0, 1)]
     finally:
         path.write_text(whole)
         for library, content in libraries.items():
             library.unlink(missing_ok=True)  # not written over: a process may have it open
             library.write_bytes(content)
+    failed = [f for f in found if f.how]
+    for turn, f in enumerate(found):
+        if f.how and (without := failure(shlex.quote(f.test) if f.test else bug.tests, root, turn)) is not None:
+            raise RuntimeError(
+                f"{bug.name}: {without.test or bug.tests}: they {without.how} without the bug, too; mend that first"
+            )
+    words = [f.test or f"{bug.tests}, which {f.how}" for f in failed]
+    return words[0] if words else "", tuple(sorted(turn for f in found for turn in f.missed))
+
+
+def found_in(bug: Bug, root: Path, turn: int) -> Failure:
+    """How it is found in this turn and in those like it; `how` is empty where it isn't."""
+    found = failure(bug.tests, root, turn)
     if found is None:
-        return "", tuple(range(TURNS))
-    if (without := failure(shlex.quote(found.test) if found.test else bug.tests, root)) is not None:
-        raise RuntimeError(
-            f"{bug.name}: {without.test or bug.tests}: they {without.how} without the bug, too; mend that first"
-        )
-    return found.test or f"{bug.tests}, which {found.how}", found.missed
+        return Failure("", missed=tuple(alike(turn)))
+    if not found.test:  # the process ended before other tests
+        return found._replace(missed=tuple(t for t in found.missed if not failure(bug.tests, root, t, alone=True)))
+    return found
 
 
 def main() -> int:

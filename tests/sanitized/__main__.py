@@ -3,7 +3,8 @@ python -m tests.sanitized [tests …]
 
 `threads.c` with the thread sanitizer, then with those for addresses and for undefined behaviour; then tests of
 the suite on copies of the package whose runtime, core and kernels are compiled with the latter two, and at the same
-time those that have threads with the first. A finding ends the process it is in, and so the run.
+time those that have threads with the first. Of the files of tests every second one is run, the others on the next day.
+A finding ends the process it is in, and so the run.
 """
 
 import os
@@ -13,6 +14,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
+
+from tests.variants_by_turn import TURN
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE, BUILT = Path(__file__).resolve().parent, ROOT / "build" / "sanitized"
@@ -147,7 +150,7 @@ if __name__ == "__main__":
         os.environ |= {"PYARRAY_TEST_BY_TURN": "1", "PYARRAY_TEST_PERCENT": "25"}
         with ThreadPoolExecutor() as pool:  # each begins with seconds on one core
             runs = [
-                pool.submit(tests, ADDRESSES, TESTS, f"({NO_FORKS}) and ({SELECTED})"),
+                pool.submit(tests, ADDRESSES, TESTS[TURN % 2 :: 2], f"({NO_FORKS}) and ({SELECTED})"),
                 pool.submit(tests, RACES, OF_THREADS, f"({NO_FORKS}) and thread"),
             ]
         for run in runs:

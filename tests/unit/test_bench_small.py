@@ -189,6 +189,7 @@ def test_rays_meet_the_nearer_sphere():
     assert which.tolist() == [1, -1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", program_cases.PROGRAMS, ids=lambda program: program.name)
 def test_a_program_gives_the_same_in_both_libraries(program):
     own = programs.prepared(program, program.sizes[0], pa, lambda x: pa.asarray(x, copy=True))

@@ -14,6 +14,7 @@ def lib():
     return library()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [*INTS, *REALS, *HALVES, *COMPLEX, "b"])
 @np.errstate(all="ignore")
 def test_atomic(lib, suffix):

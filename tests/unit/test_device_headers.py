@@ -264,6 +264,7 @@ EXACT2 = {
 BINARY = {"pow": np.power, "atan2": np.arctan2, "hypot": np.hypot}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", REALS)
 @pytest.mark.parametrize("name", [*UNARY, "erf", "erfc"])
 @np.errstate(all="ignore")

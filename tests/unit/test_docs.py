@@ -102,6 +102,7 @@ class Program:
         return None, None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=ids)
 def test_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.setattr(tune_store, "folder", lambda: tmp_path)  # nothing is known from earlier sessions

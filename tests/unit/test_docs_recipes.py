@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs" / "develop").glob("*.md"))
 RUN = """
@@ -24,6 +26,7 @@ for page in map(Path, sys.argv[1:]):
 """
 
 
+@pytest.mark.slow
 def test_recipes_apply_and_their_checks_hold(tmp_path):
     leave = shutil.ignore_patterns("__pycache__", "_warmed")
     for folder in ("pyarray", "csrc"):

@@ -23,6 +23,7 @@ class Finder(doctest.DocTestFinder):
         return super()._from_module(module, inspect.unwrap(obj) if callable(obj) else obj)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [m for m in MODULES if m not in GPU_DRIVERS])
 def test_examples(name):
     if name.startswith("pyarray.torch"):
@@ -37,6 +38,7 @@ def test_examples(name):
     assert not runner.failures
 
 
+@pytest.mark.slow
 def test_examples_of_elementwise_functions():
     """They are written by the rows' table, which the finder doesn't read."""
     runner, parser = doctest.DocTestRunner(), doctest.DocTestParser()

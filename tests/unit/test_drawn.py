@@ -34,6 +34,7 @@ def crash(number: int) -> Report:
     raise RuntimeError(f"part {number}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2])
 def test_reports_of_all_parts_are_one(processes, monkeypatch):
     for name in drawn._THREADS:

@@ -129,12 +129,14 @@ DEPTHS = st.one_of(SIZES, st.sampled_from([127, 128, 129, 255, 256, 257, 300, 51
 RELAXED = examples(120, derandomize=True)
 
 
+@pytest.mark.slow
 @RELAXED
 @given(data=st.data(), dtype=st.sampled_from(sorted(DTYPES)), m=SIZES, n=SIZES, k=DEPTHS)
 def test_drawn(libraries, data, dtype, m, n, k):
     drawn(libraries, "full", data, dtype, m, n, k)
 
 
+@pytest.mark.slow
 @RELAXED
 @given(
     data=st.data(),
@@ -195,6 +197,7 @@ def test_batches(libraries, build, data, dtype, m, n, k):
     assert (frame == 1).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", {kind: dtype for dtype, kind in DTYPES.items()}.values())
 @pytest.mark.parametrize(
     "shape",

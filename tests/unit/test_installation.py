@@ -9,6 +9,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 NAME = PROJECT["name"]
@@ -31,11 +33,13 @@ def test_install_lines_are_of_the_clone_or_of_our_name():
         assert extra is None or extra in PROJECT["optional-dependencies"], path
 
 
+@pytest.mark.slow
 def test_the_installed_package_has_our_name():
     assert "pyarray" in importlib.metadata.packages_distributions()
     assert set(importlib.metadata.packages_distributions()["pyarray"]) == {NAME}
 
 
+@pytest.mark.slow
 def test_a_script_beside_the_clone_finds_the_package(tmp_path):
     """As after `git clone` and `make`, without the variables of this test run."""
     (tmp_path / "pyarray").symlink_to(ROOT)

@@ -74,6 +74,7 @@ def test_a_module_that_lacks_another_library_says_which(tmp_path, monkeypatch):
     del sys.modules["outer"]
 
 
+@pytest.mark.slow
 def test_threads_use_modules_for_the_first_time_at_the_same_time():
     names = ("kernel", "load_kernel", "autotune", "random", "trace", "ElementwiseKernel", "cost_analysis")
     run(

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from variants_by_turn import SLOW_TURNS, TURNS, dimensions, due_variants
+from variants_by_turn import TURNS, dimensions, due_variants
 
 
 def of_counts(counts):
@@ -44,8 +44,8 @@ def test_a_slow_test_runs_on_one_day_of_some_and_so_does_each_of_its_variants(co
     days = [due_variants("tests/interop/test_this.py::test_that", variants, turn, slow=True) for turn in range(16)]
     for variant in range(len(variants)):
         due = [turn for turn, day in enumerate(days) if day[variant]]
-        assert due == list(range(due[0], 16, SLOW_TURNS))
-    assert len({day.index(True) for day in days if any(day)}) == min(SLOW_TURNS, len(variants))
+        assert due == list(range(due[0], 16, TURNS))
+    assert len({day.index(True) for day in days if any(day)}) == min(TURNS, len(variants))
 
 
 def test_names_that_vary_together_are_one_dimension():

@@ -3,6 +3,8 @@
 import gc
 import threading
 
+import pytest
+
 from pyarray.weak_set import ThreadSafeWeakSet
 
 
@@ -22,6 +24,7 @@ def test_holds_what_lives():
         assert sorted(map(id, living)) == sorted(map(id, things))
 
 
+@pytest.mark.slow
 def test_threads_add_and_drop_while_one_iterates():
     """With `weakref.WeakSet` this raises within a second: "Set changed size during iteration"."""
     living, kept, stop = ThreadSafeWeakSet(), [Thing() for _ in range(200)], threading.Event()
