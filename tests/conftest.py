@@ -31,12 +31,14 @@ os.environ["PYARRAY_WARMED"] = "0"
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS"):
     os.environ.setdefault(_name, "1")
 
-from strategies import examples  # noqa: E402
-
 from pyarray.driver.base import devices  # noqa: E402
 
-settings.register_profile("pyarray", examples(100))
-settings.load_profile("pyarray")
+
+def pytest_configure():
+    from strategies import examples  # once the plugins are there: it asks one of them for the day's turn
+
+    settings.register_profile("pyarray", examples(100))
+    settings.load_profile("pyarray")
 
 
 def _devices():
