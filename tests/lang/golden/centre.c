@@ -61,6 +61,7 @@ static inline __attribute__((always_inline)) void kernel_centre_body0(const kern
                 }
             }
             for (int lane = 0; k2 < k2_past; ++k2, ++lane) {
+                PA_NOVECTOR;
                 const int64_t v_j = k2;
                 lane_v_s[lane] = (lane_v_s[lane] + (*((float *)((char *)v_x.data + (v_i * v_x.s0 + v_j * v_x.s1)))));
             }

@@ -58,6 +58,7 @@ static inline __attribute__((always_inline)) void kernel_masked_sum_body0(const 
                 }
             }
             for (int lane = 0; k2 < k2_past; ++k2, ++lane) {
+                PA_NOVECTOR;
                 const int64_t v_j = k2;
                 lane_v_s[lane] = (lane_v_s[lane] + ((*(const uint8_t *)&v_mask.data[(v_i) * v_mask.n1 + v_j] != 0) ? v_x.data[(v_i) * v_x.n1 + v_j] : 0.0f));
             }

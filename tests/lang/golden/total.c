@@ -49,6 +49,7 @@ static inline __attribute__((always_inline)) void kernel_total_body0(const kerne
                 }
             }
             for (int lane = 0; k2 < k2_past; ++k2, ++lane) {
+                PA_NOVECTOR;
                 const int64_t v_i = k2;
                 lane_v_s[lane] = (lane_v_s[lane] + v_v.data[v_i]);
             }
