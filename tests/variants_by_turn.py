@@ -17,7 +17,7 @@ import zlib
 PLACES = (
     "tests/api/", "tests/device/", "tests/interop/", "tests/lang/", "tests/unit/test_gemm", "tests/unit/test_sort",
 )  # fmt: skip
-TURNS = 8  # days within which every variant is run, and every slow test
+TURNS = 16  # days within which every variant is run, and every slow test
 
 # Workers find what the first process set, also when the day ends meanwhile.
 TURN = int(os.environ.setdefault("PYARRAY_TEST_TURN", str(int(time.time() // 86400))))
