@@ -51,7 +51,6 @@ OF_TWO = {
 }
 
 
-@pytest.mark.slow
 @given(st.sampled_from(sorted(OF_TWO)), numpy_views(few_dtypes), st.data())
 @examples(150)
 def test_what_changes_between_calls(device, name, drawn, data):

@@ -227,7 +227,6 @@ class TestOrder:
             b += out
             np.testing.assert_allclose(pa.asnumpy(b), (len(SOURCES) + 1) * host + 1)
 
-    @pytest.mark.slow
     @given(data=st.data())
     @examples(10)
     def test_drawn_views(self, device, data):

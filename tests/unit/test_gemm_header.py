@@ -129,7 +129,6 @@ DEPTHS = st.one_of(SIZES, st.sampled_from([127, 128, 129, 255, 256, 257, 300, 51
 RELAXED = examples(120, derandomize=True)
 
 
-@pytest.mark.slow
 @RELAXED
 @given(data=st.data(), dtype=st.sampled_from(sorted(DTYPES)), m=SIZES, n=SIZES, k=DEPTHS)
 def test_drawn(libraries, data, dtype, m, n, k):
