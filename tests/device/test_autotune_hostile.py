@@ -118,8 +118,8 @@ def test_signals_at_any_time_leave_the_arguments():
             t = tuned(grown, 1, 2, 3, rep=2, key=["v"], restore_value=None)
             t._chooser.store.path.unlink(missing_ok=True)
             armed.append(True)
-            signal.setitimer(signal.ITIMER_REAL, 0.001 + 0.0007 * k)
             try:
+                signal.setitimer(signal.ITIMER_REAL, 0.001 + 0.0007 * k)
                 t.search(v, w)
                 armed.clear()
             except (KeyboardInterrupt, RuntimeError):  # in the middle of Python's locks it is the latter
