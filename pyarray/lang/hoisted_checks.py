@@ -31,7 +31,8 @@ from .summaries import assigned_in, sites_in
 
 _MAX_TESTS = 64  # more than a block of few iterations is worth
 _NAME = re.compile(r"\bq\d+\b")
-_SUM = re.compile(r"pa_bound_add\((\w+), \d+, &inside\)")  # of a bound and a number that isn't negative
+_SUM = re.compile(r"pa_bound_add\((\w+), (\d+), &inside\)")  # of a bound and a number that isn't negative
+_LESS = re.compile(r"(q\d+) < (.+)")
 Bound = int | str
 
 
@@ -47,7 +48,8 @@ class CTextDomain:
     def statements(self) -> list[str]:
         """C that sets `inside`, without lines that no test follows from."""
         needed: set[str] = set()
-        texts = list(self.tests)
+        kept = self._highest()
+        texts = list(kept)
         by_name = {name: text for text, name in self.lines.items()}
         while texts:
             new = set(_NAME.findall(texts.pop())) - needed
@@ -55,8 +57,21 @@ class CTextDomain:
             for name in new:
                 texts += [by_name[name], *self.dependencies.get(name, [])]
         lines = [f"const int64_t {name} = {text};" for text, name in self.lines.items() if name in needed]
-        tests = [f"inside = inside && {' && '.join(self.tests)};"] if self.tests else []
+        tests = [f"inside = inside && {' && '.join(kept)};"] if kept else []
         return ["bool inside = true;", *lines, *tests]
+
+    def _highest(self) -> list[str]:
+        """The tests, but of neighbours r, r + 1 .. below one extent that of the highest alone."""
+        by_name = {name: text for text, name in self.lines.items()}
+        places: dict[str, tuple[tuple[str, str], int]] = {}
+        highest: dict[tuple[str, str], int] = {}
+        for test in self.tests:
+            if less := _LESS.fullmatch(test):
+                sum_ = _SUM.fullmatch(by_name[less[1]])
+                base, number = (sum_[1], int(sum_[2])) if sum_ else (less[1], 0)
+                places[test] = (base, less[2]), number
+                highest[base, less[2]] = max(highest.get((base, less[2]), 0), number)
+        return [t for t in self.tests if t not in places or places[t][1] == highest[places[t][0]]]
 
     def name(self, text: str) -> str:
         return self.lines.setdefault(text, f"q{len(self.lines)}")

@@ -165,6 +165,28 @@ def test_a_block_is_tested_once(device):
 
 
 @kernel
+def run_of(v, out):
+    for i in range(out.size):
+        out[i] = v[i + 2] + v[i] + v[i + 5] + v[i + 1]
+
+
+@pytest.mark.parametrize("missing", [0, 1, 4, 6])
+def test_of_neighbours_the_highest_is_tested_alone(device, missing):
+    """Whatever their order; the report names the first access that is outside."""
+    v, out = on(device, np.arange(105.0 - missing)), on(device, np.zeros(100))
+    with debug():
+        if not missing:
+            run_of(v, out)
+        else:
+            with pytest.raises(BoundsError, match=f"argument 'v' axis 0: got index {v.size}"):
+                run_of(v, out)
+    if not missing:
+        assert (asnumpy(out) == 4 * np.arange(100.0) + 8).all()
+    (tests,) = {line for line in run_of.source(debug=True).splitlines() if "inside = inside" in line}
+    assert tests.count("v_v.n0") == 1
+
+
+@kernel
 def guarded_before(v, out):
     for k in range(out.size):
         i = k
