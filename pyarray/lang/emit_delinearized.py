@@ -55,7 +55,7 @@ def delinearized_loop(code: ExprEmitter, loop: ir.For, split: Split, first: str,
 def thread_digits(code: ExprEmitter, loop: ir.For) -> tuple[list[str], str, dict[Any, str]] | None:
     """Of a loop whose iterations are shared out among the threads of a GPU: the lines before the loop, what
     stands behind the variable in each iteration, and what stands for its divisions."""
-    split = None if code.debug else find_split(loop, rows=False)
+    split = find_split(loop, rows=False)
     if not isinstance(split, Split):
         return None
     code.counters += 1

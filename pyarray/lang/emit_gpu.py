@@ -180,7 +180,6 @@ class _GridProgram:
         if lines:
             code.hoisted = frozenset()
             with self.checked_kernel(loop, lines, before, THREADS, 0):
-                out.lines(digits)
                 self.thread_loop(loop)
             out.line("")
 
