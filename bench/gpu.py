@@ -19,7 +19,8 @@ ABOUT = """Time on the device, by its events: elementwise kernels, transposes an
 and CuPy, matrix products and attention next to PyTorch's libraries, on arrays that the libraries share."""
 SIZE, SIDE = 1 << 28, 1 << 14
 PRODUCTS = (
-    ("float32", (1024, 1024, 1024)), ("float32", (4096, 4096, 4096)), ("float32", (8192, 8192, 8192)),
+    ("float32", (1024, 1024, 1024)), ("float32", (1536, 1536, 1536)), ("float32", (4096, 4096, 4096)),
+    ("float32", (8192, 8192, 8192)), ("float32", (1024, 1024, 8192)),
     ("float32", (4095, 4097, 4099)), ("float64", (4096, 4096, 4096)), ("float64", (4095, 4097, 4099)),
     ("tf32", (1024, 1024, 1024)), ("tf32", (2048, 2048, 2048)), ("tf32", (4096, 4096, 4096)),
     ("tf32", (8192, 8192, 8192)), ("tf32", (4095, 4097, 4099)), ("int8", (2048, 2048, 2048)),

@@ -32,7 +32,6 @@ from .summaries import assigned_in, sites_in
 _MAX_TESTS = 64  # more than a block of few iterations is worth
 _NAME = re.compile(r"\bq\d+\b")
 _SUM = re.compile(r"pa_bound_add\((\w+), (\d+), &inside\)")  # of a bound and a number that isn't negative
-_LESS = re.compile(r"(q\d+) < (.+)")
 Bound = int | str
 
 
@@ -66,11 +65,12 @@ class CTextDomain:
         places: dict[str, tuple[tuple[str, str], int]] = {}
         highest: dict[tuple[str, str], int] = {}
         for test in self.tests:
-            if less := _LESS.fullmatch(test):
-                sum_ = _SUM.fullmatch(by_name[less[1]])
-                base, number = (sum_[1], int(sum_[2])) if sum_ else (less[1], 0)
-                places[test] = (base, less[2]), number
-                highest[base, less[2]] = max(highest.get((base, less[2]), 0), number)
+            index, less, extent = test.partition(" < ")
+            if less:
+                sum_ = _SUM.fullmatch(by_name.get(index, ""))
+                base, number = (sum_[1], int(sum_[2])) if sum_ else (index, 0)
+                places[test] = (base, extent), number
+                highest[base, extent] = max(highest.get((base, extent), 0), number)
         return [t for t in self.tests if t not in places or places[t][1] == highest[places[t][0]]]
 
     def name(self, text: str) -> str:

@@ -1,10 +1,12 @@
-"""Matrix products, with a vector and with an epilogue. Those whose block sizes are tuned import the tuner."""
+"""Matrix products, with a vector and with an epilogue. What few of them need is imported then: the tuner,
+and parts of the depth."""
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from . import gemm_blocks as gemm_blocks
     from . import gemm_epilogue as gemm_epilogue
+    from . import grid_parts as grid_parts
 else:
     from ...lazy import submodules
 

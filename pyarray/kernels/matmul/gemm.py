@@ -52,7 +52,7 @@ def gemm(
     vector = grid and 1 in c._shape[-2:] and not checked and c._size and a._shape[-1]
     if not vector:
         a, b, c = _row_major(a, b, c)
-    tiles: int | Tile = 0
+    tiles: int | Tile | None = 0
     if not vector:
         a, b, c, tiles = _for_grid_tiles(a, b, c, checked, precision)
     arrays = (a, b, c, *addends)
@@ -64,6 +64,11 @@ def gemm(
     if vector:
         gemv(*views)
         return
+    if tiles is None:
+        tiles, parts = matmul.grid_parts.schedule(c, a._shape[-1], checked)
+        if parts > 1:
+            matmul.grid_parts.add_parts(_KERNEL, views[0], views[1], views[2], tiles, parts)
+            return
     extra = [end for x in arrays for end in _buffer_range(x)] if checked else []
     key = (a._dtype.name, len(batch), tiles, epilogue) if epilogue else (a._dtype.name, len(batch), tiles)
     if c._size * a._shape[-1] >= th.TUNED_WORK and not checked and not grid:
@@ -168,9 +173,9 @@ def _transposed(x: ndarray) -> ndarray:
 
 def _for_grid_tiles(
     a: ndarray, b: ndarray, c: ndarray, checked: bool, precision: str | None
-) -> tuple[ndarray, ndarray, ndarray, int | Tile]:
+) -> tuple[ndarray, ndarray, ndarray, int | Tile | None]:
     """The operands as the tiles of a grid take them, and the tiles: tensor cores' if they support the dtype, except in
-    debug mode."""
+    debug mode; None where `grid_parts` says which."""
     if c._buffer.device.driver.grid and not checked:
         if a._dtype is not c._dtype:
             return *along_depth(a, b), c, tile_for(c, dtype=a._dtype) or 0
@@ -179,19 +184,7 @@ def _for_grid_tiles(
                 return *turned, tile
         elif tile := tile_for(c):
             return copy_if_unaligned(a, c._shape[-1]), copy_if_unaligned(b, c._shape[-2]), c, tile
-    return a, b, c, _grid_tiles(c)
-
-
-def _grid_tiles(c: ndarray) -> int:
-    """The tiles of a grid without tensor cores: small ones (1) if large ones are too few for all processors; else tall
-    (0) or wide ones (2), whichever takes fewer waves."""
-    driver = c._buffer.device.driver
-    if not driver.grid or c._size < th.MIN_LARGE_TILES:
-        return int(driver.grid)
-    m, n = c._shape[-2:]
-    tall, wide = (-(-m // rows) * -(-n // columns) * (c._size // (m * n)) for rows, columns in ((256, 128), (128, 256)))
-    processors = driver.properties()["processors"]
-    return 2 if c.itemsize <= 4 and -(-wide // processors) <= -(-tall // processors) else 0
+    return a, b, c, None if c._buffer.device.driver.grid else 0
 
 
 def copy_if_overlapping(x: ndarray, c: ndarray) -> ndarray:

@@ -1,0 +1,69 @@
+"""How products on grids without tensor cores are cut: which tiles, and into how many parts of the depth."""
+
+from __future__ import annotations
+
+import functools
+
+from ...array import ndarray
+from ...dtypes import float32
+from ...jit.text_kernel import TextKernel
+from ..reduce.reduce import reduce_into
+from ..reduce.reduce_text import ReduceOp
+from ..workspace import unchecked_empty
+from . import thresholds as th
+
+_PART_SUM = ReduceOp("part_sum", "{0} + {1}", 0)
+
+TALL, SMALL, WIDE = range(3)  # tiles of 256 x 128, 64 x 64 and 128 x 256 elements: csrc/device/pa_gemm_gpu.h
+
+
+def schedule(c: ndarray, depth: int, whole: bool) -> tuple[int, int]:
+    """The tiles and the number of parts that take the least time for a product into `c`: parts of the depth, which are
+    computed side by side, as products of a batch, and then added. `whole`: without parts."""
+    if not c._size:
+        return SMALL, 1
+    processors = c._buffer.device.driver.properties()["processors"]
+    m, n = c._shape[-2:]
+    if c._dtype is not float32:
+        few = c._size < th.MIN_LARGE_TILES
+        return SMALL if few else _large(m, n, c._size // (m * n), processors, c.itemsize > 4)[1], 1
+    return _of_float32(m, n, c._size // (m * n), depth, processors, 1 if whole else th.MAX_PARTS)
+
+
+def _large(m: int, n: int, batch: int, processors: int, tall: bool = False) -> tuple[int, int]:
+    """The waves of large tiles, and their kind."""
+    kinds = ((256, 128, TALL),) if tall else ((128, 256, WIDE), (256, 128, TALL))
+    waves = [(-(-(-(-m // rows) * -(-n // columns) * batch) // processors), kind) for rows, columns, kind in kinds]
+    return min(waves, key=lambda found: found[0])
+
+
+# A function of its arguments alone.
+@functools.lru_cache(maxsize=4096)
+def _of_float32(m: int, n: int, batch: int, depth: int, processors: int, most: int) -> tuple[int, int]:
+    small = -(-m // 64) * -(-n // 64) * batch
+    times = [(-(-small // (2 * processors)) * depth * th.SMALL_TILE_TIME, SMALL, 1)]
+    for parts in range(1, max(1, min(most, depth // th.MIN_PART_DEPTH)) + 1):
+        waves, kind = _large(m, n, batch * parts, processors)
+        added = th.SUM_TIME + parts * m * n * batch * th.PART_TIME if parts > 1 else 0
+        added += th.REST_TIME if depth % parts else 0
+        times.append((waves * (depth // parts + th.TILE_TIME) + added, kind, parts))
+    _, tiles, parts = min(times)
+    return tiles, parts
+
+
+def add_parts(kernel: TextKernel, a: ndarray, b: ndarray, c: ndarray, tiles: int, parts: int) -> None:
+    """The product as the sum of those of `parts` of the depth, and of what is left over: `c` has too few tiles for all
+    processors. The arrays have the same batch axes."""
+    each, rest = divmod(a._shape[-1], parts)
+    along, down, end = a._strides[-1], b._strides[-2], parts * each
+    sums = unchecked_empty((parts + bool(rest), *c._shape), c._dtype, c.device)
+    left = a._view(0, (parts, *a._shape[:-1], each), (each * along, *a._strides))
+    right = b._view(0, (parts, *b._shape[:-2], each, b._shape[-1]), (each * down, *b._strides))
+    key, batch = a._dtype.name, len(c._shape) - 2
+    kernel.launch((key, batch + 1, tiles), c.device, left, right, sums._view(0, (parts, *c._shape), sums._strides))
+    if rest:
+        left = a._view(end * along, (*a._shape[:-1], rest), a._strides)
+        right = b._view(end * down, (*b._shape[:-2], rest, b._shape[-1]), b._strides)
+        last = sums._view(parts * sums._strides[0], c._shape, sums._strides[1:])
+        kernel.launch((key, batch, tiles), c.device, left, right, last)
+    reduce_into(_PART_SUM, c, sums, (0,), c._dtype)
