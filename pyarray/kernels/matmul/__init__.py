@@ -1,11 +1,12 @@
-"""Matrix products, with a vector and with an epilogue. What few of them need is imported then: the tuner,
-and parts of the depth."""
+"""Matrix products, with a vector and with an epilogue. What few of them need is imported then: the
+tuner, and the schedules of GPUs."""
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from . import gemm_blocks as gemm_blocks
     from . import gemm_epilogue as gemm_epilogue
+    from . import gemv as gemv
     from . import grid_parts as grid_parts
 else:
     from ...lazy import submodules

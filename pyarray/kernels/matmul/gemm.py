@@ -22,7 +22,6 @@ from ..elementwise.elementwise import copy_if_aliased
 from . import thresholds as th
 from .gemm_mma import Tile, along_depth, copy_if_unaligned, k_major_operands, tile_for
 from .gemm_types import BLOCKS, gemm_operations, is_tf32, macros
-from .gemv import gemv
 
 if TYPE_CHECKING:
     from .gemm_epilogue import Addends, Epilogue
@@ -62,7 +61,7 @@ def gemm(
         x._view(0, batch + x._shape[-2:], steps + x._strides[-2:]) for x, steps in zip(arrays, merged, strict=True)
     ]
     if vector:
-        gemv(*views)
+        matmul.gemv.gemv(*views)
         return
     if tiles is None:
         tiles, parts = matmul.grid_parts.schedule(c, a._shape[-1], checked)
