@@ -201,8 +201,8 @@ def parallel_loop(code: Emitter, loop: ir.For, hoisted_checks: Hoisting | None) 
 def combines_chunks(kernel: ir.Function, loop: ir.For) -> bool:
     """Whether it combines a reduction's partial results: so few that it is compiled as code that hardly runs is, in a
     third of the time."""
-    once = loop.ranges[0].stop
-    alone = all(name.startswith(PARTIAL) for name, _ in used_arrays(kernel, loop))
+    once, arrays = loop.ranges[0].stop, used_arrays(kernel, loop)
+    alone = bool(arrays) and all(name.startswith(PARTIAL) for name, _ in arrays)
     return alone and isinstance(once, ir.Const) and once.value == 1
 
 

@@ -1,5 +1,6 @@
-"""Matrix products, with a vector and with an epilogue. What few of them need is imported then: the
-tuner, and the schedules of GPUs."""
+"""Matrix products, with a vector and with an epilogue.
+
+What few of them need is imported then: the tuner, and what is for GPUs alone."""
 
 from typing import TYPE_CHECKING
 
@@ -7,7 +8,7 @@ if TYPE_CHECKING:
     from . import gemm_blocks as gemm_blocks
     from . import gemm_epilogue as gemm_epilogue
     from . import gemv as gemv
-    from . import grid_parts as grid_parts
+    from . import split_k as split_k
 else:
     from ...lazy import submodules
 

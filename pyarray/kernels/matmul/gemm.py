@@ -64,9 +64,9 @@ def gemm(
         matmul.gemv.gemv(*views)
         return
     if tiles is None:
-        tiles, parts = matmul.grid_parts.schedule(c, a._shape[-1], checked)
+        tiles, parts = matmul.split_k.schedule(c, a._shape[-1], checked)
         if parts > 1:
-            matmul.grid_parts.add_parts(_KERNEL, views[0], views[1], views[2], tiles, parts)
+            matmul.split_k.add_parts(_KERNEL, views[0], views[1], views[2], tiles, parts)
             return
     extra = [end for x in arrays for end in _buffer_range(x)] if checked else []
     key = (a._dtype.name, len(batch), tiles, epilogue) if epilogue else (a._dtype.name, len(batch), tiles)
@@ -174,7 +174,7 @@ def _for_grid_tiles(
     a: ndarray, b: ndarray, c: ndarray, checked: bool, precision: str | None
 ) -> tuple[ndarray, ndarray, ndarray, int | Tile | None]:
     """The operands as the tiles of a grid take them, and the tiles: tensor cores' if they support the dtype, except in
-    debug mode; None where `grid_parts` says which."""
+    debug mode; None where `split_k` says which."""
     if c._buffer.device.driver.grid and not checked:
         if a._dtype is not c._dtype:
             return *along_depth(a, b), c, tile_for(c, dtype=a._dtype) or 0

@@ -1,4 +1,4 @@
-"""How products on grids without tensor cores are cut: which tiles, and into how many parts of the depth."""
+"""Split-K products on grids without tensor cores: which tiles, and into how many parts the depth is cut."""
 
 from __future__ import annotations
 
