@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from pyarray._core import clear_plans
 from pyarray.tune import store as tune_store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -106,6 +107,7 @@ class Program:
 @pytest.mark.parametrize("page", PAGES, ids=ids)
 def test_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.setattr(tune_store, "folder", lambda: tmp_path)  # nothing is known from earlier sessions
+    clear_plans()  # and of what other tests have called
     text = page.read_text(encoding="utf-8")
     program = Program(tmp_path / f"{page.stem.lower()}.py")
     for code, stated in blocks_of(text):
