@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from variants_by_turn import TURN
+from variants_by_turn import HALF
 
 from pyarray import dtypes
 
@@ -27,7 +27,7 @@ def examples(count: int, **more: Any) -> settings:
 
 def half_of(rows: Sequence[Any]) -> st.SearchStrategy[Any]:
     """Every second of them, those between on the next day, and all in a long run: tests compile kernels for each."""
-    return st.sampled_from(rows if TIMES > 1 else rows[TURN % 2 :: 2])
+    return st.sampled_from(rows if TIMES > 1 else rows[HALF::2])
 
 
 dtype_rows = half_of(dtypes.ALL)

@@ -21,6 +21,8 @@ TURNS = 16  # days within which every variant is run, and every slow test
 
 # Workers find what the first process set, also when the day ends meanwhile.
 TURN = int(os.environ.setdefault("PYARRAY_TEST_TURN", str(int(time.time() // 86400))))
+# Which half is due of what is halved. In the next round it is the other one, for tests that run on one day of a round.
+HALF = (TURN + TURN // TURNS) % 2
 
 
 def dimensions(variants):

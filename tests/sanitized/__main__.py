@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.variants_by_turn import TURN
+from tests.variants_by_turn import HALF
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE, BUILT = Path(__file__).resolve().parent, ROOT / "build" / "sanitized"
@@ -150,7 +150,7 @@ if __name__ == "__main__":
         os.environ |= {"PYARRAY_TEST_BY_TURN": "1", "PYARRAY_TEST_PERCENT": "25"}
         with ThreadPoolExecutor() as pool:  # each begins with seconds on one core
             runs = [
-                pool.submit(tests, ADDRESSES, TESTS[TURN % 2 :: 2], f"({NO_FORKS}) and ({SELECTED})"),
+                pool.submit(tests, ADDRESSES, TESTS[HALF::2], f"({NO_FORKS}) and ({SELECTED})"),
                 pool.submit(tests, RACES, OF_THREADS, f"({NO_FORKS}) and thread"),
             ]
         for run in runs:
