@@ -1,5 +1,5 @@
-"""Matrix products of any strides and batch: launches csrc/device/pa_gemm.h on CPUs, pa_gemm_gpu.h and
-pa_gemm_mma.h on GPUs."""
+"""Matrix products of any strides and batch: launches csrc/device/pa_gemm.h on CPUs, pa_gemm_gpu.h, pa_gemm_mma.h and
+pa_gemm_amd.h on GPUs."""
 
 from __future__ import annotations
 
@@ -178,10 +178,10 @@ def _for_grid_tiles(
     if c._buffer.device.driver.grid and not checked:
         if a._dtype is not c._dtype:
             return *along_depth(a, b), c, tile_for(c, dtype=a._dtype) or 0
-        if c._dtype.name == "float32":
-            if is_tf32(precision) and (tile := tile_for(c, True)) and (turned := k_major_operands(a, b, c)):
-                return *turned, tile
-        elif tile := tile_for(c):
+        float32 = c._dtype.name == "float32"
+        if float32 and is_tf32(precision) and (tile := tile_for(c, True)) and (turned := k_major_operands(a, b, c)):
+            return *turned, tile
+        if (tile := tile_for(c)) and not (float32 and matmul.split_k.schedule(c, a._shape[-1], False)[1] > 1):
             return copy_if_unaligned(a, c._shape[-1]), copy_if_unaligned(b, c._shape[-2]), c, tile
     return a, b, c, None if c._buffer.device.driver.grid else 0
 
@@ -283,7 +283,7 @@ __attribute__((visibility("default"))) void kernel_matmul(const void *memory, pa
 def _grid_text(
     dtype: DType, nb: int, kind: lang.ir.ArrayType, debug: bool, tiles: int | Tile
 ) -> tuple[str, KernelStep]:
-    """The same for a grid (csrc/device/pa_gemm_gpu.h, pa_gemm_mma.h)."""
+    """The same for a grid (csrc/device/pa_gemm_gpu.h, pa_gemm_mma.h, pa_gemm_amd.h)."""
     defines = ("#define PA_DEBUG_CHECKS 1\n" if debug else "") + macros(dtype, _grid_result(dtype, tiles))
     letter, call, header, step = "G", "pa_gemm", "pa_gemm_gpu.h", KernelStep("kernel_matmul", None)
     params: list[tuple[str, Any]] = [(n, kind) for n in _NAMES]
@@ -291,7 +291,7 @@ def _grid_text(
         defines += tiles.macros(dtype)
         params.append(("blocks", lang.ir.ScalarType(int64)))
         *_, blocks = jit.bound_launch.first_slots(params)
-        letter, call, header = "M", "pa_gemm_mma", "pa_gemm_mma.h"
+        letter, call, header = "M", "pa_gemm_mma", tiles.header
         step = KernelStep("kernel_matmul", (blocks,), team=True, shared=tiles.shared(dtype), threads=tiles.threads)
     slots = slot_fields(params + [(n, lang.ir.ScalarType(int64)) for n in _RANGES] if debug else params, debug)
     body = f"    g.m = s->c_n{nb}, g.n = s->c_n{nb + 1}, g.k = s->a_n{nb + 1};\n"
