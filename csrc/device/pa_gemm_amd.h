@@ -1,6 +1,6 @@
 /* pa_gemm_amd.h: C = A B by the matrix instructions of AMD GPUs (pa_matrix_amd.h), for any strides, batches and tails:
    float16 and bfloat16 with sums in float32, and on gfx942 float32 and float64. On other targets, and in debug mode,
-   pa_gemm_mma is the pa_gemm of pa_gemm_gpu.h, same macros. Included with the tile: PA_M_ROWS x PA_M_COLUMNS of C by
+   pa_gemm_mma is the pa_gemm of pa_gemm_gpu.h, same macros. Included with the target's tile: PA_M_ROWS x PA_M_COLUMNS of C by
    256 threads, PA_M_WARP_ROWS x PA_M_WARP_COLUMNS by each wave; two slices of PA_M_DEPTH, 64 bytes, are in (dynamic)
    LDS, one in use and one to come. Their layout doesn't depend on that of memory: a line of 4 chunks for each row (or
    column) of the tile, along the depth, what is outside the operand zeros. Chunks are swizzled, so that 8 lines that
@@ -12,7 +12,8 @@
 #include "pa_base.h"
 #include "pa_matrix_amd.h"
 
-#if !PA_MATRIX_AMD(PA_BYTES) || defined(PA_DEBUG_CHECKS)
+#define PA_M_WAVES (PA_M_ROWS / PA_M_WARP_ROWS * (PA_M_COLUMNS / PA_M_WARP_COLUMNS))
+#if !PA_MATRIX_AMD(PA_BYTES) || PA_M_WAVES * PA_MATRIX_WAVE != 256 || defined(PA_DEBUG_CHECKS)
 #include "pa_gemm_gpu.h"
 #define PA_M_THREADS PA_G_THREADS
 #define PA_M_BLOCKS PA_G_BLOCKS
@@ -39,7 +40,6 @@ enum {
 };
 static_assert(PA_M_DEPTH * PA_M_SIZE == PA_M_LINE && PA_M_STAGES == 2, "the layout of slices");
 static_assert(PA_M_ROWS <= 128 && PA_M_COLUMNS <= 128, "one or two lines for each thread");
-static_assert(PA_M_DOWN * (PA_M_COLUMNS / PA_M_WARP_COLUMNS) * PA_MATRIX_WAVE == PA_M_THREADS, "a part for each wave");
 
 PA_FN unsigned pa_amd_offset(int line, int chunk) { return line * PA_M_LINE + ((chunk ^ (line >> 1 & 3)) << 4); }
 

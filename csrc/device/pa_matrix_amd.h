@@ -10,10 +10,13 @@
 
 #if defined(__gfx942__)
 #define PA_MATRIX_AMD(bytes) ((bytes) == 2 || (bytes) == 4 || (bytes) == 8)
+#define PA_MATRIX_WAVE 64
 #elif defined(__GFX11__) && !(defined(__AMDGCN_WAVEFRONT_SIZE) && __AMDGCN_WAVEFRONT_SIZE == 64)
 #define PA_MATRIX_AMD(bytes) ((bytes) == 2)
+#define PA_MATRIX_WAVE 32
 #else
 #define PA_MATRIX_AMD(bytes) 0
+#define PA_MATRIX_WAVE 0
 #endif
 
 #if PA_MATRIX_AMD(2)
@@ -29,7 +32,6 @@ PA_MATRIX_VECTOR(pa_matrix_f64x4, double, 4);
 
 #if defined(__gfx942__)
 enum {
-    PA_MATRIX_WAVE = 64,
     PA_MATRIX_CHUNKS = 4, /* of the depth of a fragment */
     PA_MATRIX_OWN = 1,    /* of these, a lane's */
     PA_MATRIX_RESULTS = 4 /* of a lane */
@@ -41,7 +43,7 @@ template <> struct pa_matrix_results<double> { typedef pa_matrix_f64x4 type; };
 PA_FN int pa_matrix_row(float, int e, int lane) { return lane / 16 * 4 + e; }
 PA_FN int pa_matrix_row(double, int e, int lane) { return lane / 16 + e * 4; }
 #else
-enum { PA_MATRIX_WAVE = 32, PA_MATRIX_CHUNKS = 2, PA_MATRIX_OWN = 2, PA_MATRIX_RESULTS = 8 };
+enum { PA_MATRIX_CHUNKS = 2, PA_MATRIX_OWN = 2, PA_MATRIX_RESULTS = 8 };
 PA_FN int pa_matrix_first_chunk(int) { return 0; }
 template <class SUM> struct pa_matrix_results { typedef pa_matrix_f32x8 type; };
 PA_FN int pa_matrix_row(float, int e, int lane) { return e * 2 + lane / 16; }
