@@ -21,9 +21,7 @@ PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *rt) { pa_gemm(g, rt); 
 #else
 #include "pa_gemm_tiles.h"
 #include "pa_half.h"
-#ifndef PA_STORE
-#define PA_STORE(x) (x)
-#endif
+#include "pa_gemm_results.h"
 
 enum {
     PA_M_THREADS = 256,
@@ -175,7 +173,8 @@ struct pa_amd_sums {
         }
     }
     /* Stores them to C, whose part for the wave begins at `c`; rows x columns of it are inside. */
-    __device__ inline void store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, int lane) const
+    __device__ inline void store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, int lane,
+                                 const pa_gemm_results &results) const
     {
         c += lane % 16 * g->ccs, columns -= lane % 16;
 #pragma unroll
@@ -187,7 +186,8 @@ struct pa_amd_sums {
                 if (row >= rows) continue;
 #pragma unroll
                 for (int j = 0; j < PA_M_WIDE; ++j)
-                    if (j * 16 < columns) *(PA_T *)(to + j * 16 * g->ccs) = PA_STORE(v[i][j][e]);
+                    if (j * 16 < columns)
+                        *(PA_T *)(to + j * 16 * g->ccs) = results(row, j * 16 + lane % 16, v[i][j][e]);
             }
     }
 };
@@ -214,7 +214,8 @@ PA_FN void pa_amd_tile(const pa_gemm_grid *g, const pa_gemm_tile_origin &t)
         fill ^= PA_M_SLICE;
     }
     char *c = t.c + (t.row + row) * g->rcs + (t.col + col) * g->ccs;
-    sums.store(g, c, g->m - t.row - row, g->n - t.col - col, lane);
+    const pa_gemm_results results(g, t, t.row + row, t.col + col);
+    sums.store(g, c, g->m - t.row - row, g->n - t.col - col, lane, results);
 }
 
 PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *)
