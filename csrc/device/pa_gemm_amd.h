@@ -1,12 +1,12 @@
 /* pa_gemm_amd.h: C = A B by the matrix instructions of AMD GPUs (pa_matrix_amd.h), for any strides, batches and tails:
-   float16 and bfloat16 with sums in float32, and on gfx942 float32 and float64. On other targets, and in debug mode,
-   pa_gemm_mma is the pa_gemm of pa_gemm_gpu.h, same macros. Included with the target's tile: PA_M_ROWS x PA_M_COLUMNS of C by
-   256 threads, PA_M_WARP_ROWS x PA_M_WARP_COLUMNS by each wave; two slices of PA_M_DEPTH, 64 bytes, are in (dynamic)
-   LDS, one in use and one to come. Their layout doesn't depend on that of memory: a line of 4 chunks for each row (or
-   column) of the tile, along the depth, what is outside the operand zeros. Chunks are swizzled, so that 8 lines that
-   are read together are in different banks. A thread loads a chunk each of one or two lines into registers, while the
-   slice before is multiplied, by vectors or by elements; what lies across the depth is turned on the way. So an element
-   of C doesn't depend on strides. */
+   float16 and bfloat16 with sums in float32, and on gfx942 float32 and float64. In debug mode, and on targets that the
+   tile isn't for, pa_gemm_mma is the pa_gemm of pa_gemm_gpu.h, same macros. Included with the tile: PA_M_ROWS x
+   PA_M_COLUMNS of C by 256 threads, PA_M_WARP_ROWS x PA_M_WARP_COLUMNS by each wave; two slices of PA_M_DEPTH, 64
+   bytes, are in (dynamic) LDS, one in use and one to come. Their layout doesn't depend on that of memory: a line of 4
+   chunks for each row (or column) of the tile, along the depth, what is outside the operand zeros. Chunks are swizzled,
+   so that 8 lines that are read together are in different banks. A thread loads a chunk each of one or two lines into
+   registers, by vectors or by elements, while the slice before is multiplied; what lies across the depth is turned when
+   it is stored to LDS. So an element of C doesn't depend on strides. */
 #ifndef PA_GEMM_AMD_H
 #define PA_GEMM_AMD_H
 #include "pa_base.h"
@@ -25,7 +25,7 @@ PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *rt) { pa_gemm(g, rt); 
 
 enum {
     PA_M_THREADS = 256,
-    PA_M_BLOCKS = 2, /* HIP: waves of a SIMD, at least. So there are 256 registers, and sums stay in them */
+    PA_M_BLOCKS = 2, /* for HIP waves of a SIMD, at least: with 256 registers sums aren't moved to AGPRs and back */
     PA_M_SIZE = sizeof(PA_T),
     PA_M_CHUNK = 16 / PA_M_SIZE, /* elements */
     PA_M_LINE = 64,              /* bytes */
@@ -40,13 +40,6 @@ static_assert(PA_M_DEPTH * PA_M_SIZE == PA_M_LINE && PA_M_STAGES == 2, "the layo
 static_assert(PA_M_ROWS <= 128 && PA_M_COLUMNS <= 128, "one or two lines for each thread");
 
 PA_FN unsigned pa_amd_offset(int line, int chunk) { return line * PA_M_LINE + ((chunk ^ (line >> 1 & 3)) << 4); }
-
-/* Whether neighbours in memory are along the depth, whose stride is `cs`. */
-PA_FN bool pa_amd_along_depth(int64_t rs, int64_t cs)
-{
-    if (cs == PA_M_SIZE || rs == PA_M_SIZE) return cs == PA_M_SIZE;
-    return (cs < 0 ? -cs : cs) <= (rs < 0 ? -rs : rs);
-}
 
 /* A thread's part of the slices of an operand, of which a tile has LINES rows (columns, for B). */
 template <int LINES> struct pa_amd_operand {
@@ -67,7 +60,7 @@ template <int LINES> struct pa_amd_operand {
     __device__ inline void start(const char *base, int64_t left, int64_t line_stride, int64_t depth_stride)
     {
         const int t = (int)threadIdx.x;
-        rs = line_stride, cs = depth_stride, along = pa_amd_along_depth(rs, cs);
+        rs = line_stride, cs = depth_stride, along = pa_gemm_k_major(rs, cs, PA_M_SIZE);
         line = along ? t / 4 : t % (PA_M_THREADS / 4) * PART, line_step = along ? PA_M_THREADS / 4 : 1;
         chunk = along ? t % 4 : t / (PA_M_THREADS / 4);
         inside = left < LINES ? (int)left : LINES;

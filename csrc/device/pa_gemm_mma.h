@@ -323,12 +323,6 @@ PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, 
 }
 #endif
 
-PA_FN bool pa_mma_k_major(int64_t rs, int64_t cs)
-{
-    if (cs == PA_M_SIZE || rs == PA_M_SIZE) return cs == PA_M_SIZE;
-    return (cs < 0 ? -cs : cs) <= (rs < 0 ? -rs : rs);
-}
-
 PA_FN void pa_mma_tile(const pa_gemm_grid *g, const pa_gemm_tile_origin &t)
 {
     extern __shared__ __align__(1024) unsigned char pa_mma_memory[];
@@ -344,7 +338,8 @@ PA_FN void pa_mma_tile(const pa_gemm_grid *g, const pa_gemm_tile_origin &t)
 #if PA_BYTES == 4 || PA_BYTES == 1 /* instructions take lines along the depth only */
     pa_mma_mainloop<true, true>(g, t, pa_mma_memory, row, col, sum);
 #else
-    const bool k_major_a = pa_mma_k_major(g->ras, g->cas), k_major_b = pa_mma_k_major(g->cbs, g->rbs);
+    const bool k_major_a = pa_gemm_k_major(g->ras, g->cas, PA_M_SIZE),
+               k_major_b = pa_gemm_k_major(g->cbs, g->rbs, PA_M_SIZE);
     if (k_major_a && k_major_b) pa_mma_mainloop<true, true>(g, t, pa_mma_memory, row, col, sum);
     else if (k_major_a) pa_mma_mainloop<true, false>(g, t, pa_mma_memory, row, col, sum);
     else if (k_major_b) pa_mma_mainloop<false, true>(g, t, pa_mma_memory, row, col, sum);

@@ -55,6 +55,13 @@ PA_FN pa_gemm_tile_origin pa_gemm_origin_of(const pa_gemm_grid *g, N tile)
     return at;
 }
 
+/* Whether an operand's neighbours in memory, of `size` bytes, are along the depth, whose stride is `cs`. */
+PA_FN bool pa_gemm_k_major(int64_t rs, int64_t cs, int64_t size)
+{
+    if (cs == size || rs == size) return cs == size;
+    return (cs < 0 ? -cs : cs) <= (rs < 0 ? -rs : rs);
+}
+
 /* cp.async groups: commit one, and wait for all but the last N. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 PA_FN void pa_cp_async_commit(void) { asm volatile("cp.async.commit_group;" ::); }
