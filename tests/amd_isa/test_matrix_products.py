@@ -10,6 +10,7 @@ import pytest
 from targets.kernel_batch import Emitted, joined
 from targets.target_compilers import TARGETS, missing, refused
 
+from pyarray.driver import hip
 from pyarray.driver.cc import include_dirs
 from pyarray.kernels.matmul import gemm, gemm_mma
 
@@ -57,6 +58,11 @@ def operands(dtype, m, k, n, batch=2):
 
 def exact(a, b):
     return (a.astype(np.float64) @ b.astype(np.float64)).astype(a.dtype)
+
+
+def test_the_driver_knows_what_a_target_has(target):
+    assert hip._tensor_cores(target) == UNITS[target]
+    assert not any(map(hip._tensor_cores, ("gfx908", "gfx90a", "gfx1030", "gfx1200")))
 
 
 def test_code_objects_multiply_by_matrix_instructions(target):
