@@ -14,7 +14,7 @@ from pathlib import Path
 from .cpu import cores
 
 # What a unit more costs is reading the headers and a link. A function of this weight takes about twice as long.
-MIN_WEIGHT = 2000
+MIN_WEIGHT = 2500
 MAX_UNITS = 4
 _SHARED = re.compile(r"^#if PA_IN_UNIT\((\d+), (\d+)\)$", re.MULTILINE)
 

@@ -14,6 +14,7 @@ from .printer import Printer
 
 MAX_NUMBER = 62  # the numbers are bits of a preprocessor's integer
 COLD = 0.5  # what a cold function takes to compile, of another one
+ENTRY = 0.3  # and what one without loops does
 
 
 @contextmanager
@@ -36,4 +37,4 @@ def shared_entry(code: Emitter, text: str) -> str:
     """The text of the kernel's entry, as a function of one of the units."""
     if not code.shares_functions:
         return text
-    return f"#if PA_IN_UNIT({min(code.shared, MAX_NUMBER)}, {len(text)})\n{text}#endif\n"
+    return f"#if PA_IN_UNIT({min(code.shared, MAX_NUMBER)}, {ENTRY * len(text):.0f})\n{text}#endif\n"

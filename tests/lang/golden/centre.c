@@ -109,7 +109,7 @@ PA_SHARED void kernel_centre_loop0(void *context, int64_t begin, int64_t end)
 PA_SHARED void kernel_centre_loop0(void *context, int64_t begin, int64_t end);
 #endif
 
-#if PA_IN_UNIT(3, 1804)
+#if PA_IN_UNIT(3, 541)
 #ifdef __cplusplus
 extern "C"
 #endif

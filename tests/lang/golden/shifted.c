@@ -72,7 +72,7 @@ PA_SHARED void kernel_shifted_loop0(void *context, int64_t begin, int64_t end)
 PA_SHARED void kernel_shifted_loop0(void *context, int64_t begin, int64_t end);
 #endif
 
-#if PA_IN_UNIT(3, 1091)
+#if PA_IN_UNIT(3, 327)
 #ifdef __cplusplus
 extern "C"
 #endif
