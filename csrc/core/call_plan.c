@@ -86,10 +86,9 @@ static int apart(const pac_buffer *a, const pac_buffer *b) {
 }
 
 /* Whether what is written is no other operand's memory, but for operands of one buffer, of which a key of layouts says
-   how they overlap: buffers of other libraries may. Nobody wants to be told of the write. */
+   how they overlap: buffers of other libraries may. */
 static int may_write(const pac_plan *plan, const pac_call *call, int k) {
     const pac_buffer *written = call->operand[k].buffer;
-    if (written->before_write) return 0;
     for (int j = 0; j < call->operands; ++j) {
         if (j == k) continue;
         const pac_buffer *other = call->operand[j].buffer;
@@ -168,6 +167,13 @@ static int launch(const run *r, const pac_step *step) {
     return done;
 }
 
+/* Tells the owners of these operands. 0 with an exception. */
+static int tell(const run *r, uint32_t operands) {
+    for (int k = 0; operands; ++k, operands >>= 1)
+        if (operands & 1 && !pac_tell_owner(r->call->operand[k].buffer)) return 0;
+    return 1;
+}
+
 static int check(const run *r, const pac_step *step) {
     PyObject *elements = PyTuple_New(step->count);
     const char *at = (const char *)(uintptr_t)number(r, &step->elements);
@@ -243,6 +249,7 @@ static PyObject *done(run *r) {
     }
     for (int k = 0; k < plan->steps; ++k) {
         const pac_step *step = &plan->step[k];
+        if (step->first && !tell(r, step->first)) return NULL;
         if (!(step->launch ? launch(r, step) : check(r, step))) return NULL;
     }
     return result(r, &plan->result);
@@ -255,8 +262,8 @@ static PyObject *done_if_it_holds(run *r) {
     return made;
 }
 
-/* Python runs in allocations, checks, while numbers are computed and while a launch is long: all that is used has a
-   reference. */
+/* Python runs in allocations, checks, owners that are told, while numbers are computed and while a launch is long: all
+   that is used has a reference. */
 PyObject *pac_plan_run(PyObject *self, pac_call *call) {
     run r = {.plan = (pac_plan *)self, .call = call};
     const int numbers = call->numbers;

@@ -26,6 +26,7 @@ typedef struct {
 typedef struct {
     PyObject *launch, *check; /* one of them is NULL */
     int fills, code, count;
+    uint32_t first; /* a bit for each written operand that this launch is the first to get: their owners are told */
     pac_fill *fill;
     pac_product size; /* of work, in elements; empty: as the launch says */
     pac_source elements;

@@ -128,6 +128,11 @@ int pac_fresh_strides(int ndim, const int64_t *shape, int64_t itemsize, int64_t 
 /* Memory that belongs to `owner`, kept alive with the buffer. NULL with an exception. */
 pac_buffer *pac_buffer_wrap(PyObject *device, uintptr_t ptr, int64_t nbytes, PyObject *owner);
 
+/* Calls `before_write`, where there is one. It may do anything: take itself away, give arrays other memory, come back
+   to the caller. What is used after it is to have references, and sizes and addresses are to be known. 0 with an
+   exception: nothing may be written. */
+int pac_tell_owner(pac_buffer *buffer);
+
 /* An array with this key and these dims in a buffer, of which it takes over a reference. NULL with an exception. */
 pac_array *pac_array_on(pac_buffer *buffer, uint64_t key, const int64_t *dims, int64_t size, uintptr_t ptr);
 

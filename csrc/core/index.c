@@ -121,12 +121,28 @@ PyObject *pac_subscript(PyObject *self, PyObject *key) {
 }
 
 /* Stores a number or an element of the same type without a launch. */
-static int store(pac_array *a, char *at, PyObject *value) {
-    if (!PAC_IS_ARRAY(value)) return pac_store_element(at, PAC_CODE(a), value);
+static int put(char *at, int code, PyObject *value) {
+    if (!PAC_IS_ARRAY(value)) return pac_store_element(at, code, value);
     pac_array *from = (pac_array *)value;
-    if (PAC_NDIM(from) || PAC_CODE(from) != PAC_CODE(a) || !PAC_ON_CPU(from)) return 0;
-    memmove(at, pac_host_memory(from), (size_t)PAC_ITEMSIZE(a));
+    if (PAC_NDIM(from) || PAC_CODE(from) != code || !PAC_ON_CPU(from)) return 0;
+    memmove(at, pac_host_memory(from), (size_t)pac_dtypes[code].itemsize);
     return 1;
+}
+
+/* The same into memory whose owner is told first. */
+static int tell_and_put(pac_array *a, char *at, PyObject *value) {
+    _Alignas(16) char element[16];
+    const int code = PAC_CODE(a), stored = put(element, code, value);
+    if (stored <= 0) return stored;
+    PyObject *buffer = Py_NewRef((PyObject *)a->buffer);
+    const int told = pac_tell_owner(a->buffer);
+    if (told) memcpy(at, element, (size_t)pac_dtypes[code].itemsize);
+    Py_DECREF(buffer);
+    return told ? 1 : -1;
+}
+
+static int store(pac_array *a, char *at, PyObject *value) {
+    return a->key & PAC_WATCHED ? tell_and_put(a, at, value) : put(at, PAC_CODE(a), value);
 }
 
 PyObject *pac_copy_map;
@@ -177,7 +193,7 @@ int pac_assign_subscript(PyObject *self, PyObject *key, PyObject *value) {
         PyErr_SetString(PyExc_TypeError, "elements of an array can't be deleted; make an array without them");
         return -1;
     }
-    if (!(a->key & (PAC_READONLY | PAC_WATCHED)) && pac_plain()) {
+    if (!(a->key & PAC_READONLY) && pac_plain()) {
         const int stored = store_plainly(a, key, value);
         if (stored) return stored < 0 ? -1 : 0;
     }

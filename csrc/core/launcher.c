@@ -95,11 +95,7 @@ static int call_before_write(const pac_launcher *self, const pac_operand *operan
         const pac_operand *operand = &operands[self->field[k].argument];
         if (!self->field[k].writes || !operand->shape || !(operand->key & PAC_WATCHED)) continue;
         if (operand->foreign && pac_foreign_before_write(operand->foreign) < 0) return 0;
-        if (!operand->array) continue;
-        PyObject *function = operand->array->buffer->before_write;
-        PyObject *done = function ? PyObject_CallNoArgs(function) : Py_NewRef(Py_None);
-        Py_XDECREF(done);
-        if (!done) return 0;
+        if (operand->array && !pac_tell_owner(operand->array->buffer)) return 0;
     }
     return 1;
 }

@@ -175,7 +175,7 @@ static pac_array *new_result(const map_plan *plan, int count, pac_array *const *
 }
 
 static int fits_out(const pac_array *out, int ndim, const int64_t *shape) {
-    if (out->key & (PAC_READONLY | PAC_WATCHED | PAC_MARKED) || PAC_NDIM(out) != ndim) return 0;
+    if (out->key & (PAC_READONLY | PAC_MARKED) || PAC_NDIM(out) != ndim) return 0;
     for (int axis = 0; axis < ndim; ++axis)
         if (PAC_SHAPE(out)[axis] != shape[axis] || (shape[axis] > 1 && !PAC_STRIDES(out)[axis])) return 0;
     return 1;
@@ -184,6 +184,20 @@ static int fits_out(const pac_array *out, int ndim, const int64_t *shape) {
 static PyObject *declined(map_object *map, const char *why) {
     map->why = why;
     Py_RETURN_NOTIMPLEMENTED;
+}
+
+/* A launch into memory whose owner is told first: that may drop the launch, and give arrays other memory. */
+static int tell_and_launch(const pac_launch *launch, pac_array *const *arrays, int count, const int64_t *slots,
+                           int used, int64_t size) {
+    pac_launch held = *launch;
+    Py_INCREF(held.function);
+    Py_INCREF(held.holder);
+    PyObject *buffers[PAC_MAP_OPERANDS + 1];
+    for (int k = 0; k < count; ++k) buffers[k] = arrays[k] ? Py_NewRef((PyObject *)arrays[k]->buffer) : NULL;
+    const int done = pac_tell_owner(arrays[0]->buffer) && pac_launch_run(&held, slots, used, size);
+    for (int k = 0; k < count; ++k) Py_XDECREF(buffers[k]);
+    pac_launch_clear(&held);
+    return done;
 }
 
 /* What a plan says, which the caller holds: allocating and compiling may run Python. As `call`. */
@@ -201,7 +215,9 @@ static PyObject *run(map_object *map, map_plan *plan, PyObject *const *x, pac_ar
     pac_map_merge(count, arrays, &layout);
     const map_launch *launch = launch_for(plan, map->compile, x, arrays, count, &layout);
     const int used = launch ? pack(arrays, x, count, plan, &layout, slots) : 0;
-    if (!launch || !pac_launch_run(&launch->launch, slots, used, result->size)) {
+    if (!launch || !(result->key & PAC_WATCHED
+                         ? tell_and_launch(&launch->launch, arrays, count, slots, used, result->size)
+                         : pac_launch_run(&launch->launch, slots, used, result->size))) {
         Py_DECREF(result);
         return PyErr_Occurred() ? NULL : declined(map, "settings changed while it was compiled");
     }
@@ -252,7 +268,7 @@ static PyObject *call(map_object *map, PyObject *const *x, int operands, PyObjec
     const int ndim = pac_map_broadcast(operands + broadcasts, arrays + !broadcasts, shape);
     if (ndim < 0) return declined(map, "the shapes don't broadcast, or to too many axes or elements");
     if (out && !fits_out(arrays[0], ndim, shape))
-        return declined(map, "the output can't be written as it is: its shape or memory, or what is to be told of it");
+        return declined(map, "the output can't be written as it is: its shape or its memory");
     for (int k = 1; out && !dry && k < count; ++k)
         if (arrays[k] && pac_map_aliases(arrays[k], arrays[0]))
             return call_with_copies(map, x, operands, out, broadcasts);

@@ -325,6 +325,14 @@ static PyObject *buffer_wrap(PyObject *Py_UNUSED(none), PyObject *args) {
     return (PyObject *)new_buffer(device, (uintptr_t)ptr, nbytes, owner == Py_None ? NULL : owner, NULL);
 }
 
+int pac_tell_owner(pac_buffer *buffer) {
+    if (!buffer->before_write) return 1;
+    PyObject *function = Py_NewRef(buffer->before_write), *done = PyObject_CallNoArgs(function);
+    Py_DECREF(function);
+    Py_XDECREF(done);
+    return done != NULL;
+}
+
 static int buffer_traverse(PyObject *self, visitproc visit, void *arg) {
     pac_buffer *buffer = (pac_buffer *)self;
     Py_VISIT(Py_TYPE(self));

@@ -115,13 +115,22 @@ static int read_check(pac_plan *plan, PyObject *x, pac_step *step) {
     return 1;
 }
 
+/* A later launch may be the first that writes an operand: a plan doesn't say which does. */
+static void find_first(pac_step *step, uint32_t *left) {
+    for (int k = 0; k < step->fills; ++k)
+        if (step->fill[k].source.kind == PAC_OPERAND) step->first |= *left & 1u << step->fill[k].source.index;
+    *left &= ~step->first;
+}
+
 static int read_steps(pac_plan *plan, PyObject *steps) {
+    uint32_t left = plan->written;
     plan->step = room(plan, PyTuple_GET_SIZE(steps), sizeof *plan->step);
     if (!plan->step) return 0;
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(steps); ++k) {
         PyObject *x = expect_tuple(PyTuple_GET_ITEM(steps, k), "a step");
         pac_step *step = &plan->step[plan->steps++]; /* counted first: its references are given back with the plan */
         if (!x || !(PyTuple_GET_SIZE(x) == 3 ? read_launch(plan, x, step) : read_check(plan, x, step))) return 0;
+        find_first(step, &left);
     }
     return 1;
 }

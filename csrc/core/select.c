@@ -85,8 +85,14 @@ static int put(const pac_selection *s, pac_array *a, const pac_array *value, cha
     if (value && !value_strides(value, s, steps)) return 0;
     if (!pac_few_elements(s->ndim, s->shape)) return 1;
     if (!middle_step(s, steps, &step)) return 0;
-    pac_move_selected(s, PAC_ITEMSIZE(a), value ? pac_host_memory(value) : number, steps, step, 1);
-    return 1;
+    const int itemsize = PAC_ITEMSIZE(a);
+    char *from = value ? pac_host_memory(value) : number;
+    PyObject *held = Py_NewRef((PyObject *)a->buffer), *source = value ? Py_NewRef((PyObject *)value->buffer) : NULL;
+    const int told = !(a->key & PAC_WATCHED) || pac_tell_owner(a->buffer);
+    if (told) pac_move_selected(s, itemsize, from, steps, step, 1);
+    Py_DECREF(held);
+    Py_XDECREF(source);
+    return told ? 1 : -1;
 }
 
 static int is_long_mask(PyObject *key)
@@ -100,7 +106,7 @@ int pac_select_set(pac_array *a, PyObject *key, PyObject *value)
 {
     _Alignas(16) char number[16];
     pac_array *source = NULL;
-    if (!PAC_ON_CPU(a) || a->key & (PAC_READONLY | PAC_WATCHED | PAC_MARKED)) return 0;
+    if (!PAC_ON_CPU(a) || a->key & (PAC_READONLY | PAC_MARKED)) return 0;
     if (PAC_IS_ARRAY(value)) {
         source = (pac_array *)value;
         if (!PAC_ON_CPU(source) || source->key & PAC_MARKED || PAC_CODE(source) != PAC_CODE(a)) return 0;
@@ -112,7 +118,8 @@ int pac_select_set(pac_array *a, PyObject *key, PyObject *value)
         if (stored <= 0) return stored;
     }
     if ((!source || source->size == 1) && is_long_mask(key)) return 0;
-    if (pac_put_rows(a, key, source, number)) return 1;
+    /* an owner that is told may change the indices, which pac_put_rows would have tested before */
+    if (!(a->key & PAC_WATCHED) && pac_put_rows(a, key, source, number)) return 1;
     pac_selection s;
     int done = pac_find_selection(&s, a, key, 1);
     if (done <= 0) return done;

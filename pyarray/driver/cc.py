@@ -19,6 +19,7 @@ from pathlib import Path
 
 from .. import config
 from ..errors import CompileError, DeviceError
+from .cc_units import compile_units, unit_sets
 
 CANDIDATES = ("cc", "gcc", "clang")
 ZIG = (sys.executable, "-m", "ziglang", "cc")
@@ -43,6 +44,7 @@ FLAGS = (
 # By default gcc reads start files and libraries at each link, which takes longer than linking a kernel. They are
 # for programs, C++ and sanitizers; what C kernels call of libc is in the process already.
 GCC_LINK = ("-nostdlib", "-fno-use-linker-plugin")
+LIBRARIES = ("-lm", "-lgcc")
 GCC_BANNER = "Free Software Foundation"
 # gcc 12 takes an argument on the stack for unchanged behind a call of a function that it finds to be constant, whose
 # return address lies over it, and doesn't store it again. So the place of arguments isn't popped in between.
@@ -108,6 +110,8 @@ class Toolchain:
         """
         with tempfile.TemporaryDirectory(prefix="pyarray-") as folder:
             output = Path(folder, "kernel.so")
+            if self._compiled_by_units(text, extra_flags, output):
+                return output.read_bytes()
             result = self._run(text, extra_flags, output)
             if result.returncode and CPP_MISSING.search(result.stderr):
                 raise DeviceError(
@@ -127,6 +131,18 @@ class Toolchain:
                 what = f"{shlex.join(self.command)} ended with exit status 0 and wrote no binary"
                 raise DeviceError(f"{what}: is it a C compiler? Name one in PYARRAY_CC. It said: {errors}")
             return binary
+
+    def _compiled_by_units(self, text: str, extra_flags: tuple[str, ...], output: Path) -> bool:
+        """Whether the text is worth several compilers, and they did it. `link` is gcc's, without flags of the user."""
+        if not self.link or "-O0" in extra_flags or CPP[0] in extra_flags or len(sets := unit_sets(text)) == 1:
+            return False
+        native = self.march or _native.get(self.command, self.native[0])
+        includes = (f"-I{folder}" for folder in include_dirs())
+        command = [*self.command, *self.flags, *native, *includes, *extra_flags]
+        try:
+            return compile_units(command, [*self.link, *LIBRARIES], text, sets, output)
+        except OSError:
+            return False  # and the words are those of a compiler of the whole text
 
     def _run(self, text: str, extra_flags: tuple[str, ...], output: Path) -> subprocess.CompletedProcess[bytes]:
         native = self.march or _native.get(self.command, self.native[0])
@@ -163,7 +179,7 @@ class Toolchain:
         command = zig_cpp(self.command) if cpp and "ziglang" in self.command else self.command
         command_line = [*command, *self.flags, *native, *includes, *extra_flags]
         language = () if cpp else (*self.link, "-x", "c")
-        libraries = ("-lm", "-lgcc") if self.link and not cpp else ("-lm",)
+        libraries = LIBRARIES if self.link and not cpp else ("-lm",)
         try:
             return subprocess.run(
                 [*command_line, *language, "-", "-o", str(output), *libraries],

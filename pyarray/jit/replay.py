@@ -3,9 +3,8 @@
 Most functions launch the same kernels on the same windows for operands of equal types, shapes and strides; only
 addresses differ. An observer (`jit.launch_state`) captures the launches of such a call, and they become a
 `CallPlan`, which C runs (`csrc/core/call_plan.c`): allocate, launch, make the result. The function must depend on its
-arguments only. A call with host access to array memory, or with memory that outlives it, is never replayed. A plan
-that writes to an operand is not run where an operand's memory is another library's: whether it overlaps depends on
-addresses.
+arguments only. A call with host access to array memory, or with memory that outlives it, is never replayed. Where a
+plan writes to an operand, memory of other libraries is compared at each call: whether it overlaps depends on addresses.
 """
 
 from __future__ import annotations
@@ -111,6 +110,7 @@ class Capture:
         self.steps: list[tuple[Any, ...]] = []
         self.written: set[int] = set()  # operands
         self.refusal: str | None = None
+        self.launching = False
         self.numbers: Sequence[int | None] = ()
         self.computed: tuple[Callable[..., tuple[Any, ...]], int] | None = None
         self.plan_of_types: CallPlan | None = None
@@ -121,7 +121,13 @@ class Capture:
 
     def observe(self, launch: Launch) -> None:
         """Runs a launch of this thread and captures it."""
-        launch.run()
+        inside, self.launching = self.launching, True
+        try:
+            launch.run()
+        finally:
+            self.launching = inside
+        if inside:  # by an owner that is told of a write, whom plans tell themselves
+            self.refuse(f"{launch.kernel} is launched inside another launch")
         if self.refusal is None:
             try:
                 self.steps.append(self._step(launch))

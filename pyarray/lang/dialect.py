@@ -42,7 +42,7 @@ static inline int64_t pa_grain(const pa_runtime *rt, int64_t count, double cost)
 """,
     function="static inline",
     body="static inline __attribute__((always_inline))",
-    loop="static void {symbol}_loop{number}(void *context, int64_t begin, int64_t end)",
+    loop="void {symbol}_loop{number}(void *context, int64_t begin, int64_t end)",
     start="""\
 {{
     const int64_t count = {count};

@@ -16,6 +16,7 @@ from .directions import written
 from .emit_noalias import noalias_test
 from .emit_privatized import grain_of_sums
 from .emit_statements import Emitter, cname, ctype, looping_functions
+from .emit_units import shared_entry
 from .emit_views import constant_sizes
 from .hoisted_checks import Hoisting, tests_ahead
 from .iteration_cost import cost
@@ -55,13 +56,14 @@ def emit(
     hoisted_checks = Hoisting(tree) if debug else None
     code.tests_ahead = tests_ahead if debug else None
     code.may_fail = may_fail(tree)
+    code.shares_functions = emit_loop.has_several_functions(code)
     helpers = helper_functions(code, tree, hoisted_checks)
     for _, kind in (*kernel.params, *kernel.variables):
         code.declare(kind)
     printed = (code.printed(emit_loop.parallel_loop, code, s, hoisted_checks) for s in emit_loop.parallel_loops(kernel))
     loops = "\n".join(printed)
     body = code.printed(_entry, code, functions, depth=1)
-    entry = code.dialect.entry.format(symbol=code.symbol, body=body)
+    entry = shared_entry(code, code.dialect.entry.format(symbol=code.symbol, body=body))
     parts = [
         emit_loop.slots(kernel, code.symbol, debug),
         emit_loop.environment(code),

@@ -123,6 +123,7 @@ class ExprEmitter:
         self.looping: frozenset[str] = frozenset()  # functions that have loops
         self.remarks: Remarks = {}
         self.counters = 0
+        self.shares_functions, self.shared = False, 0  # by several units (`emit_units.py`); how many so far
         self.out = Printer()  # where statements go
 
     def assumptions(self, name: str, kind: Any, view: str) -> list[str]:

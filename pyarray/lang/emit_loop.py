@@ -11,6 +11,7 @@ from .emit_delinearized import CountedLoop, delinearized_loop, find_rows, missed
 from .emit_noalias import noalias_arrays, noalias_call, noalias_function, overlap_calls, overlap_function
 from .emit_privatized import privatized_arrays, privatized_block, used_arrays
 from .emit_statements import Emitter, begin_iteration, cname, ctype
+from .emit_units import COLD, shared_function
 from .hoisted_checks import Hoisting
 from .loop_extents import extents
 from .nontemporal_stores import nontemporal_array
@@ -56,6 +57,12 @@ def environment(code: Emitter) -> str:
     if noalias_params(code):
         lines.append("bool no_alias; /* what is written shares no memory with the others */")
     return struct_text(f"{code.symbol}_env", lines)
+
+
+def has_several_functions(code: Emitter) -> bool:
+    """Whether more than one function of the text takes long to compile."""
+    loops = parallel_loops(code.kernel)
+    return code.dialect.blocks and (len(loops) > 1 or any(noalias_arrays(code, loop) for loop in loops))
 
 
 def noalias_params(code: Emitter) -> list[tuple[str, ir.ArrayType]]:
@@ -146,7 +153,7 @@ def parallel_loop(code: Emitter, loop: ir.For, hoisted_checks: Hoisting | None) 
     that last axes are dense, which vectorises; in debug mode for blocks that are known to be inside; where it
     gains something, for arguments that don't overlap.
     """
-    unit, lines, out, symbol = bool(strided_params(code.kernel)), list[str](), code.out, code.symbol
+    unit, lines, symbol = bool(strided_params(code.kernel)), list[str](), code.symbol
     code.hoisted = frozenset()
     if hoisted_checks is not None:
         inside = assigned_in(*loop.body)
@@ -155,7 +162,7 @@ def parallel_loop(code: Emitter, loop: ir.For, hoisted_checks: Hoisting | None) 
     code.sites = sites_in(*loop.body)
     versions = f"{', const bool unit' if unit else ''}{', const bool inside' if lines else ''}"
     params = f"(const {symbol}_env *env, int64_t begin, int64_t end{versions})"
-    _body(code, loop, f"{symbol}_body{loop.loop}{params}")
+    weight = _body(code, loop, f"{symbol}_body{loop.loop}{params}")
     target = nontemporal_array(code.kernel, loop) if code.dialect.nontemporal else None
     last = loop.body[-1].site if target is not None else None  # type: ignore[union-attr]
     if last is not None and last not in code.hoisted:  # it may leave the array
@@ -166,20 +173,22 @@ def parallel_loop(code: Emitter, loop: ir.For, hoisted_checks: Hoisting | None) 
     # a checked block has one only where it is known to be inside
     arrays = noalias_arrays(code, loop) if lines or not code.debug else []
     if arrays:
-        noalias_function(out, symbol, loop.loop, arrays, ", true" * (unit + bool(lines)))
+        noalias_function(code, loop.loop, arrays, ", true" * (unit + bool(lines)), weight)
         if not code.debug:
-            overlap_function(out, symbol, loop.loop, ", true" * unit)
+            overlap_function(code, loop.loop, ", true" * unit, weight)
     sums = privatized_arrays(code, loop) if target is None else []
     if sums:
         code.privatized = frozenset(n for n, _ in sums)
-        _body(code, loop, f"{symbol}_sums{loop.loop}{params}")
+        weight += _body(code, loop, f"{symbol}_sums{loop.loop}{params}")
         code.privatized = frozenset()
 
     def calls(function: str, arguments: str) -> list[str]:
         return _choose_version(f"{symbol}_{function}{loop.loop}({arguments}", unit, bool(lines))
 
-    cold = "__attribute__((cold)) " if combines_chunks(code.kernel, loop) else ""
-    with out.function(cold + code.dialect.loop.format(symbol=symbol, number=loop.loop)):
+    cold = combines_chunks(code.kernel, loop)
+    inlined = COLD if cold else 1 + unit + bool(lines) - bool(arrays)  # versions of the body that end in this function
+    head, qualifiers = code.dialect.loop.format(symbol=symbol, number=loop.loop), "__attribute__((cold)) " * cold
+    with shared_function(code, qualifiers, head, inlined * weight) as out:
         out.line(f"const {symbol}_env *env = (const {symbol}_env *)context;")
         out.lines(lines)
         if sums:
@@ -206,8 +215,14 @@ def combines_chunks(kernel: ir.Function, loop: ir.For) -> bool:
     return alone and isinstance(once, ir.Const) and once.value == 1
 
 
-def _body(code: Emitter, loop: ir.For, head: str) -> None:
-    """The C function that runs a block of iterations."""
+def _body(code: Emitter, loop: ir.For, head: str) -> int:
+    """Prints the C function that runs a block of iterations; the length of its text."""
+    text = code.printed(_body_function, code, loop, head)
+    code.out.text(text)
+    return len(text)
+
+
+def _body_function(code: Emitter, loop: ir.For, head: str) -> None:
     with code.out.function(f"{code.dialect.body} void {head}"):
         code.out.lines([*debug_state(code, "env->rt", loop.loop, 0), *frames(code, loop.body, "0")])
         code.out.lines(_arguments(code, loop))

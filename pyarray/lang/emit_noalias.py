@@ -10,7 +10,8 @@ from typing import Any
 
 from . import ir
 from .emit_statements import Emitter, cname
-from .printer import Printer, conjunction
+from .emit_units import COLD, shared_function
+from .printer import conjunction
 from .summaries import assigned_in, has_any
 
 NO_ALIAS = "-DPA_NO_ALIAS=1"
@@ -59,12 +60,12 @@ def byte_range(name: str, kind: ir.ArrayType) -> list[str]:
     ]
 
 
-def noalias_function(out: Printer, symbol: str, number: Any, arrays: Arrays, versions: str) -> None:
+def noalias_function(code: Emitter, number: Any, arrays: Arrays, versions: str, weight: float) -> None:
     """The function that runs a block for such arguments. It isn't inlined: GCC takes the word `restrict` of
     parameters, and forgets it with the function."""
-    pointers = "".join(f", {k.dtype.ctype} *__restrict__ p_{cname(n)}" for n, k in arrays)
-    out.line(f"static __attribute__((noinline)) void {symbol}_noalias{number}(")
-    with out.function(f"    const {symbol}_env *env, int64_t begin, int64_t end{pointers})"):
+    symbol, pointers = code.symbol, "".join(f", {k.dtype.ctype} *__restrict__ p_{cname(n)}" for n, k in arrays)
+    head = f"void {symbol}_noalias{number}(const {symbol}_env *env, int64_t begin, int64_t end{pointers})"
+    with shared_function(code, "__attribute__((noinline)) ", head, weight) as out:
         out.line(f"{symbol}_env local = *env;")
         out.lines(f"local.{cname(n)}.data = p_{cname(n)};" for n, _ in arrays)
         out.line(f"{symbol}_body{number}(&local, begin, end{versions});")
@@ -78,12 +79,12 @@ def noalias_call(symbol: str, number: Any, arrays: Arrays, arguments: str, condi
     return [f"if ({test}) {symbol}_noalias{number}({arguments}{pointers});", "else"]
 
 
-def overlap_function(out: Printer, symbol: str, number: Any, versions: str) -> None:
+def overlap_function(code: Emitter, number: Any, versions: str, weight: float) -> None:
     """The function that runs a block for arguments that may alias. It is compiled as code that hardly runs is, in a
     third of the time: where arrays do overlap, vectors are out of the question."""
-    head = f"static __attribute__((noinline, cold)) void {symbol}_overlap{number}("
-    with out.function(f"{head}const {symbol}_env *env, int64_t begin, int64_t end)"):
-        out.line(f"{symbol}_body{number}(env, begin, end{versions});")
+    head = f"void {code.symbol}_overlap{number}(const {code.symbol}_env *env, int64_t begin, int64_t end)"
+    with shared_function(code, "__attribute__((noinline, cold)) ", head, COLD * weight) as out:
+        out.line(f"{code.symbol}_body{number}(env, begin, end{versions});")
 
 
 def overlap_calls(symbol: str, number: Any, arguments: str, unit: bool) -> list[str]:

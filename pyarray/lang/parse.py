@@ -10,7 +10,7 @@ import inspect
 import linecache
 import os
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -194,14 +194,23 @@ def _names(text: str) -> set[str]:
 
 
 @functools.lru_cache(maxsize=64)
-def _module(lines: tuple[str, ...], path: str) -> dict[int, list[ast.FunctionDef | ast.Lambda]]:
-    """Functions and lambdas of a file by their first line (that of the first decorator)."""
-    functions: dict[int, list[ast.FunctionDef | ast.Lambda]] = {}
-    for node in ast.walk(ast.parse("".join(lines), path)):
-        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
-            decorators = getattr(node, "decorator_list", None)
-            functions.setdefault(decorators[0].lineno if decorators else node.lineno, []).append(node)
-    return functions
+def _module(lines: tuple[str, ...], path: str) -> ast.Module:
+    return ast.parse("".join(lines), path)
+
+
+def _functions_at(line: int, tree: ast.Module) -> Iterator[ast.FunctionDef | ast.Lambda]:
+    """Functions and lambdas that begin in a line, that of the first decorator. Only what reaches over the line is
+    looked into: files are long."""
+    around: list[ast.AST] = [tree]
+    for node in around:
+        for child in ast.iter_child_nodes(node):
+            decorators = getattr(child, "decorator_list", None)
+            first = getattr(decorators[0] if decorators else child, "lineno", None)
+            if first is not None and not first <= line <= child.end_lineno:  # type: ignore[attr-defined]
+                continue
+            around.append(child)
+            if first == line and isinstance(child, (ast.FunctionDef, ast.Lambda)):
+                yield child
 
 
 def _find(source: FunctionSource) -> ast.FunctionDef | ast.Lambda:
@@ -212,9 +221,10 @@ def _find(source: FunctionSource) -> ast.FunctionDef | ast.Lambda:
             "the kernel language\nkernels are plain functions: write def"
         )
     try:
-        nodes = _module(source.lines, source.path).get(source.first_line, []) if source.lines else []
+        tree = _module(source.lines, source.path) if source.lines else ast.Module([], [])
     except SyntaxError:
-        nodes = []
+        tree = ast.Module([], [])
+    nodes: Sequence[ast.FunctionDef | ast.Lambda] = list(_functions_at(source.first_line, tree))
     if source.name == "<lambda>":
         spans = {(line, column) for line, _, column, _ in code.co_positions() if line is not None and column}
         nodes = [n for n in nodes if isinstance(n, ast.Lambda) and (n.body.lineno, n.body.col_offset) in spans]

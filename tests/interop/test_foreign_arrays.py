@@ -1,5 +1,7 @@
 """Arrays of other libraries as C reads them: as the general way does, or not at all."""
 
+import contextlib
+import itertools
 import sys
 import threading
 
@@ -12,7 +14,7 @@ from strategies import examples, numpy_views
 
 import pyarray as pa
 from pyarray import dtypes, shapes
-from pyarray._core import foreign_array
+from pyarray._core import CAPTURED_AT, clear_plans, foreign_array, from_capsule
 from pyarray.array import WATCHED, type_key
 from pyarray.array_convert import array_on_numpy
 from pyarray.driver.base import get_device
@@ -288,6 +290,229 @@ def test_streams_decide_on_other_devices():
         a = foreign_array(x)
         assert (a is not None) == (stream == ours)
         assert a is None or a.device == get_device("null")
+
+
+# owners that are told of writes
+
+
+def assigned(key):
+    def assign(out, x, y):
+        out[key] = x[0, 0].item() if isinstance(key, tuple) else x
+
+    return assign
+
+
+def masked(out, x, y):
+    out[y > 2] = 2.5
+
+
+def indexed(out, x, y):
+    out[pa.asarray([2, 0], device=out.device)] = y[:2]
+
+
+def added(out, x, y):
+    out += x
+
+
+# A function that writes, the same of NumPy's arrays, and the shape of what is written.
+WRITES = {
+    "matmul": (lambda out, x, y: pa.matmul(x, y, out=out), lambda out, x, y: x @ y, (4, 4)),
+    "sum": (lambda out, x, y: pa.sum(x, axis=0, out=out), lambda out, x, y: x.sum(0), (4,)),
+    "take": (
+        lambda out, x, y: pa.take(x, pa.asarray([3, 1], device=x.device), axis=0, out=out),
+        lambda out, x, y: x[[3, 1]],
+        (2, 4),
+    ),
+    "add": (lambda out, x, y: pa.add(x, y, out=out), lambda out, x, y: x + y, (4, 4)),
+    "clip": (lambda out, x, y: pa.clip(x, 1, 5, out=out), lambda out, x, y: x.clip(1, 5), (4, 4)),
+    "in place": (added, lambda out, x, y: out + x, (4, 4)),
+    "overlapping": (
+        lambda out, x, y: added(out[1:], out[:-1], y),
+        lambda out, x, y: np.concatenate((out[:1], out[1:] + out[:-1])),
+        (4, 4),
+    ),
+    "assigned": (assigned(...), lambda out, x, y: x, (4, 4)),
+    "element": (assigned((1, 2)), lambda out, x, y: np.where(np.arange(16).reshape(4, 4) == 6, x[0, 0], out), (4, 4)),
+    "mask": (masked, lambda out, x, y: np.where(y > 2, np.float32(2.5), out), (4, 4)),
+    "rows": (indexed, lambda out, x, y: np.stack((y[1], out[1], y[0], out[3])), (4, 4)),
+}
+
+
+def operands_of(call, device):
+    """Other numbers in each call."""
+    x = (np.arange(16, dtype=np.float32) + call).reshape(4, 4) % 7
+    return (x, x.T.copy()), [pa.asarray(a, device=device) for a in (x, x.T.copy())]
+
+
+def watched(shape, device, hook):
+    """An array of zeros, and one on its memory whose writes `hook` is told of."""
+    memory = pa.zeros(shape, dtype="float32", device=device)
+    return memory, from_capsule(memory.__dlpack__(max_version=(1, 0)), hook)
+
+
+@pytest.mark.all_variants
+@pytest.mark.parametrize("strided", [False, True], ids=["whole", "strided"])
+@pytest.mark.parametrize("name", WRITES)
+def test_each_write_raises_the_version(torch, name, strided):
+    write, wanted, shape = WRITES[name]
+    base = torch.zeros((*shape[:-1], 2 * shape[-1]))
+    t = base[..., ::2] if strided else torch.zeros(shape)
+    out = foreign_array(t)
+    for call in range(CAPTURED_AT + 3):
+        host, operands = operands_of(call, "cpu")
+        expected, version = wanted(t.numpy().copy(), *host), t._version
+        write(out, *operands)
+        assert t._version > version
+        np.testing.assert_array_equal(t.numpy(), expected)
+    assert not base[..., 1::2].any()
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_autograd_notices_writes(torch, name):
+    write, _, shape = WRITES[name]
+    leaf, t = torch.ones(shape, requires_grad=True), torch.ones(shape)
+    out = foreign_array(t)
+    for call in range(CAPTURED_AT + 2):
+        loss = (leaf * t).sum()
+        write(out, *operands_of(call, "cpu")[1])
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            loss.backward()
+
+
+def test_writes_that_are_told_of_have_plans(device):
+    told = []
+    (x, y), out = operands_of(0, device)[1], watched((4, 4), device, lambda: told.append(1))[1]
+    for function in (pa.matmul, pa.add):
+        for _ in range(CAPTURED_AT):
+            function(x, y, out=out)
+        assert function.explain_miss(x, y, out=out) is None
+        before, count = function.cache_info()["hits"], len(told)
+        function(x, y, out=out)
+        assert function.cache_info()["hits"] == before + 1
+        assert len(told) == count + 1
+
+
+@pytest.mark.all_variants
+@pytest.mark.parametrize("name", WRITES)
+def test_nothing_is_written_where_the_owner_raises(device, name):
+    write, wanted, shape = WRITES[name]
+    refuses = []
+
+    def hook():
+        if refuses:
+            raise LookupError("the owner says no")
+
+    memory, out = watched(shape, device, hook)
+    for call in range(CAPTURED_AT + 3):
+        host, operands = operands_of(call, device)
+        before = pa.asnumpy(memory).copy()
+        refuses.append(1)
+        with pytest.raises(LookupError, match="the owner says no"):
+            write(out, *operands)
+        np.testing.assert_array_equal(pa.asnumpy(memory), before)
+        refuses.clear()
+        write(out, *operands)
+        np.testing.assert_array_equal(pa.asnumpy(memory), wanted(before, *host))
+
+
+def test_an_owner_is_not_told_where_a_check_fails():
+    told = []
+    x, out = operands_of(0, "cpu")[1][0], watched((2, 4), "cpu", lambda: told.append(1))[1]
+    for index in ([0, 1], [3, 3], [0, 4]) * (CAPTURED_AT + 2):
+        before = len(told)
+        if 4 in index:
+            with pytest.raises(IndexError):
+                pa.take(x, pa.asarray(index), axis=0, out=out)
+        else:
+            pa.take(x, pa.asarray(index), axis=0, out=out)
+        assert (len(told) > before) == (4 not in index)
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_an_owner_that_takes_itself_away(device, name):
+    """With all else that it can reach."""
+    write, wanted, shape = WRITES[name]
+    for call in range(CAPTURED_AT + 3):
+        told, given = [], []
+
+        def hook(told=told, given=given):
+            told.append(1)
+            given[0]._buffer.before_write = None
+            given.clear()
+            clear_plans()
+
+        host, operands = operands_of(call, device)
+        memory, out = watched(shape, device, hook)
+        given.append(out)
+        del hook
+        for _ in range(2):
+            before = pa.asnumpy(memory).copy()
+            write(out, *operands)
+            np.testing.assert_array_equal(pa.asnumpy(memory), wanted(before, *host))
+            assert len(told) == 1
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_an_owner_that_comes_back(device, name):
+    """The same write into other arrays, of other layouts too, while the owner is told."""
+    write, wanted, shape = WRITES[name]
+    told, operands = [], []
+    others = [pa.zeros((*shape[:-1], step * shape[-1]), dtype="float32", device=device)[..., ::step] for step in (1, 2)]
+    if len(shape) == 2:  # more layouts than the table of a Map has room for
+        others.append(pa.zeros((2 * shape[0], shape[1]), dtype="float32", device=device)[::2])
+        others.append(pa.zeros(shape[::-1], dtype="float32", device=device).T)
+
+    def hook():
+        told.append(1)
+        if operands:
+            mine, inner = list(operands), watched(shape, device, lambda: None)[1]
+            operands.clear()  # so that it comes back once
+            for other in (*others, inner, out):
+                write(other, *mine)
+
+    memory, out = watched(shape, device, hook)
+    for call in range(CAPTURED_AT + 3):
+        host, operands[:] = operands_of(call, device)
+        arguments, before = list(operands), pa.asnumpy(memory).copy()
+        write(out, *arguments)
+        twice = wanted(wanted(before, *host), *host)
+        np.testing.assert_array_equal(pa.asnumpy(memory), twice)
+        assert len(told) >= 2 * (call + 1)
+
+
+@pytest.mark.parametrize("name", ["matmul", "add", "in place", "assigned", "mask", "rows"])
+def test_an_owner_that_gives_operands_other_memory(name):
+    """They are refused it, or the old memory is read."""
+    write, wanted, shape = WRITES[name]
+    given = []
+
+    def hook():
+        for x in given:
+            with contextlib.suppress(ValueError):
+                x.resize((300, 300), refcheck=False)
+        given[:] = [pa.full((4, 4), 9, dtype="float32") for _ in given * 20]  # in blocks that were given back
+
+    memory, out = watched(shape, "cpu", hook)
+    for call in range(CAPTURED_AT + 3):
+        host, operands = operands_of(call, "cpu")
+        before, given[:] = pa.asnumpy(memory).copy(), operands if call > CAPTURED_AT else []
+        write(out, *operands)
+        np.testing.assert_array_equal(pa.asnumpy(memory), wanted(before, *host))
+
+
+def test_launches_of_an_owner_are_its_own(device):
+    """A plan tells the owner, and so has none of its launches."""
+    calls = itertools.count(1)
+    count = pa.zeros(4, dtype="int32", device=device)
+
+    def hook():
+        pa.add(count, 1, out=count)
+
+    memory, out = watched((4,), device, hook)
+    for x in (pa.ones((4, 4), dtype="float32", device=device) * k for k in range(CAPTURED_AT + 4)):
+        pa.sum(x, axis=0, out=out)
+        assert count.tolist() == [next(calls)] * 4
+        assert memory.tolist() == [4 * x[0, 0].item()] * 4
 
 
 # lifetimes

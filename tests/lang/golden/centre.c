@@ -77,19 +77,27 @@ static inline __attribute__((always_inline)) void kernel_centre_body0(const kern
         }
     }
 }
-static __attribute__((noinline)) void kernel_centre_noalias0(
-    const kernel_centre_env *env, int64_t begin, int64_t end, float *__restrict__ p_v_out, float *__restrict__ p_v_x)
+#if PA_IN_UNIT(0, 1949)
+__attribute__((noinline)) PA_SHARED void kernel_centre_noalias0(const kernel_centre_env *env, int64_t begin, int64_t end, float *__restrict__ p_v_out, float *__restrict__ p_v_x)
 {
     kernel_centre_env local = *env;
     local.v_out.data = p_v_out;
     local.v_x.data = p_v_x;
     kernel_centre_body0(&local, begin, end, true);
 }
-static __attribute__((noinline, cold)) void kernel_centre_overlap0(const kernel_centre_env *env, int64_t begin, int64_t end)
+#else
+__attribute__((noinline)) PA_SHARED void kernel_centre_noalias0(const kernel_centre_env *env, int64_t begin, int64_t end, float *__restrict__ p_v_out, float *__restrict__ p_v_x);
+#endif
+#if PA_IN_UNIT(1, 974)
+__attribute__((noinline, cold)) PA_SHARED void kernel_centre_overlap0(const kernel_centre_env *env, int64_t begin, int64_t end)
 {
     kernel_centre_body0(env, begin, end, true);
 }
-static void kernel_centre_loop0(void *context, int64_t begin, int64_t end)
+#else
+__attribute__((noinline, cold)) PA_SHARED void kernel_centre_overlap0(const kernel_centre_env *env, int64_t begin, int64_t end);
+#endif
+#if PA_IN_UNIT(2, 1949)
+PA_SHARED void kernel_centre_loop0(void *context, int64_t begin, int64_t end)
 {
     const kernel_centre_env *env = (const kernel_centre_env *)context;
     if ((PA_NO_ALIAS || env->no_alias) && env->unit) kernel_centre_noalias0(env, begin, end, env->v_out.data, env->v_x.data);
@@ -97,7 +105,11 @@ static void kernel_centre_loop0(void *context, int64_t begin, int64_t end)
     if (env->unit) kernel_centre_overlap0(env, begin, end);
     else kernel_centre_body0(env, begin, end, false);
 }
+#else
+PA_SHARED void kernel_centre_loop0(void *context, int64_t begin, int64_t end);
+#endif
 
+#if PA_IN_UNIT(3, 541)
 #ifdef __cplusplus
 extern "C"
 #endif
@@ -139,3 +151,4 @@ __attribute__((visibility("default"))) void kernel_centre(const void *memory, pa
         if (count > 0) rt->parallel_for(rt, kernel_centre_loop0, &env, count, pa_grain(rt, count, 4 + (double)v_x.n1 * (3) + (double)v_x.n1 * (9)));
     }
 }
+#endif

@@ -41,26 +41,38 @@ static inline __attribute__((always_inline)) void kernel_shifted_body0(const ker
         }
     }
 }
-static __attribute__((noinline)) void kernel_shifted_noalias0(
-    const kernel_shifted_env *env, int64_t begin, int64_t end, float *__restrict__ p_v_out, float *__restrict__ p_v_x)
+#if PA_IN_UNIT(0, 469)
+__attribute__((noinline)) PA_SHARED void kernel_shifted_noalias0(const kernel_shifted_env *env, int64_t begin, int64_t end, float *__restrict__ p_v_out, float *__restrict__ p_v_x)
 {
     kernel_shifted_env local = *env;
     local.v_out.data = p_v_out;
     local.v_x.data = p_v_x;
     kernel_shifted_body0(&local, begin, end);
 }
-static __attribute__((noinline, cold)) void kernel_shifted_overlap0(const kernel_shifted_env *env, int64_t begin, int64_t end)
+#else
+__attribute__((noinline)) PA_SHARED void kernel_shifted_noalias0(const kernel_shifted_env *env, int64_t begin, int64_t end, float *__restrict__ p_v_out, float *__restrict__ p_v_x);
+#endif
+#if PA_IN_UNIT(1, 234)
+__attribute__((noinline, cold)) PA_SHARED void kernel_shifted_overlap0(const kernel_shifted_env *env, int64_t begin, int64_t end)
 {
     kernel_shifted_body0(env, begin, end);
 }
-static void kernel_shifted_loop0(void *context, int64_t begin, int64_t end)
+#else
+__attribute__((noinline, cold)) PA_SHARED void kernel_shifted_overlap0(const kernel_shifted_env *env, int64_t begin, int64_t end);
+#endif
+#if PA_IN_UNIT(2, 0)
+PA_SHARED void kernel_shifted_loop0(void *context, int64_t begin, int64_t end)
 {
     const kernel_shifted_env *env = (const kernel_shifted_env *)context;
     if (PA_NO_ALIAS || env->no_alias) kernel_shifted_noalias0(env, begin, end, env->v_out.data, env->v_x.data);
     else
     kernel_shifted_overlap0(env, begin, end);
 }
+#else
+PA_SHARED void kernel_shifted_loop0(void *context, int64_t begin, int64_t end);
+#endif
 
+#if PA_IN_UNIT(3, 327)
 #ifdef __cplusplus
 extern "C"
 #endif
@@ -89,3 +101,4 @@ __attribute__((visibility("default"))) void kernel_shifted(const void *memory, p
         if (count > 0) rt->parallel_for(rt, kernel_shifted_loop0, &env, count, pa_grain(rt, count, 2 + (double)v_out.n1 * (4)));
     }
 }
+#endif
