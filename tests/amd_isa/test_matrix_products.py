@@ -12,7 +12,7 @@ from targets.target_compilers import TARGETS, missing, refused
 
 from pyarray.driver import hip
 from pyarray.driver.cc import include_dirs
-from pyarray.kernels.matmul import gemm, gemm_mma
+from pyarray.kernels.matmul import gemm, gemm_mma, split_k
 
 from .harness import KernelFault, compiled, decoded, needs_toolchain, run
 
@@ -84,6 +84,17 @@ def test_other_targets_and_debug_mode_have_the_plain_kernel(target, tmp_path):
     joint = joined([Emitted(f"{n:016x}", "", text) for n, text in enumerate(texts)], parsed=True)
     for other in TARGETS:
         assert missing(other) or not refused(other, joint, tmp_path, parsed=True)
+
+
+def test_products_of_int16_that_wrap(target):
+    """By the plain kernel: where the compiler makes one of two products of halves of registers, it has to be right."""
+    rng, tile = np.random.default_rng(0), split_k.SMALL
+    a, b = (rng.integers(-(1 << 15), 1 << 15, s).astype(np.int16) for s in ((130, 67), (67, 70)))
+    c = np.zeros((130, 70), np.int16)
+    slots = [v for x in (a, b, c) for v in (x.ctypes.data, *x.shape, *x.strides)]
+    text, arguments = gemm._program(("int16", 0, tile), "hip", False).text, np.array(slots, np.int64).view(np.uint64)
+    run(target, text, "kernel_matmul", [a, b, c], arguments=arguments, grid=6, block=256)
+    np.testing.assert_array_equal(c, (a.astype(np.int64) @ b.astype(np.int64)).astype(np.int16))
 
 
 @pytest.mark.all_variants
