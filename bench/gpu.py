@@ -182,6 +182,37 @@ def _product(
     return lambda: pa.matmul(a, b, precision=precision), lambda: torch.mm(x, y)
 
 
+def epilogues(torch: Any, measure: Callable[[Callable[[], Any]], Times], quick: bool) -> list[Row]:
+    """Prints microseconds of `activation(a @ b + bias)` of bfloat16, next to `torch.compile` of the same and to our
+    product alone."""
+    rows, lines = list[Row](), [["a @ b + bias", "pyarray", "product alone", "torch", "torch.compile", "of compiled"]]
+    functions = torch.nn.functional
+    for size in (4096,) if quick else (2048, 4096, 8192):
+        x, y = (torch.randn(size, size, device="cuda").to(torch.bfloat16) for _ in "xy")
+        bias = torch.randn(size, device="cuda").to(torch.bfloat16)
+        a, b, e = (pa.from_dlpack(t) for t in (x, y, bias))
+        for name in ("relu", "gelu", "silu"):
+
+            def theirs(x=x, y=y, bias=bias, activation=getattr(functions, name)):
+                return activation(torch.addmm(bias, x, y))
+
+            torch.compiler.reset()
+            calls = {
+                "pyarray": lambda a=a, b=b, e=e, name=name: pa.gemm(a, b, bias=e, activation=name),
+                "product alone": lambda a=a, b=b: pa.matmul(a, b),
+                "torch": theirs,
+                "torch.compile": torch.compile(theirs, dynamic=False),
+            }
+            times = {who: measure(call) for who, call in calls.items()}
+            spent = [f"{t.median * 1e6:.0f}" for t in times.values()]
+            case, ratio = f"{name} {size}^3", times["torch.compile"].median / times["pyarray"].median
+            lines.append([case, *spent, f"{ratio:.2f}"])
+            peers_times = {who: times[who] for who in ("pyarray", "torch", "torch.compile")}
+            rows.append(Row("products with an epilogue", case, peers_times, 1.05, 2.0 * size**3, None, ("torch.compile",)))
+    print(aligned(lines) + "\n", flush=True)
+    return rows
+
+
 def attentions(torch: Any, measure: Callable[[Callable[[], Any]], Times], quick: bool) -> list[Row]:
     """Prints TFLOP/s of attention and of its gradients, and the ratio to the fastest of torch's backends. A causal mask
     leaves half of the operations; gradients are five products, attention is two."""
@@ -347,6 +378,7 @@ def run(quick: bool = False) -> Iterator[Row | Figure]:
     torch.cuda.empty_cache()
     yield from along_rows(torch, timer(torch, quick, calls=5), quick)
     yield from products(torch, measure, quick)
+    yield from epilogues(torch, timer(torch, quick, calls=5), quick)
     yield from attentions(torch, timer(torch, quick, calls=5), quick)
     yield from vectors(torch, timer(torch, quick, calls=20), quick)
     yield from further(torch, timer(torch, quick, calls=5))

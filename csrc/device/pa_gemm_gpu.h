@@ -54,6 +54,8 @@ PA_FN double pa_fma(double a, double b, double c) { return __fma_rn(a, b, c); }
 #endif
 #endif
 
+#include "pa_gemm_results.h"
+
 /* PA_G_SMALL: tiles of 64 x 64, for matrices that have too few larger ones for all multiprocessors. Others are
    256 x 128, with PA_G_WIDE 128 x 256; 128 x 128 for types of 8 bytes. A thread computes PA_G_TM x PA_G_TN elements, a
    warp has its 32 threads in PA_G_LANES rows, a tile its warps in PA_G_DOWN rows. */
@@ -277,9 +279,9 @@ struct pa_gemm_fragments {
     }
 };
 
-/* Stores the sums to C; (row, col) is this thread's first element. */
+/* Stores the sums to C; (row, col) is this thread's first element, and `results` counts from C's first one. */
 PA_FN void pa_gemm_store(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile, char *c, int64_t row, int64_t col,
-                         bool all_inside, const pa_gemm_accumulators *sum)
+                         bool all_inside, const pa_gemm_accumulators *sum, const pa_gemm_results &results)
 {
     enum { ABOVE = PA_G_LANES * PA_G_PART, ASIDE = 32 / PA_G_LANES * PA_G_PART };
     const bool vectorized = all_inside && g->ccs == (int64_t)sizeof(PA_T) &&
@@ -295,13 +297,14 @@ PA_FN void pa_gemm_store(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile, ch
                 if (vectorized && s + PA_G_PART <= g->n) {
                     pa_gemm_stored x;
 #pragma unroll
-                    for (int e = 0; e < PA_G_PART; ++e) x.v[e] = PA_STORE(sum->v[i][j + e]);
+                    for (int e = 0; e < PA_G_PART; ++e) x.v[e] = results(r, s + e, sum->v[i][j + e]);
                     *(pa_gemm_stored *)(line + s * (int64_t)sizeof(PA_T)) = x;
                 } else {
 #pragma unroll
                     for (int e = 0; e < PA_G_PART; ++e) {
                         char *p = line + (s + e) * g->ccs;
-                        if (s + e < g->n && (all_inside || PA_G_INSIDE(2, p))) *(PA_T *)p = PA_STORE(sum->v[i][j + e]);
+                        if (s + e < g->n && (all_inside || PA_G_INSIDE(2, p)))
+                            *(PA_T *)p = results(r, s + e, sum->v[i][j + e]);
                     }
                 }
             }
@@ -317,9 +320,11 @@ PA_FN void pa_gemm_tile(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile)
     const char *a = at.a, *b = at.b;
     char *c = at.c;
     int64_t row0 = at.row, col0 = at.col;
+#ifndef PA_GEMM_EPILOGUE /* it may read C */
     /* the last tiles move inwards and compute some elements twice, which is faster than checks for the matrix' end */
     if (g->m >= PA_G_ROWS && row0 > g->m - PA_G_ROWS) row0 = g->m - PA_G_ROWS;
     if (g->n >= PA_G_COLUMNS && col0 > g->n - PA_G_COLUMNS) col0 = g->n - PA_G_COLUMNS;
+#endif
     pa_gemm_loader<PA_G_ROWS> wa;
     pa_gemm_loader<PA_G_COLUMNS> wb;
     const char *first_a = a + row0 * g->ras, *first_b = b + col0 * g->cbs;
@@ -414,7 +419,7 @@ PA_FN void pa_gemm_tile(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile)
         wa.at += wa.slice_stride, wb.at += wb.slice_stride, ahead -= PA_G_DEPTH, fill_stage ^= 1;
     }
 #endif
-    pa_gemm_store(g, rt, tile, c, row0 + first_row, col0 + first_col, all_inside, &sum);
+    pa_gemm_store(g, rt, tile, c, row0 + first_row, col0 + first_col, all_inside, &sum, pa_gemm_results(g, at, 0, 0));
     __syncthreads(); /* before the next tile overwrites the slices */
 }
 

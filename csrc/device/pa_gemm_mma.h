@@ -207,88 +207,11 @@ PA_FN void pa_mma(PA_ACC *c, const pa_mma_fragment &a, const pa_mma_fragment &b,
 
 struct pa_mma_accumulators { PA_ACC v[PA_M_WARP_ROWS / 16][PA_M_WARP_COLUMNS / 8][4]; };
 
-#if PA_BYTES == 2
-/* Stores the warp's sums to C by way of shared memory, so that stores are coalesced, 128 columns at a time. The warp's
-   part of C begins at `c`; rows x columns of it are inside. */
-enum {
-    PA_M_PART = PA_M_WARP_COLUMNS < 128 ? PA_M_WARP_COLUMNS : 128,
-    PA_M_STAGED = PA_M_WORKERS / 32 * PA_M_WARP_ROWS * PA_M_PART * 2 /* bytes of all warps */
-};
-PA_FN void pa_mma_store_part(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const unsigned char *memory)
-{
-    enum { LINE = PA_M_PART * 2, CHUNKS = LINE / 16 };
-    const int lane = (int)threadIdx.x % 32, high = rows < PA_M_WARP_ROWS ? (int)rows : PA_M_WARP_ROWS;
-    if (g->ccs == 2 && (((uint64_t)c | (uint64_t)g->rcs) & 15) == 0) {
-#pragma unroll 4
-        for (int row = lane / CHUNKS; row < high; row += 32 / CHUNKS) {
-            const unsigned char *from = memory + row * LINE + ((lane % CHUNKS ^ row) & CHUNKS - 1) * 16;
-            char *to = c + row * g->rcs + lane % CHUNKS * 16;
-            const int64_t n = columns - lane % CHUNKS * 8;
-            if (n >= 8) *(uint4 *)to = *(const uint4 *)from;
-            else
-                for (int e = 0; e < n; ++e) *(uint16_t *)(to + e * 2) = *(const uint16_t *)(from + e * 2);
-        }
-        return;
-    }
-#pragma unroll 2
-    for (int row = 0; row < high; ++row)
-#pragma unroll
-        for (int col = lane; col < PA_M_PART; col += 32)
-            if (col < columns)
-                *(uint16_t *)(c + row * g->rcs + col * g->ccs) =
-                    *(const uint16_t *)(memory + row * LINE + ((col / 8 ^ row) & CHUNKS - 1) * 16 + col % 8 * 2);
-}
-PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const pa_mma_accumulators &sum,
-                        unsigned char *memory)
-{
-    enum { LINE = PA_M_PART * 2, CHUNKS = LINE / 16 };
-    const int lane = (int)threadIdx.x % 32;
-    memory += pa_mma_thread() / 32 * (PA_M_WARP_ROWS * LINE);
-#pragma unroll
-    for (int part = 0; part < PA_M_WARP_COLUMNS; part += PA_M_PART) {
-#pragma unroll
-        for (int i = 0; i < PA_M_WARP_ROWS / 16; ++i)
-#pragma unroll
-            for (int j = 0; j < PA_M_PART / 8; ++j)
-#pragma unroll
-                for (int h = 0; h < 2; ++h) {
-                    const int row = i * 16 + h * 8 + lane / 4;
-                    const float *x = &sum.v[i][part / 8 + j][2 * h];
-                    const uint32_t low = PA_STORE(x[0]).bits, high = PA_STORE(x[1]).bits;
-                    unsigned char *to = memory + row * LINE + ((j ^ row) & CHUNKS - 1) * 16 + lane % 4 * 4;
-                    *(uint32_t *)to = low | high << 16;
-                }
-        __syncwarp();
-        pa_mma_store_part(g, c + part * g->ccs, rows, columns - part, memory);
-        __syncwarp();
-    }
-}
-#elif PA_BYTES < 8
-#include "pa_gemm_tf32.h"
+#include "pa_gemm_results.h"
+#if PA_BYTES == 2 || PA_BYTES == 8
+#include "pa_gemm_mma_store.h"
 #else
-PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const pa_mma_accumulators &sum,
-                        unsigned char *)
-{
-    const int lane = (int)threadIdx.x % 32;
-    const bool vectorized = g->ccs == 8 && (((uint64_t)c | (uint64_t)g->rcs) & 15) == 0;
-#pragma unroll
-    for (int i = 0; i < PA_M_WARP_ROWS / 16; ++i)
-#pragma unroll
-        for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
-#pragma unroll
-            for (int h = 0; h < 2; ++h) {
-                const int row = i * 16 + h * 8 + lane / 4, col = j * 8 + lane % 4 * 2;
-                char *p = c + row * g->rcs + col * g->ccs;
-                const double low = sum.v[i][j][2 * h], high = sum.v[i][j][2 * h + 1];
-                if (row >= rows) continue;
-                if (vectorized && col + 1 < columns) {
-                    *(double2 *)p = make_double2(low, high);
-                    continue;
-                }
-                if (col < columns) *(double *)p = low;
-                if (col + 1 < columns) *(double *)(p + g->ccs) = high;
-            }
-}
+#include "pa_gemm_tf32.h"
 #endif
 
 /* Both operands of a warp's part of the tile, which begins at `row` and `col`. */
@@ -400,12 +323,6 @@ PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, 
 }
 #endif
 
-PA_FN bool pa_mma_k_major(int64_t rs, int64_t cs)
-{
-    if (cs == PA_M_SIZE || rs == PA_M_SIZE) return cs == PA_M_SIZE;
-    return (cs < 0 ? -cs : cs) <= (rs < 0 ? -rs : rs);
-}
-
 PA_FN void pa_mma_tile(const pa_gemm_grid *g, const pa_gemm_tile_origin &t)
 {
     extern __shared__ __align__(1024) unsigned char pa_mma_memory[];
@@ -421,7 +338,8 @@ PA_FN void pa_mma_tile(const pa_gemm_grid *g, const pa_gemm_tile_origin &t)
 #if PA_BYTES == 4 || PA_BYTES == 1 /* instructions take lines along the depth only */
     pa_mma_mainloop<true, true>(g, t, pa_mma_memory, row, col, sum);
 #else
-    const bool k_major_a = pa_mma_k_major(g->ras, g->cas), k_major_b = pa_mma_k_major(g->cbs, g->rbs);
+    const bool k_major_a = pa_gemm_k_major(g->ras, g->cas, PA_M_SIZE),
+               k_major_b = pa_gemm_k_major(g->cbs, g->rbs, PA_M_SIZE);
     if (k_major_a && k_major_b) pa_mma_mainloop<true, true>(g, t, pa_mma_memory, row, col, sum);
     else if (k_major_a) pa_mma_mainloop<true, false>(g, t, pa_mma_memory, row, col, sum);
     else if (k_major_b) pa_mma_mainloop<false, true>(g, t, pa_mma_memory, row, col, sum);
@@ -430,7 +348,8 @@ PA_FN void pa_mma_tile(const pa_gemm_grid *g, const pa_gemm_tile_origin &t)
     pa_cp_async_wait<0>();
     pa_mma_sync(); /* no copy to the slices is in flight, and no thread reads them */
     char *c = t.c + (t.row + row) * g->rcs + (t.col + col) * g->ccs;
-    pa_mma_store(g, c, g->m - t.row - row, g->n - t.col - col, sum, pa_mma_memory);
+    const pa_gemm_results results(g, t, t.row + row, t.col + col);
+    pa_mma_store(g, c, g->m - t.row - row, g->n - t.col - col, sum, results, pa_mma_memory);
     pa_mma_sync(); /* before the next tile overwrites them */
 }
 

@@ -15,18 +15,22 @@ template <bool K_MAJOR_A> PA_FN int pa_tf32_row(void)
 }
 template <bool K_MAJOR_A>
 PA_FN void pa_tf32_store(const pa_gemm_grid *g, char *c, int row, int64_t rows, int64_t columns,
-                         const pa_mma_accumulators &sum)
+                         const pa_mma_accumulators &sum, const pa_gemm_results &results)
 {
     enum { DOWN = K_MAJOR_A ? 8 : 1 };
     const int first = (int)threadIdx.x % 4 * 2;
-    struct alignas(8) pair { PA_ACC v[2]; };
+    struct alignas(8) pair { PA_C v[2]; };
     const bool along = g->ccs == 4 && g->rcs % 8 == 0 && (uint64_t)c % 8 == 0,
                down = !K_MAJOR_A && g->rcs == 4 && g->ccs % 8 == 0 && (uint64_t)c % 8 == 0 && row + 1 < rows;
 #pragma unroll
     for (int j = 0; j < PA_M_COLUMNS / 8; ++j) {
         const int col = j * 8 + first;
-        const PA_ACC *x = sum.v[0][j];
+        PA_C x[4];
         char *p = c + row * g->rcs + col * g->ccs;
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+            if (PA_GEMM_ANYWHERE || (row + e / 2 * DOWN < rows && col + e % 2 < columns))
+                x[e] = results(row + e / 2 * DOWN, col + e % 2, sum.v[0][j][e]);
         if (down) {
             if (col < columns) *(pair *)p = {{x[0], x[2]}};
             if (col + 1 < columns) *(pair *)(p + g->ccs) = {{x[1], x[3]}};
@@ -37,17 +41,17 @@ PA_FN void pa_tf32_store(const pa_gemm_grid *g, char *c, int row, int64_t rows, 
             if (row + h * DOWN >= rows) continue;
             if (along && col + 1 < columns) *(pair *)p = {{x[2 * h], x[2 * h + 1]}};
             else {
-                if (col < columns) *(PA_ACC *)p = x[2 * h];
-                if (col + 1 < columns) *(PA_ACC *)(p + g->ccs) = x[2 * h + 1];
+                if (col < columns) *(PA_C *)p = x[2 * h];
+                if (col + 1 < columns) *(PA_C *)(p + g->ccs) = x[2 * h + 1];
             }
         }
     }
 }
 /* A warp's part, whose 16 rows begin at `c`. */
 PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const pa_mma_accumulators &sum,
-                        unsigned char *)
+                        const pa_gemm_results &results, unsigned char *)
 {
-    pa_tf32_store<true>(g, c, (int)threadIdx.x % 32 / 4, rows, columns, sum);
+    pa_tf32_store<true>(g, c, (int)threadIdx.x % 32 / 4, rows, columns, sum, results);
 }
 
 #if PA_BYTES == 4

@@ -6,6 +6,7 @@
 #ifndef PA_GEMM_BATCHES
 #define PA_GEMM_BATCHES 1
 #endif
+#define PA_GEMM_MAX_ADDENDS 2 /* arrays of an epilogue: pa_gemm_results.h */
 
 typedef struct pa_gemm_grid {
     int64_t m, n, k;
@@ -14,6 +15,9 @@ typedef struct pa_gemm_grid {
     int64_t ras, cas, rbs, cbs, rcs, ccs; /* bytes between rows and columns */
     int64_t batch[PA_GEMM_BATCHES], batch_a[PA_GEMM_BATCHES], batch_b[PA_GEMM_BATCHES], batch_c[PA_GEMM_BATCHES];
     const char *range[3][2];
+    const void *more; /* of an epilogue */
+    const char *d[PA_GEMM_MAX_ADDENDS];
+    int64_t rds[PA_GEMM_MAX_ADDENDS], cds[PA_GEMM_MAX_ADDENDS], batch_d[PA_GEMM_MAX_ADDENDS][PA_GEMM_BATCHES];
 } pa_gemm_grid;
 
 /* The number of tiles of all batches; and a tile's origin: the matrices of its batch, its first row and column. */
@@ -49,6 +53,13 @@ PA_FN pa_gemm_tile_origin pa_gemm_origin_of(const pa_gemm_grid *g, N tile)
     const N in_strip = in_batch % (8 * across);
     at.row = (int64_t)(8 * strip + in_strip % high) * ROWS, at.col = (int64_t)(in_strip / high) * COLUMNS;
     return at;
+}
+
+/* Whether an operand's neighbours in memory, of `size` bytes, are along the depth, whose stride is `cs`. */
+PA_FN bool pa_gemm_k_major(int64_t rs, int64_t cs, int64_t size)
+{
+    if (cs == size || rs == size) return cs == size;
+    return (cs < 0 ? -cs : cs) <= (rs < 0 ? -rs : rs);
 }
 
 /* cp.async groups: commit one, and wait for all but the last N. */

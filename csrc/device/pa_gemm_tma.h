@@ -322,6 +322,7 @@ PA_FN void pa_tma_consume(const pa_tma_block &o)
         const bool first = PA_TMA_AHEAD && tile == blockIdx.x;
         const pa_gemm_tile_origin t = o.origin(tile);
         char *c = t.c + t.row * g->rcs + t.col * g->ccs;
+        const int64_t rows = g->m - t.row, columns = g->n - t.col;
         pa_mma_accumulators sum;
 #pragma unroll
         for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
@@ -329,19 +330,21 @@ PA_FN void pa_tma_consume(const pa_tma_block &o)
             for (int e = 0; e < 4; ++e) sum.v[0][j][e] = 0;
 #if PA_BYTES == 1
         pa_tma_mainloop<true, true>(o, first, t, stage, sum);
-        pa_tf32_store<true>(g, c, pa_tf32_row<true>(), g->m - t.row, g->n - t.col, sum);
+        pa_tf32_store<true>(g, c, pa_tf32_row<true>(), rows, columns, sum, pa_gemm_results(g, t, t.row, t.col));
 #elif PA_BYTES == 4
         if (k_major_a) pa_tma_mainloop<true, true>(o, first, t, stage, sum);
         else pa_tma_mainloop_from(o, stage, sum);
         const int row = k_major_a ? pa_tf32_row<true>() : pa_tf32_row<false>();
-        if (k_major_a) pa_tf32_store<true>(g, c, row, g->m - t.row, g->n - t.col, sum);
-        else pa_tf32_store<false>(g, c, row, g->m - t.row, g->n - t.col, sum);
+        const pa_gemm_results results(g, t, t.row, t.col);
+        if (k_major_a) pa_tf32_store<true>(g, c, row, rows, columns, sum, results);
+        else pa_tf32_store<false>(g, c, row, rows, columns, sum, results);
 #else
         if (k_major_a && k_major_b) pa_tma_mainloop<true, true>(o, first, t, stage, sum);
         else if (k_major_a) pa_tma_mainloop<true, false>(o, first, t, stage, sum);
         else if (k_major_b) pa_tma_mainloop<false, true>(o, first, t, stage, sum);
         else pa_tma_mainloop<false, false>(o, first, t, stage, sum);
-        pa_mma_store(g, c + row * g->rcs, g->m - t.row - row, g->n - t.col, sum, o.memory + PA_TMA_STAGED);
+        const pa_gemm_results results(g, t, t.row + row, t.col);
+        pa_mma_store(g, c + row * g->rcs, rows - row, columns, sum, results, o.memory + PA_TMA_STAGED);
 #endif
     }
 }

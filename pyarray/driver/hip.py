@@ -154,7 +154,8 @@ class HipDriver(GpuDriver):
         return {
             "threads": processors * self._attribute("MaxThreadsPerMultiProcessor"),
             "processors": processors,
-            "target": self._target(),
+            "target": (target := self._target()),
+            "tensor_cores": _tensor_cores(target),
             "shared_bytes": self._attribute("MaxSharedMemoryPerBlock"),
             "l2_bytes": self._attribute("L2CacheSize"),
             "warp": self.warp,
@@ -191,6 +192,12 @@ class HipDriver(GpuDriver):
 
     def stream(self) -> int:
         return self.current_stream()  # DLPack of ROCm has 0 for the default stream
+
+
+def _tensor_cores(target: str) -> str:
+    """Which matrix instructions of csrc/device/pa_matrix_amd.h a target has: "mfma", "wmma", or "" for none. Those of
+    gfx90a flush subnormal halves to zero."""
+    return "mfma" if target == "gfx942" else "wmma" if target.startswith(("gfx110", "gfx115")) else ""
 
 
 def _text(words: Any) -> str:

@@ -13,8 +13,11 @@ from .cc import include_dirs
 from .runtime_compiler import call, compile_program
 
 # -ffp-contract=off: a * b + c must round as NumPy does. -fno-strict-aliasing: views of another dtype share
-# memory.
-FLAGS = ("-std=c++17", "-O3", "-ffp-contract=off", "-fno-strict-aliasing", "-w")
+# memory. -amdgpu-sdwa-peephole=0: that pass of LLVM's has been wrong several times, and is in versions that ROCm has
+# (llvm/llvm-project#106920, #123221, #218512). It made wrong products of int16 on gfx942.
+FLAGS = (
+    "-std=c++17", "-O3", "-ffp-contract=off", "-fno-strict-aliasing", "-w", "-mllvm", "-amdgpu-sdwa-peephole=0",
+)  # fmt: skip
 # It ends the process, rather than answer, for a target that it doesn't know.
 TARGET = re.compile(r"gfx[0-9]{1,2}[0-9a-f]{2}")
 

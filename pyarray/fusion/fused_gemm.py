@@ -21,7 +21,7 @@ from ..jit.variants import MAX_VARIANTS
 from ..kernels.elementwise.elementwise import copy_if_aliased
 from ..kernels.matmul.gemm import gemm as product
 from ..kernels.matmul.gemm import is_widening, is_widening_on_grid
-from ..kernels.matmul.gemm_epilogue import Epilogue, apply_epilogue
+from ..kernels.matmul.gemm_epilogue import Epilogue
 from ..kernels.matmul.gemm_types import check_precision
 from ..lang.ir import static_key
 from ..lang.parse import Capture
@@ -194,11 +194,8 @@ def _multiply_into(
     a, b = _cast(a, source), _cast(b, source)
     if not epilogue.computes and (grid or source is out._dtype):
         product(out, a, b, precision=precision)
-    elif not grid:
-        product(out, a, b, epilogue, addends, numbers)
     else:
-        product(sums := empty(out._shape, out._dtype, out.device), a, b, precision=precision)
-        apply_epilogue(epilogue, out, sums, addends, numbers)
+        product(out, a, b, epilogue, addends, numbers, precision)
 
 
 def _cast(x: ndarray, dtype: DType) -> ndarray:

@@ -9,7 +9,6 @@ import torch
 
 from ..array import ndarray
 from ..kernels.matmul.gemm import bound_gemm_launch, gemm
-from ..kernels.matmul.gemm_epilogue import apply_epilogue
 from ..memory.buffer import Buffer
 from .fused_kernel import FusedKernel, Run
 from .operators import tensor
@@ -17,7 +16,7 @@ from .product_epilogue import ProductText
 
 
 class ProductKernel(FusedKernel):
-    """Launches the product of `text` with its epilogue, which is a second kernel on GPUs."""
+    """Launches the product of `text` with its epilogue."""
 
     text: ProductText
 
@@ -35,15 +34,13 @@ class ProductKernel(FusedKernel):
 
     def _call(self, windows: Sequence[ndarray], numbers: tuple[Any, ...]) -> None:
         """A launch with arrays: with bounds checks, under observers, and if the algorithm depends on the operands."""
-        (out, a, b, *addends), epilogue = windows, self.text.epilogue
-        if epilogue is None or not self.grid:
-            gemm(out, a, b, epilogue, addends)
-            return
+        out, a, b, *addends = windows
+        gemm(out, a, b, self.text.epilogue, addends, sums=lambda: self._sums(out))
+
+    def _sums(self, out: ndarray) -> ndarray:
+        """An array like `out` in memory of torch."""
         node = self.text.outputs[0].node
         assert node is not None
         sums = torch.empty(out._shape, dtype=tensor(node).dtype, device=self.torch_device)
         strides = tuple(s * sums.itemsize for s in sums.stride())
-        block = Buffer.wrap(self.device, sums.data_ptr(), sums.nbytes, sums)
-        window = self._window(0, out._shape, strides, block)
-        gemm(window, a, b)
-        apply_epilogue(epilogue, out, window, addends, ())
+        return self._window(0, out._shape, strides, Buffer.wrap(self.device, sums.data_ptr(), sums.nbytes, sums))

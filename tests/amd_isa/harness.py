@@ -2,12 +2,17 @@
 
 import ctypes
 import functools
+import hashlib
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+from compile_cache import compiler_identity
 
-from pyarray.driver.command_compilers import HipClang
+from pyarray.driver import command_compilers
+from pyarray.jit import cache
+from pyarray.jit.compile import headers
 
 from . import build, toolchain
 
@@ -51,13 +56,28 @@ def library(target):
 
 
 @functools.cache
+def _installed():
+    """What decides a code object besides its text and our headers."""
+    programs = map(shutil.which, ("clang-19", "ld.lld-19"))
+    files = [*programs, *sorted(map(str, toolchain.BITCODE.glob("*.bc")))]
+    own, declarations = Path(toolchain.__file__).read_text(), command_compilers._hiprtc_header() or b""
+    return " ".join([own, hashlib.sha256(declarations).hexdigest(), *map(compiler_identity, files)])
+
+
+@functools.cache
 def compiled(target, text):
-    """The code object of a text, by the product's clang."""
+    """The code object of a text, by the product's clang; kept in the tests' kernel cache."""
     rocm = build.BUILT / "rocm"
     toolchain.use(rocm, target)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROCM_PATH", str(rocm))
-        return HipClang(target).compile(text)
+        clang = command_compilers.HipClang(target)
+        key = cache.key_of("AMD code object", clang.fingerprint, _installed(), headers(), text)
+        found = cache.find(key)
+        if found is None:
+            found = clang.compile(text)
+            cache.publish(key, found, {"kernel": "AMD code object", "target": target})
+        return found
 
 
 def load(target, image):

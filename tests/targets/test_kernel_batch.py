@@ -61,6 +61,8 @@ def test_headers_that_are_read_once_per_type(tmp_path):
         ("bfloat16", 1, TILES["wgmma", 2][1][0]),
         ("float16", 0, TILES["mma", 2][2][0]),
         ("float64", 0, TILES["mma", 8][0][0]),
+        ("bfloat16", 0, TILES["wmma", 2][0][0]),
+        ("float32", 0, TILES["mfma", 4][1][0]),
     ]
     programs = [_program(key, "cuda", checked) for key in keys for checked in (False, True)]
     kernels = [Emitted(f"{n:016x}", "", program.text) for n, program in enumerate(programs)]

@@ -1,5 +1,5 @@
-"""Matrix products of any strides and batch: launches csrc/device/pa_gemm.h on CPUs, pa_gemm_gpu.h and
-pa_gemm_mma.h on GPUs."""
+"""Matrix products of any strides and batch: launches csrc/device/pa_gemm.h on CPUs, pa_gemm_gpu.h, pa_gemm_mma.h and
+pa_gemm_amd.h on GPUs."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from ...memory.host_access import not_repeatable
 from .. import matmul
 from ..argument_slots import slot_fields
 from ..elementwise.elementwise import copy_if_aliased
+from ..workspace import unchecked_empty
 from . import thresholds as th
 from .gemm_mma import Tile, along_depth, copy_if_unaligned, k_major_operands, tile_for
 from .gemm_types import BLOCKS, gemm_operations, is_tf32, macros
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from .gemm_epilogue import Addends, Epilogue
 
 _NAMES = ("a", "b", "c")  # d and e may follow
-_RANGES = tuple(f"{name}_{end}" for name in _NAMES for end in ("low", "high"))
 Layout = tuple[tuple[int, ...], tuple[int, ...]]
 
 
@@ -39,21 +39,28 @@ def gemm(
     addends: Addends = (),
     numbers: Any = (),
     precision: str | None = None,
+    sums: Callable[[], ndarray] | None = None,
 ) -> None:
     """`c[...] = a @ b` for arrays (..., m, k), (..., k, n) and (..., m, n) of one type, whose batches
     broadcast to that of `c`. `precision` of float32: "tf32" or "float32"; None is the setting's.
 
-    With `epilogue` (CPUs only), that is applied to the sums, `addends` (arrays like `c`) and `numbers`; `c` has
-    its type."""
+    With `epilogue`, that is applied to the sums, `addends` (arrays like `c`) and `numbers`; `c` has its type. Kernels
+    that have no epilogues store the sums to `sums()`, an array like `c`; None: to a new one."""
     batch, checked = c._shape[:-2], launch_state.debug
     a, b = copy_if_overlapping(a, c), copy_if_overlapping(b, c)
-    grid = c._buffer.device.driver.grid
+    grid, given = c._buffer.device.driver.grid, (a, b, c)
     vector = grid and 1 in c._shape[-2:] and not checked and c._size and a._shape[-1]
-    if not vector:
-        a, b, c = _row_major(a, b, c)
     tiles: int | Tile | None = 0
+    parts = 1
     if not vector:
-        a, b, c, tiles = _for_grid_tiles(a, b, c, checked, precision)
+        a, b, c, tiles, parts = _for_grid_tiles(*_row_major(a, b, c), checked, precision)
+    if grid and epilogue is not None:
+        floats = c._dtype.kind == "f" and a._dtype is c._dtype
+        if vector or checked or parts > 1 or not floats or not matmul.gemm_epilogue.is_cheap(epilogue):
+            _apply_to_sums(*given, epilogue, addends, numbers, precision, sums)
+            return
+        if c._strides != given[2]._strides:
+            addends = [_transposed(x) for x in addends]
     arrays = (a, b, c, *addends)
     columns = [shapes.broadcast_strides(x._shape[:-2], x._strides[:-2], batch) for x in arrays]
     batch, merged = shapes.collapse(batch, *columns)
@@ -63,18 +70,16 @@ def gemm(
     if vector:
         matmul.gemv.gemv(*views)
         return
-    if tiles is None:
-        tiles, parts = matmul.split_k.schedule(c, a._shape[-1], checked)
-        if parts > 1:
-            matmul.split_k.add_parts(_KERNEL, views[0], views[1], views[2], tiles, parts)
-            return
+    if parts > 1:
+        matmul.split_k.add_parts(_KERNEL, views[0], views[1], views[2], int(tiles), parts)  # type: ignore[arg-type]
+        return
     extra = [end for x in arrays for end in _buffer_range(x)] if checked else []
     key = (a._dtype.name, len(batch), tiles, epilogue) if epilogue else (a._dtype.name, len(batch), tiles)
     if c._size * a._shape[-1] >= th.TUNED_WORK and not checked and not grid:
         _tuned(key, *views, *numbers)
     else:
         if isinstance(tiles, Tile):
-            numbers = (tiles.blocks(c),)
+            numbers = (*numbers, tiles.blocks(c))
         _KERNEL.launch(key, c.device, *views, *numbers, *extra, checked=checked)
 
 
@@ -170,20 +175,38 @@ def _transposed(x: ndarray) -> ndarray:
     return x._view(0, (*shape[:-2], shape[-1], shape[-2]), (*steps[:-2], steps[-1], steps[-2]))
 
 
+def _apply_to_sums(
+    a: ndarray,
+    b: ndarray,
+    c: ndarray,
+    epilogue: Epilogue,
+    addends: Addends,
+    numbers: Any,
+    precision: str | None,
+    sums: Callable[[], ndarray] | None,
+) -> None:
+    """A product and its epilogue in a kernel of its own."""
+    target = unchecked_empty(c._shape, c._dtype, c.device) if sums is None else sums()
+    gemm(target, a, b, precision=precision)
+    matmul.gemm_epilogue.apply_epilogue(epilogue, c, target, addends, numbers)
+
+
 def _for_grid_tiles(
     a: ndarray, b: ndarray, c: ndarray, checked: bool, precision: str | None
-) -> tuple[ndarray, ndarray, ndarray, int | Tile | None]:
-    """The operands as the tiles of a grid take them, and the tiles: tensor cores' if they support the dtype, except in
-    debug mode; None where `split_k` says which."""
-    if c._buffer.device.driver.grid and not checked:
+) -> tuple[ndarray, ndarray, ndarray, int | Tile, int]:
+    """The operands as the tiles of a grid take them, the tiles, which are tensor cores' if they support the dtype,
+    except in debug mode, and the number of parts of the depth."""
+    if not c._buffer.device.driver.grid:
+        return a, b, c, 0, 1
+    if not checked:
         if a._dtype is not c._dtype:
-            return *along_depth(a, b), c, tile_for(c, dtype=a._dtype) or 0
-        if c._dtype.name == "float32":
-            if is_tf32(precision) and (tile := tile_for(c, True)) and (turned := k_major_operands(a, b, c)):
-                return *turned, tile
-        elif tile := tile_for(c):
-            return copy_if_unaligned(a, c._shape[-1]), copy_if_unaligned(b, c._shape[-2]), c, tile
-    return a, b, c, None if c._buffer.device.driver.grid else 0
+            return *along_depth(a, b), c, tile_for(c, dtype=a._dtype) or 0, 1
+        float32 = c._dtype.name == "float32"
+        if float32 and is_tf32(precision) and (tile := tile_for(c, True)) and (turned := k_major_operands(a, b, c)):
+            return *turned, tile, 1
+        if (tile := tile_for(c)) and not (float32 and matmul.split_k.schedule(c, a._shape[-1], False)[1] > 1):
+            return copy_if_unaligned(a, c._shape[-1]), copy_if_unaligned(b, c._shape[-2]), c, tile, 1
+    return a, b, c, *matmul.split_k.schedule(c, a._shape[-1], checked)
 
 
 def copy_if_overlapping(x: ndarray, c: ndarray) -> ndarray:
@@ -223,7 +246,7 @@ def _program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
     if lang.dialect.DIALECTS[target].blocks:
         text, step = _text(dtype, nb, params, epilogue, debug)
     else:
-        text, step = _grid_text(dtype, nb, params[0][1], debug, tiles)
+        text, step = _grid_text(dtype, nb, params, epilogue, debug, tiles, target)
     count = partial(gemm_operations, epilogue is not None)
     return lang.pipeline.Program("matmul", text, (step,), tuple(params), directions, sites, count_operations=count)
 
@@ -281,19 +304,17 @@ __attribute__((visibility("default"))) void kernel_matmul(const void *memory, pa
 
 
 def _grid_text(
-    dtype: DType, nb: int, kind: lang.ir.ArrayType, debug: bool, tiles: int | Tile
+    dtype: DType, nb: int, params: Any, epilogue: Epilogue | None, debug: bool, tiles: int | Tile, target: str
 ) -> tuple[str, KernelStep]:
-    """The same for a grid (csrc/device/pa_gemm_gpu.h, pa_gemm_mma.h)."""
+    """The same for a grid (csrc/device/pa_gemm_gpu.h, pa_gemm_mma.h, pa_gemm_amd.h)."""
     defines = ("#define PA_DEBUG_CHECKS 1\n" if debug else "") + macros(dtype, _grid_result(dtype, tiles))
     letter, call, header, step = "G", "pa_gemm", "pa_gemm_gpu.h", KernelStep("kernel_matmul", None)
-    params: list[tuple[str, Any]] = [(n, kind) for n in _NAMES]
     if isinstance(tiles, Tile):
         defines += tiles.macros(dtype)
-        params.append(("blocks", lang.ir.ScalarType(int64)))
         *_, blocks = jit.bound_launch.first_slots(params)
-        letter, call, header = "M", "pa_gemm_mma", "pa_gemm_mma.h"
+        letter, call, header = "M", "pa_gemm_mma", tiles.header
         step = KernelStep("kernel_matmul", (blocks,), team=True, shared=tiles.shared(dtype), threads=tiles.threads)
-    slots = slot_fields(params + [(n, lang.ir.ScalarType(int64)) for n in _RANGES] if debug else params, debug)
+    slots, addends = slot_fields(params, debug), epilogue.addends if epilogue else ()
     body = f"    g.m = s->c_n{nb}, g.n = s->c_n{nb + 1}, g.k = s->a_n{nb + 1};\n"
     for number, n in enumerate(_NAMES):
         body += f"    g.{n} = (char *)s->{n}_data, g.r{n}s = s->{n}_s{nb}, g.c{n}s = s->{n}_s{nb + 1};\n"
@@ -301,18 +322,24 @@ def _grid_text(
         if debug:
             body += f"    g.range[{number}][0] = (const char *)s->{n}_low;\n"
             body += f"    g.range[{number}][1] = (const char *)s->{n}_high;\n"
+    for number, n in enumerate(addends):
+        places = f"g.d[{number}] = (char *)s->{n}_data, g.rds[{number}] = s->{n}_s{nb}"
+        body += f"    {places}, g.cds[{number}] = s->{n}_s{nb + 1};\n"
+        body += "".join(f"    g.batch_d[{number}][{k}] = s->{n}_s{k};\n" for k in range(nb))
+    body += "    g.more = s;\n" if epilogue else ""
     body += "".join(f"    g.batch[{k}] = s->c_n{k};\n" for k in range(nb)) or "    g.batch[0] = 1;\n"
     if debug:
         slots += "    pa_runtime run;\n"
         body += "    run = s->run;\n"
     text = f"""#include <pa_base.h>
+{epilogue.includes if epilogue else ""}
+typedef struct {{
+{slots}}} matmul_slots;
+{matmul.gemm_epilogue.grid_epilogue_text(epilogue, target) if epilogue else ""}
 {defines}#define PA_G_SMALL {int(tiles == 1)}
 #define PA_G_WIDE {int(tiles == 2)}
 #define PA_GEMM_BATCHES {max(nb, 1)}
 #include <{header}>
-
-typedef struct {{
-{slots}}} matmul_slots;
 
 extern "C" __global__ void __launch_bounds__(PA_{letter}_THREADS, PA_{letter}_BLOCKS)
 kernel_matmul(const matmul_slots memory)

@@ -1,7 +1,9 @@
-"""Epilogues of matrix products: scaling, added arrays, an activation; on CPUs in the same pass."""
+"""Epilogues of matrix products: scaling, added arrays, an activation; in the same pass where the product's kernel has
+them."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +16,7 @@ from ...jit.functions import Func
 from ...jit.variants import MAX_VARIANTS
 from ...lang.markers import ndrange
 from ..elementwise.elementwise import loop_nest
+from . import thresholds as th
 
 Addends = Sequence[ndarray]
 
@@ -139,6 +142,61 @@ static void matmul_epilogue(const matmul_slots *s, int64_t n, const void *acc, c
 }}
 #define PA_EPILOGUE(args, n, acc, d, e, out) \\
     matmul_epilogue((const matmul_slots *)(args)->more, n, acc, d, e, out)
+"""
+
+
+def _kinds(epilogue: Epilogue) -> dict[str, lang.ir.ArrayType]:
+    """The types of the arrays of an epilogue of an element."""
+    names = ("out", "acc", *epilogue.addends)
+    return {n: lang.ir.ArrayType(epilogue.sum if n == "acc" else BY_NAME[epilogue.out], 1, False) for n in names}
+
+
+# A function of the epilogue alone.
+@functools.lru_cache(maxsize=MAX_VARIANTS)
+def _of_elements(epilogue: Epilogue) -> lang.pipeline.Analysed:
+    """A kernel that calls the function of an element, `epilogue_element`."""
+    kinds = _kinds(epilogue)
+    params = ", ".join([*kinds, *epilogue.numbers])
+    head, call = f"def epilogue_element({params}, i):\n", f"epilogue_element({params}, i)"
+    text = head + "".join(f"    {line}\n" for line in epilogue.lines("i"))
+    element = jit.functions.func(lang.parse.function_from_text("epilogue_element", text, epilogue.scope))
+    text = f"def epilogue({params}, size):\n    for i in range(size):\n        {call}\n"
+    kernel = jit.kernel.from_text("epilogue", text, {"epilogue_element": element})
+    numbers = [(n, lang.ir.ScalarType(epilogue.sum)) for n in epilogue.numbers]
+    return lang.pipeline.analyse(kernel.source_text, [*kinds.items(), *numbers, ("size", lang.ir.ScalarType(int64))])
+
+
+@functools.lru_cache(maxsize=MAX_VARIANTS)
+def is_cheap(epilogue: Epilogue) -> bool:
+    """Whether a grid computes it in the product's kernel, in which few threads run: an exponential of each result takes
+    longer there than a kernel of its own that reads and writes the results once more."""
+    tree = _of_elements(epilogue).tree
+    (loop,) = lang.emit_loop.parallel_loops(tree.kernel)
+    functions = {f.symbol: f for f in tree.functions}
+    costs = [lang.iteration_cost.cost(s, functions, lang.iteration_cost.constant_trips) for s in loop.body]
+    return all(text.isdigit() for text in costs) and sum(map(int, costs)) <= th.MAX_EPILOGUE_COST
+
+
+def grid_epilogue_text(epilogue: Epilogue, target: str) -> str:
+    """C text for a grid that defines PA_GEMM_EPILOGUE (csrc/device/pa_gemm_results.h): a function of an element. The
+    kernel that comes with the function is never launched."""
+    kinds = _kinds(epilogue)
+    program = lang.pipeline.generate(_of_elements(epilogue), target, debug=False)
+    out, acc = kinds["out"].dtype.ctype, kinds["acc"].dtype.ctype
+    places = {"out": "&result", "acc": "&sum"} | {n: f"({out} *)&d[{k}]" for k, n in enumerate(epilogue.addends)}
+    views = [f"{lang.emit_statements.ctype(kind)}{{{places[n]}, 1}}" for n, kind in kinds.items()]
+    values = [f"({acc})s->{n}" for n in epilogue.numbers]
+    return f"""{program.text}
+__device__ static __forceinline__ {out} matmul_result(const void *more, {acc} sum, const {out} *d)
+{{
+    const matmul_slots *s = (const matmul_slots *)more;
+    {out} result;
+    (void)s, (void)d;
+    func_epilogue_element({", ".join([*views, *values, "0"])});
+    return result;
+}}
+#define PA_GEMM_ADDENDS {len(epilogue.addends)}
+#define PA_GEMM_EPILOGUE matmul_result
 """
 
 

@@ -1,4 +1,5 @@
-"""Tile shapes of matrix products on tensor cores (csrc/device/pa_gemm_mma.h), chosen by a cost model."""
+"""Tile shapes of matrix products on tensor cores (csrc/device/pa_gemm_mma.h, and pa_gemm_amd.h for AMD's matrix
+instructions), chosen by a cost model."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _TYPES = {"float16": "f16", "bfloat16": "bf16", "float64": "f64", "float32": "tf
 
 class Tile(NamedTuple):
     """The tile of C, a warp's part of it, the depth of a stage, and the number of stages in shared memory. `bulk`:
-    with bulk tensor copies (csrc/device/pa_gemm_tma.h)."""
+    with bulk tensor copies (csrc/device/pa_gemm_tma.h). `header` has the kernel."""
 
     rows: int
     columns: int
@@ -27,12 +28,14 @@ class Tile(NamedTuple):
     depth: int
     stages: int
     bulk: bool = False
+    header: str = "pa_gemm_mma.h"
 
     def macros(self, dtype: DType) -> str:
         """The macros that the header needs."""
         text = f'#define PA_MMA "{_TYPES[dtype.name]}"\n'
         for name, value in self._asdict().items():
-            text += f"#define PA_M_{name.upper()} {int(value)}\n"
+            if name != "header":
+                text += f"#define PA_M_{name.upper()} {int(value)}\n"
         return text
 
     def shared(self, dtype: DType) -> int:
@@ -85,15 +88,29 @@ TILES: dict[tuple[str, int], tuple[tuple[Tile, int], ...]] = {
 TILES["wgmma", 8] = ((Tile(128, 128, 64, 32, 32, 3), 52), *TILES["mma", 8][1:])
 
 
+def _amd(rows: int, columns: int, warp_rows: int, warp_columns: int, size: int) -> Tile:
+    return Tile(rows, columns, warp_rows, warp_columns, 64 // size, 2, header="pa_gemm_amd.h")
+
+
+# AMD's: "mfma" of waves of 64, "wmma" of waves of 32. Speeds are not measured: half of an MI300X' or a 7900 XTX' peak,
+# and a third for small tiles, which read twice as much of LDS for as many products.
+TILES |= {
+    ("mfma", 2): ((_amd(128, 128, 64, 64, 2), 650), (_amd(64, 64, 32, 32, 2), 430)),
+    ("mfma", 4): ((_amd(128, 128, 64, 64, 4), 80), (_amd(64, 64, 32, 32, 4), 54)),
+    ("mfma", 8): ((_amd(128, 64, 64, 32, 8), 75), (_amd(64, 64, 32, 32, 8), 54)),
+    ("wmma", 2): ((_amd(128, 128, 32, 64, 2), 60), (_amd(64, 64, 16, 32, 2), 40)),
+}
+
+
 def tile_for(c: ndarray, tf32: bool = False, dtype: DType | None = None) -> Tile | None:
     """The tile for a product `c` of operands of `dtype`, None: of its own, the fastest by the cost model; None without
-    tensor cores for them, of which float32 has some only as `tf32`."""
+    tensor cores for them. NVIDIA's take float32 only as `tf32`, AMD's only as it is."""
     dtype = c._dtype if dtype is None else dtype
     properties = c._buffer.device.driver.properties()
     units = properties.get("tensor_cores")
     if not units or dtype.name not in _TYPES or (units, dtype.itemsize) not in TILES:
         return None
-    if (dtype.name == "float32" and not tf32) or (dtype.itemsize == 1 and c._dtype is not int32):
+    if (dtype.name == "float32" and tf32 == (units == "mfma")) or (dtype.itemsize == 1 and c._dtype is not int32):
         return None
     m, n = c._shape[-2:]
     matrices = c._size // (m * n) if c._size else 0

@@ -35,6 +35,10 @@ VECTOR_BYTES = 16  # of a vector load, and of cp.async; the hardware's widest
 FETCH_COST = 0.001  # of a byte from the cache, where an element takes 1 / (TFLOP/s); fitted for sizes 512 to 8192
 BULK_FETCH_COST = 0.0001  # where tiles are loaded by bulk tensor copies; fitted for sizes 512 to 8192 on an H200
 
+# An epilogue in the product's kernel, in the units of lang/iteration_cost.py. One of relu costs at most 13 and takes a
+# third of a pass over the results (H200); one of gelu or silu costs 21 and more, and takes longer than that pass.
+MAX_EPILOGUE_COST = 16
+
 # Products with a vector: the depth is split where there are too few rows.
 GEMV_BLOCKS = 8  # blocks of 256 threads that a processor runs at the same time; the hardware's 2048 threads
 GEMV_MIN_DEPTH = 16  # elements per warp of a part of the depth, at least, across rows; timed
