@@ -193,8 +193,8 @@ def epilogues(torch: Any, measure: Callable[[Callable[[], Any]], Times], quick: 
         a, b, e = (pa.from_dlpack(t) for t in (x, y, bias))
         for name in ("relu", "gelu", "silu"):
 
-            def theirs(x=x, y=y, bias=bias, activation=getattr(functions, name)):
-                return activation(torch.addmm(bias, x, y))
+            def theirs(x=x, y=y, bias=bias, name=name):
+                return getattr(functions, name)(torch.addmm(bias, x, y))
 
             torch.compiler.reset()
             calls = {
@@ -208,7 +208,9 @@ def epilogues(torch: Any, measure: Callable[[Callable[[], Any]], Times], quick: 
             case, ratio = f"{name} {size}^3", times["torch.compile"].median / times["pyarray"].median
             lines.append([case, *spent, f"{ratio:.2f}"])
             peers_times = {who: times[who] for who in ("pyarray", "torch", "torch.compile")}
-            rows.append(Row("products with an epilogue", case, peers_times, 1.05, 2.0 * size**3, None, ("torch.compile",)))
+            rows.append(
+                Row("products with an epilogue", case, peers_times, 1.05, 2.0 * size**3, None, ("torch.compile",))
+            )
     print(aligned(lines) + "\n", flush=True)
     return rows
 

@@ -12,9 +12,12 @@ from ... import jit, lang
 from ...array import ndarray
 from ...dtypes import BY_NAME, DType, complex128, float32, float64, int64, uint64
 from ...jit.bounded_cache import BoundedCache
-from ...jit.functions import Func
+from ...jit.functions import Func, func
 from ...jit.variants import MAX_VARIANTS
+from ...lang.emit_loop import parallel_loops
+from ...lang.iteration_cost import constant_trips, cost
 from ...lang.markers import ndrange
+from ...lang.parse import function_from_text
 from ..elementwise.elementwise import loop_nest
 from . import thresholds as th
 
@@ -159,7 +162,7 @@ def _of_elements(epilogue: Epilogue) -> lang.pipeline.Analysed:
     params = ", ".join([*kinds, *epilogue.numbers])
     head, call = f"def epilogue_element({params}, i):\n", f"epilogue_element({params}, i)"
     text = head + "".join(f"    {line}\n" for line in epilogue.lines("i"))
-    element = jit.functions.func(lang.parse.function_from_text("epilogue_element", text, epilogue.scope))
+    element = func(function_from_text("epilogue_element", text, epilogue.scope))
     text = f"def epilogue({params}, size):\n    for i in range(size):\n        {call}\n"
     kernel = jit.kernel.from_text("epilogue", text, {"epilogue_element": element})
     numbers = [(n, lang.ir.ScalarType(epilogue.sum)) for n in epilogue.numbers]
@@ -171,9 +174,9 @@ def is_cheap(epilogue: Epilogue) -> bool:
     """Whether a grid computes it in the product's kernel, in which few threads run: an exponential of each result takes
     longer there than a kernel of its own that reads and writes the results once more."""
     tree = _of_elements(epilogue).tree
-    (loop,) = lang.emit_loop.parallel_loops(tree.kernel)
+    (loop,) = parallel_loops(tree.kernel)
     functions = {f.symbol: f for f in tree.functions}
-    costs = [lang.iteration_cost.cost(s, functions, lang.iteration_cost.constant_trips) for s in loop.body]
+    costs = [cost(s, functions, constant_trips) for s in loop.body]
     return all(text.isdigit() for text in costs) and sum(map(int, costs)) <= th.MAX_EPILOGUE_COST
 
 
