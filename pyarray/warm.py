@@ -21,8 +21,7 @@ import pyarray as pa
 from . import config
 from .api.core import registry
 from .api.core.registry import ALL, FLOAT, MANY, REAL, SMALL, Call
-from .driver.base import get_device
-from .driver.cpu import cores
+from .driver.base import cores, get_device
 from .jit import cache
 
 COMPLEX = ("complex128",)

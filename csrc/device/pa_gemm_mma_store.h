@@ -1,4 +1,4 @@
-/* pa_gemm_mma_store.h: stores the sums of pa_gemm_mma.h to C: of halves by way of shared memory, of float64. */
+/* pa_gemm_mma_store.h: stores tensor cores' sums in registers to C: of halves by way of shared memory, of float64. */
 #ifndef PA_GEMM_MMA_STORE_H
 #define PA_GEMM_MMA_STORE_H
 

@@ -6,7 +6,7 @@
 #ifndef PA_GEMM_BATCHES
 #define PA_GEMM_BATCHES 1
 #endif
-#define PA_GEMM_MAX_ADDENDS 2 /* arrays of an epilogue: pa_gemm_results.h */
+#define PA_GEMM_MAX_ADDENDS 2 /* arrays of an epilogue */
 
 typedef struct pa_gemm_grid {
     int64_t m, n, k;
@@ -15,7 +15,7 @@ typedef struct pa_gemm_grid {
     int64_t ras, cas, rbs, cbs, rcs, ccs; /* bytes between rows and columns */
     int64_t batch[PA_GEMM_BATCHES], batch_a[PA_GEMM_BATCHES], batch_b[PA_GEMM_BATCHES], batch_c[PA_GEMM_BATCHES];
     const char *range[3][2];
-    const void *more; /* of an epilogue */
+    const void *more; /* what an epilogue takes besides */
     const char *d[PA_GEMM_MAX_ADDENDS];
     int64_t rds[PA_GEMM_MAX_ADDENDS], cds[PA_GEMM_MAX_ADDENDS], batch_d[PA_GEMM_MAX_ADDENDS][PA_GEMM_BATCHES];
 } pa_gemm_grid;

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from .cpu import cores
+from .base import cores
 
 # What a unit more costs is reading the headers and a link. A function of this weight takes about twice as long.
 MIN_WEIGHT = 2500

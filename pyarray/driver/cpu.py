@@ -13,7 +13,7 @@ from .. import config, driver
 from .._core import connect
 from .._runtime import ffi, lib
 from ..errors import DeviceError
-from .base import CheckedLauncher, Driver, GridLauncher, Launcher, NativeLaunch, Operand
+from .base import CheckedLauncher, Driver, GridLauncher, Launcher, NativeLaunch, Operand, cores
 from .failure import Failure, read_failure
 from .kernel_step import KernelStep
 
@@ -172,11 +172,6 @@ class CpuDriver(Driver):
 
 _numbers = itertools.count()  # of loaded artifacts
 connect(int(ffi.cast("uintptr_t", ffi.addressof(lib, "pa_launch"))))
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _threads() -> int:

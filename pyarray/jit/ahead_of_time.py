@@ -16,7 +16,7 @@ import numpy as np
 from .. import config
 from ..annotations import ArrayAnnotation, Direction, In, field_annotations, field_names, is_plain, is_structure
 from ..array import empty, ndarray
-from ..driver.cpu import cores
+from ..driver.base import cores
 from ..driver.targets import Target, find_target
 from ..dtypes import DType
 from ..lang.pipeline import Program

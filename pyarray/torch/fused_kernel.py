@@ -13,8 +13,7 @@ import torch
 from .. import shapes
 from .._core import BoundLaunch
 from ..array import ndarray, type_key, unchecked_array
-from ..driver.base import Device, get_device
-from ..driver.cpu import cores
+from ..driver.base import Device, cores, get_device
 from ..dtypes import BY_NAME
 from ..jit.bound_launch import bind_launch
 from ..jit.bounded_cache import BoundedCache

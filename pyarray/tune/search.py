@@ -15,8 +15,7 @@ from typing import Any
 
 from .. import config as settings
 from ..array import ndarray
-from ..driver.base import Device
-from ..driver.cpu import cores
+from ..driver.base import Device, cores
 from ..errors import OutOfMemoryError
 from . import result_comparison
 from .config import Config

@@ -347,6 +347,13 @@ BUGS = (
     ),
     Bug(
         "library kernels",
+        "an epilogue on a GPU reads the first matrix of a batch",
+        "d[k] += t.index[b] * g->batch_d[k][b];",
+        "d[k] += 0 * t.index[b] * g->batch_d[k][b];",
+        "test_epilogue.py",
+    ),
+    Bug(
+        "library kernels",
         "AMD's matrix instructions take a slice that isn't there yet",
         "__syncthreads(); /* the next slice is there, and all",
         "/* the next slice is there, and all",

@@ -169,6 +169,7 @@ def _of_elements(epilogue: Epilogue) -> lang.pipeline.Analysed:
     return lang.pipeline.analyse(kernel.source_text, [*kinds.items(), *numbers, ("size", lang.ir.ScalarType(int64))])
 
 
+# A function of the epilogue alone.
 @functools.lru_cache(maxsize=MAX_VARIANTS)
 def is_cheap(epilogue: Epilogue) -> bool:
     """Whether a grid computes it in the product's kernel, in which few threads run: an exponential of each result takes
