@@ -86,6 +86,20 @@ def test_all_parts(device, data, dtype, m, n, k):
     agree(pa.gemm(a, b, **options), want.astype(wide(dtype)), dtype)
 
 
+@pytest.mark.all_variants
+@pytest.mark.parametrize("columns", [False, True], ids=["rows", "columns"])
+def test_arrays_of_a_batch(device, columns):
+    """Each matrix has its own, however the result lies: by tensor cores where the device has them, too."""
+    rng, outer = np.random.default_rng(3), (2, 3)
+    for dtype in device_subset(("float32", "float16", "float64"), columns, device):
+        x, y, z = (rng.integers(-2, 3, (*outer, *s)).astype(dtype) for s in ((70, 20), (20, 66), (70, 66)))
+        bias = rng.integers(-2, 3, (2, 1, 1, 66)).astype(dtype)
+        a, b, c, e = (pa.asarray(v, device=device) for v in (x, y, z, bias))
+        out = pa.empty((*outer, 66, 70), dtype=dtype, device=device).mT if columns else None
+        got = pa.gemm(a, b, beta=2, c=c, bias=e, activation=relu, out=out)
+        np.testing.assert_array_equal(pa.asnumpy(got), np.maximum(x @ y + 2 * z + bias, 0))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [(1, 300, 200), (200, 700, 130), (2000, 3, 4), (5, 5000, 6), (300, 40, 1)])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "complex64", "int8"])
