@@ -55,8 +55,8 @@ def gemm(
     if not vector:
         a, b, c, tiles, parts = _for_grid_tiles(*_row_major(a, b, c), checked, precision)
     if grid and epilogue is not None:
-        floats = c._dtype.kind == "f" and a._dtype is c._dtype
-        if vector or checked or parts > 1 or not floats or not matmul.gemm_epilogue.is_cheap(epilogue):
+        widened = a._dtype is not c._dtype
+        if vector or checked or parts > 1 or widened or not matmul.gemm_epilogue.is_cheap(epilogue):
             _apply_to_sums(*given, epilogue, addends, numbers, precision, sums)
             return
         if c._strides != given[2]._strides:

@@ -190,11 +190,15 @@ def grid_epilogue_text(epilogue: Epilogue, target: str) -> str:
     places = {"out": "&result", "acc": "&sum"} | {n: f"({out} *)&d[{k}]" for k, n in enumerate(epilogue.addends)}
     views = [f"{lang.emit_statements.ctype(kind)}{{{places[n]}, 1}}" for n, kind in kinds.items()]
     values = [f"({acc})s->{n}" for n in epilogue.numbers]
+    if kinds["acc"].dtype.kind == "c":
+        part = "float" if kinds["acc"].dtype.itemsize == 8 else "double"
+        values = [f"{acc}{{({part})s->{n}_re, ({part})s->{n}_im}}" for n in epilogue.numbers]
     return f"""{program.text}
-__device__ static __forceinline__ {out} matmul_result(const void *more, {acc} sum, const {out} *d)
+__device__ static __forceinline__ {out} matmul_result(const void *more, {acc} sum, const void *addends)
 {{
     const matmul_slots *s = (const matmul_slots *)more;
     {out} result;
+    const {out} *d = (const {out} *)addends;
     (void)s, (void)d;
     func_epilogue_element({", ".join([*views, *values, "0"])});
     return result;
