@@ -45,23 +45,49 @@ REPLACED: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 for _name in ("V_CVT_PK_RTZ_F16_F32",):
     REPLACED[_name] = REPLACED["V_CVT_PKRTZ_F16_F32"]
+# What is scaled follows from the exponents as they are encoded, and V_DIV_FMAS scales as its addend says, with one
+# rounding: probed on gfx1100 and gfx1201 by AMD (github.com/ROCm/rocm-systems/pull/11613).
+_DIV_SCALE = """
+D0.f{bits} = S0.f{bits}; VCC.u64[laneId] = 1'0U;
+if (S2.f{bits} == 0.0) || (S1.f{bits} == 0.0) then D0.f{bits} = NAN.f{bits};
+elsif exponent(S2.f{bits}) - exponent(S1.f{bits}) >= {far} then
+  VCC.u64[laneId] = 1'1U; if S0.f{bits} == S1.f{bits} then D0.f{bits} = ldexp(S0.f{bits}, {by}); endif
+elsif exponent(S1.f{bits}) == 0 then D0.f{bits} = ldexp(S0.f{bits}, {by});
+elsif exponent(S1.f{bits}) >= {huge} then
+  if exponent(S2.f{bits}) - exponent(S1.f{bits}) <= -{far} then
+    VCC.u64[laneId] = 1'1U; if S0.f{bits} == S1.f{bits} then D0.f{bits} = ldexp(S0.f{bits}, -{by}); endif
+  else D0.f{bits} = ldexp(S0.f{bits}, -{by}); endif
+elsif exponent(S2.f{bits}) - exponent(S1.f{bits}) <= -{far} then
+  VCC.u64[laneId] = 1'1U; if S0.f{bits} != S1.f{bits} then D0.f{bits} = ldexp(S0.f{bits}, {by}); endif
+elsif exponent(S2.f{bits}) <= {tiny} then D0.f{bits} = ldexp(S0.f{bits}, {by}); endif
+"""
+_DIV_FMAS = """
+if VCC.u64[laneId] then
+  if exponent(S2.f{bits}) > {one} then D0.f{bits} = fma_ldexp(S0.f{bits}, S1.f{bits}, S2.f{bits}, {by});
+  else D0.f{bits} = fma_ldexp(S0.f{bits}, S1.f{bits}, S2.f{bits}, -{by}); endif
+else D0.f{bits} = fma(S0.f{bits}, S1.f{bits}, S2.f{bits}); endif
+"""
+for _numbers in (
+    {"bits": 32, "by": 64, "far": 96, "huge": 253, "tiny": 24, "one": 127},
+    {"bits": 64, "by": 128, "far": 768, "huge": 2045, "tiny": 53, "one": 1023},
+):
+    REPLACED[f"V_DIV_SCALE_F{_numbers['bits']}"] = (_DIV_SCALE.format(**_numbers), "it tests quotients, not exponents")
+    REPLACED[f"V_DIV_FMAS_F{_numbers['bits']}"] = (_DIV_FMAS.format(**_numbers), "it scales all by one power")
 # gfx942 has the fused ones at the numbers at which the table for CDNA has those of gfx900
 for _tail in ("MIX_F32", "MIXLO_F16", "MIXHI_F16"):
     REPLACED["V_MAD_" + _tail] = (REPLACED["V_FMA_" + _tail][0], "on gfx942 the number is that of V_FMA_" + _tail)
 
 # Edits of the published text: (name, pattern, replacement, reason)
 EDITED: list[tuple[str, str, str, str]] = [
-    (
-        "V_DIV_SCALE_F(32|64)", r"^VCC = 0x0LL", r"D0 = S0; VCC.u64[laneId] = 1'0U",
-        "where nothing is to be scaled the operand passes, which is left unsaid; VCC has a bit for each lane",
-    ),
-    ("V_DIV_SCALE_F(32|64)", r"VCC = 0x1LL", "VCC.u64[laneId] = 1'1U", "as above"),
-    (
-        "V_DIV_FMAS_F64", r"2\.0 \*\* (\d+)", r"ldexp(1.0, \1)", "the power is of a double"),
     ("V_DIV_FIXUP_F32", r"UNDERFLOW_F32", "0.0F", "the value is named, not given; rounded to nearest it is zero"),
     ("V_DIV_FIXUP_F64", r"UNDERFLOW_F64", "0.0", "as V_DIV_FIXUP_F32"),
     ("V_DIV_FIXUP_F32", r"OVERFLOW_F32", "INF.f32", "as V_DIV_FIXUP_F32, and infinity"),
     ("V_DIV_FIXUP_F64", r"OVERFLOW_F64", "INF.f64", "as V_DIV_FIXUP_F32, and infinity"),
+    (
+        "V_DIV_FIXUP_F(32|64)", r"else\s+(D0\.f(\d+) = sign_out \? -abs)",
+        r"elsif isNAN(64'F(S0.f\2)) then D0.f\2 = sign_out ? -INF.f\2 : +INF.f\2; else \1",
+        "of a quotient that overflows the steps before make NaN; found where V_DIV_FMAS is",
+    ),
 ]  # fmt: skip
 
 # Done by C++ (`handler_of`): they read other lanes, memory, the program counter, or more than 64 bits.

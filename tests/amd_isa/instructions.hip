@@ -40,6 +40,15 @@ LANES_OF(bcast31, __builtin_amdgcn_update_dpp(-7, x, 0x143, 15, 15, false))
 LANES_OF(wave_shift, __builtin_amdgcn_update_dpp(-7, x, 0x138, 15, 15, false))
 #endif
 
+template <typename T> __device__ void divide(const three m)
+{
+    const T *x = (const T *)m.a, *by = (const T *)m.b;
+    T *quotients = (T *)m.c;
+    for (int k = 0; k < 32; ++k) quotients[k * blockDim.x + threadIdx.x] = x[threadIdx.x] / by[k];
+}
+KERNEL divide_f32(const three m) { divide<float>(m); }
+KERNEL divide_f64(const three m) { divide<double>(m); }
+
 typedef _Float16 fp16;
 typedef fp16 fp16x2 __attribute__((ext_vector_type(2)));
 typedef fp16 fp16x4 __attribute__((ext_vector_type(4)));

@@ -113,6 +113,15 @@ static inline float isa_fract16(float x) { return isa_h(x - floorf(x)); }
 static inline float isa_fma32(float a, float b, float c) { return fmaf(a, b, c); }
 static inline double isa_fma64(double a, double b, double c) { return fma(a, b, c); }
 static inline float isa_fma16(float a, float b, float c) { return isa_h(fma((double)a, (double)b, (double)c)); }
+/* with one rounding: the product is exact, and the power of two is normal */
+static inline float isa_fma_ldexp32(float a, float b, float c, int32_t n)
+{
+    return (float)(((__float128)a * b + c) * (__float128)ldexp(1.0, n));
+}
+static inline double isa_fma_ldexp64(double a, double b, double c, int32_t n)
+{
+    return (double)(((__float128)a * b + c) * (__float128)ldexp(1.0, n));
+}
 static inline float isa_ldexp32(float x, int32_t n) { return ldexpf(x, n); }
 static inline double isa_ldexp64(double x, int32_t n) { return ldexp(x, n); }
 static inline float isa_ldexp16(float x, int32_t n) { return isa_h(ldexp((double)x, n)); }

@@ -65,6 +65,24 @@ MOVES_OF = {
 }
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_divisions_have_one_rounding(target, dtype):
+    """Of all exponents, most of whose quotients are scaled on the way."""
+    rng, kind = np.random.default_rng(0), {"f32": np.float32, "f64": np.float64}[dtype]
+    info, n = np.finfo(kind), LANES[target]
+    special = [0, -0.0, 1, -3, info.max, info.tiny, -info.smallest_subnormal, info.tiny / 3, np.inf, np.nan]
+    for _ in range(8):
+        with np.errstate(all="ignore"):
+            powers = kind(2) ** rng.integers(info.minexp - info.nmant, info.maxexp, n + 32).astype(kind)
+            values = np.concatenate([(rng.uniform(1, 2, n + 32) * powers).astype(kind)[: n + 32 - 10], special])
+            values = rng.permutation(values.astype(kind))
+            x, by = values[:n].copy(), values[n:].copy()
+            wanted = x / by[:, None]
+        got = np.zeros_like(wanted)
+        run(target, TEXT, f"divide_{dtype}", [x, by, got], block=n)
+        np.testing.assert_array_equal(got, wanted)
+
+
 @pytest.mark.parametrize("name", MOVES)
 def test_movement_between_lanes(target, name):
     a, b = by_lane(target, name)

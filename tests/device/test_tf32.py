@@ -21,7 +21,8 @@ SIZES = st.one_of(st.integers(0, 40), st.sampled_from([64, 100, 127, 128, 129, 2
 
 def tiles_of(device):
     units = pa.empty(0, device=device).device.driver.properties().get("tensor_cores")
-    return [tile for tile, _ in gemm_mma.TILES.get((units, 4), ())] or [None]
+    rounds = units == "wgmma"  # AMD's multiply float32 as it is
+    return [tile for tile, _ in gemm_mma.TILES.get((units, 4), ()) if rounds] or [None]
 
 
 @pytest.fixture

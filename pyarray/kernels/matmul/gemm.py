@@ -50,7 +50,7 @@ def gemm(
     a, b = copy_if_overlapping(a, c), copy_if_overlapping(b, c)
     grid, given = c._buffer.device.driver.grid, (a, b, c)
     vector = grid and 1 in c._shape[-2:] and not checked and c._size and a._shape[-1]
-    tiles: int | Tile | None = 0
+    tiles: int | Tile = 0
     parts = 1
     if not vector:
         a, b, c, tiles, parts = _for_grid_tiles(*_row_major(a, b, c), checked, precision)
@@ -70,8 +70,8 @@ def gemm(
     if vector:
         matmul.gemv.gemv(*views)
         return
-    if parts > 1:
-        matmul.split_k.add_parts(_KERNEL, views[0], views[1], views[2], int(tiles), parts)  # type: ignore[arg-type]
+    if parts > 1 and not isinstance(tiles, Tile):
+        matmul.split_k.add_parts(_KERNEL, views[0], views[1], views[2], tiles, parts)
         return
     extra = [end for x in arrays for end in _buffer_range(x)] if checked else []
     key = (a._dtype.name, len(batch), tiles, epilogue) if epilogue else (a._dtype.name, len(batch), tiles)
