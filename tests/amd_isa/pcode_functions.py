@@ -18,7 +18,8 @@ CONVERSIONS = {
     }.items()
 }  # fmt: skip
 CALLS = {
-    "fma": (None, None, None), "fma_ldexp": (None, None, None, I32), "ldexp": (None, I32), "v_min_f16": (F16, F16), "v_max_f16": (F16, F16),
+    "fma": (None, None, None), "fma_ldexp": (None, None, None, I32), "ldexp": (None, I32),
+    "v_min_f16": (F16, F16), "v_max_f16": (F16, F16),
     "v_min_f32": (F32, F32), "v_max_f32": (F32, F32), "v_min3_f32": (F32,) * 3, "v_max3_f32": (F32,) * 3,
     "v_min3_f16": (F16,) * 3, "v_max3_f16": (F16,) * 3,
     "v_min_u32": (U32, U32), "v_max_u32": (U32, U32), "v_min_i32": (I32, I32), "v_max_i32": (I32, I32),
