@@ -112,3 +112,16 @@ def test_what_must_lie_together_is_copied_or_refused(device):
     out = pa.zeros(400, dtype="uint32", device=device)[::2]
     with pytest.raises(ValueError, match=r"compact\(\): 'out' must be contiguous"):
         scan_gpu.compact_into(out, unsigned_view(x[::2]), flat, counts)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "complex128"])
+def test_copies_of_turned_matrices(device, dtype):
+    """By tiles, whose elements outside are undefined on the way."""
+    for shape in ((33, 70), (130, 65), (64, 200)):
+        x = np.random.default_rng(0).integers(-100, 100, shape).astype(dtype)
+        a = pa.asarray(x, device=device)
+        for got, wanted in ((a.T, x.T), (a[::-1].T, x[::-1].T), (a[::2, ::3].T, x[::2, ::3].T)):
+            np.testing.assert_array_equal(pa.asnumpy(got.copy()), wanted)
+            out = pa.zeros((len(wanted), wanted.shape[1] + 5), dtype=dtype, device=device)[:, :-5]
+            out[...] = got
+            np.testing.assert_array_equal(pa.asnumpy(out), wanted)
