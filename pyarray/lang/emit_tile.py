@@ -157,8 +157,7 @@ def _tile_body(code: Emitter, loop: ir.For, accesses: list[_TileAccess]) -> None
         _transposed_tile(out, w, f"own{w.number}")
     i, j = (cname(v) for v in loop.variables[-2:])
     registers = {(w.name, w.ref): f"own{w.number}[k]" for w in read}
-    # of elements outside too, which compilers may pack into one register with those inside
-    out.line(f"{stored.kind.dtype.ctype} value[{stored.rows}] = {{}};")
+    out.line(f"{stored.kind.dtype.ctype} value[{stored.rows}];")
     with _unrolled(out, stored.rows):
         out.line(f"const int64_t {i} = top + {stored.other_index}, {j} = left + tile_x;")
         with out.block(f"if ({stored.other_index} < high && tile_x < wide)"):

@@ -229,11 +229,12 @@ static uint64_t known_word(const Step &s, int word)
 }
 
 // An instruction that puts parts of two registers together, as halves into one register, has one of them written first:
-// what the other part holds until then is read with it, and stays unwritten in the register's other half.
+// what the other part holds until then is read with it, and stays unwritten in the register's other half. Bytes are put
+// together by V_OR_B32.
 static void define_merged(Step &s)
 {
     static const struct { const char *name; int first, second; } MERGES[] = {
-        {"V_BFI_B32", 1, 2}, {"V_PERM_B32", 0, 1}, {"V_AND_OR_B32", 0, 2}, {"V_LSHL_OR_B32", 0, 2},
+        {"V_BFI_B32", 1, 2}, {"V_PERM_B32", 0, 1}, {"V_AND_OR_B32", 0, 2}, {"V_LSHL_OR_B32", 0, 2}, {"V_OR_B32", 0, 1},
         {"V_PACK_B32_F16", 0, 1},
     };
     for (const auto &merge : MERGES) {

@@ -262,7 +262,7 @@ extern "C" __global__ void __launch_bounds__(256) kernel_product_0(const kernel_
                 }
                 __syncthreads();
             }
-            float value[4] = {};
+            float value[4];
             #pragma unroll
             for (int k = 0; k < 4; ++k) {
                 const int64_t v_i = top + tile_y + k * 8, v_j = left + tile_x;
