@@ -24,7 +24,8 @@ PRODUCTS = (
     ("float32", (4095, 4097, 4099)), ("float64", (4096, 4096, 4096)), ("float64", (4095, 4097, 4099)),
     ("tf32", (1024, 1024, 1024)), ("tf32", (2048, 2048, 2048)), ("tf32", (4096, 4096, 4096)),
     ("tf32", (8192, 8192, 8192)), ("tf32", (4095, 4097, 4099)), ("int8", (2048, 2048, 2048)),
-    ("int8", (4096, 4096, 4096)), ("int8", (8192, 8192, 8192)),
+    ("int8", (4096, 4096, 4096)), ("int8", (8192, 8192, 8192)), ("float8_e4m3fn", (2048, 2048, 2048)),
+    ("float8_e4m3fn", (4096, 4096, 4096)), ("float8_e4m3fn", (8192, 8192, 8192)),
     ("float16", (4096, 4096, 4096)), ("bfloat16", (1024, 1024, 1024)), ("bfloat16", (2048, 2048, 2048)),
     ("bfloat16", (4096, 4096, 4096)), ("bfloat16", (8192, 8192, 8192)), ("bfloat16", (4095, 4097, 4099)),
 )  # fmt: skip
@@ -153,7 +154,7 @@ def bandwidths(torch: Any, measure: Callable[[Callable[[], Any]], Times]) -> lis
 
 def products(torch: Any, measure: Callable[[Callable[[], Any]], Times], quick: bool) -> list[Row]:
     """Prints TFLOP/s of matrix products, and the ratio to torch's library. tf32 is float32 with that precision, results
-    of int8 are int32."""
+    of int8 are int32 and of float8 bfloat16, summed in float32, with b along the depth as cuBLASLt takes it."""
     rows, lines = list[Row](), [["matrix product", "TFLOP/s", "torch", "ratio"]]
     for dtype, (m, k, n) in PRODUCTS[:2] if quick else PRODUCTS:
         torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
@@ -175,6 +176,13 @@ def _product(
         x, y = (torch.randint(-128, 128, s, device="cuda", dtype=torch.int8) for s in (left, right))
         a, b = (pa.from_dlpack(t) for t in (x, y))
         return lambda: pa.gemm(a, b, dtype="int32"), lambda: torch._int_mm(x, y)
+    if dtype == "float8_e4m3fn":
+        x, y = (torch.randn(s, device="cuda").to(torch.float8_e4m3fn) for s in (left, right[::-1]))
+        a, b, one = pa.from_dlpack(x), pa.from_dlpack(y).T, torch.ones((), device="cuda")
+        return (
+            lambda: pa.gemm(a, b, dtype="bfloat16"),
+            lambda: torch._scaled_mm(x, y.T, one, one, out_dtype=torch.bfloat16, use_fast_accum=False),
+        )
     kind = torch.float32 if dtype == "tf32" else getattr(torch, dtype)
     x, y = (torch.randn(s, device="cuda").to(kind) for s in (left, right))
     a, b = (pa.from_dlpack(t) for t in (x, y))

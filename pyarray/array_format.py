@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pyarray.array_host import host
-from pyarray.dtypes import bfloat16
+from pyarray.dtypes import EXTENSIONS
 
 
 def text(a: Any) -> str:
@@ -37,7 +37,7 @@ def _elements(a: Any, prefix: str, separator: str) -> str:
     edge, threshold = options["edgeitems"], options["threshold"]
     summarize = a.size > threshold
     values = _corners(a, edge) if summarize else host(a)
-    if a._dtype is bfloat16:
+    if a._dtype in EXTENSIONS:
         values = values.astype(np.float32)  # NumPy's printer knows the types it was born with
     shown = 0 if summarize else threshold
     return np.array2string(values, separator=separator, prefix=prefix, suffix=",", threshold=shown, edgeitems=edge)

@@ -10,7 +10,7 @@ import numpy as np
 
 from pyarray import shapes
 from pyarray.array_hooks import operation
-from pyarray.dtypes import bfloat16
+from pyarray.dtypes import EXTENSIONS
 from pyarray.errors import DeviceError
 from pyarray.keywords import quick
 from pyarray.memory.host_access import download_later, element, give_address, interface, numpy_view, on_host
@@ -63,7 +63,7 @@ def before_use(a: Any) -> None:
 def array_interface(a: Any) -> dict[str, Any]:
     """`__array_interface__`, which only CPU arrays of NumPy's own dtypes have: for others NumPy is to ask
     `__array__`."""
-    if not on_host(a) or a._dtype is bfloat16:
+    if not on_host(a) or a._dtype in EXTENSIONS:
         raise AttributeError("__array_interface__")
     give_address(a)
     return interface(a)

@@ -15,15 +15,15 @@ from pyarray.array import STRIDED, ndarray
 from pyarray.array_convert import array_on_memory
 from pyarray.array_host import before_use
 from pyarray.driver.base import Device, get_device
-from pyarray.dtypes import DType, asdtype, bfloat16
+from pyarray.dtypes import EXTENSIONS, DType, asdtype
 
 KIND, VERSION = "cuda", 3
 
 
 def interface(a: ndarray) -> dict[str, Any]:
     """`a.__cuda_array_interface__`. Its `stream` is the one that is current here. Raises `AttributeError` on
-    other devices, and for bfloat16, which has no name there: DLPack has one."""
-    if a.device.kind != KIND or a._dtype is bfloat16:
+    other devices, and for bfloat16 and float8, which have no name there: DLPack has one."""
+    if a.device.kind != KIND or a._dtype in EXTENSIONS:
         raise AttributeError(
             f"no __cuda_array_interface__: it is for arrays of NumPy's dtypes on {KIND} devices, this is "
             f"{a._dtype} on {a.device}; other libraries take it by DLPack"

@@ -44,7 +44,8 @@ from pyarray.typing import DeviceLike, SupportsDLPack
 VERSION = (1, 1)
 
 _KIND_CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
-_CODES = {row: (4 if row is dtypes.bfloat16 else _KIND_CODES[row.kind], 8 * row.itemsize) for row in dtypes.ALL}
+_OWN_CODES = {dtypes.bfloat16: 4, dtypes.float8_e4m3fn: 10, dtypes.float8_e5m2: 12}
+_CODES = {row: (_OWN_CODES.get(row, _KIND_CODES[row.kind]), 8 * row.itemsize) for row in dtypes.ALL}
 
 
 class _DeviceRow(NamedTuple):

@@ -39,9 +39,21 @@ class DType:
         return self.numpy
 
     @property
-    def infinity_bits(self) -> int:
-        """Infinity of a floating type as an unsigned integer: without their signs, NaNs alone are above it."""
-        return int(np.array(np.inf, self.numpy).view(f"u{self.itemsize}"))
+    def is_narrow(self) -> bool:
+        """Whether it is a floating type of less than 32 bits: it is computed in float32 and rounded."""
+        return self.kind == "f" and self.itemsize < 4
+
+    @property
+    def arithmetic(self) -> DType:
+        """The type in which it is computed: float32 for a narrow floating type, else itself."""
+        return float32 if self.is_narrow else self
+
+    @property
+    def greatest_bits(self) -> int:
+        """The greatest value of a floating type as an unsigned integer, infinity where it has one: without their signs,
+        NaNs alone are above it."""
+        bits = int(np.array(np.inf, self.numpy).view(f"u{self.itemsize}"))
+        return bits - 1 if np.isnan(np.array(np.inf, self.numpy)) else bits
 
     def __call__(self, value: Any = 0) -> Any:
         """The NumPy scalar; in the library's own kernels, a cast."""
@@ -70,6 +82,8 @@ _ROWS = (  # name, kind, suffix, C type, NumPy type
     ("float64", "f", "f64", "double", np.float64),
     ("complex64", "c", "c64", "pa_c64", np.complex64),
     ("complex128", "c", "c128", "pa_c128", np.complex128),
+    ("float8_e4m3fn", "f", "e4m3", "pa_e4m3", ml_dtypes.float8_e4m3fn),
+    ("float8_e5m2", "f", "e5m2", "pa_e5m2", ml_dtypes.float8_e5m2),
 )
 ALL = tuple(
     DType(name, code, kind, suffix, ctype, numpy) for code, (name, kind, suffix, ctype, numpy) in enumerate(_ROWS)
@@ -83,6 +97,10 @@ int8, int16, int32, int64 = ALL[1:5]
 uint8, uint16, uint32, uint64 = ALL[5:9]
 float16, bfloat16, float32, float64 = ALL[9:13]
 complex64, complex128 = ALL[13:15]
+float8_e4m3fn, float8_e5m2 = ALL[15:17]
+# Those of ml_dtypes: NumPy's files, printer and interfaces have no name for them.
+EXTENSIONS = frozenset((bfloat16, float8_e4m3fn, float8_e5m2))
+EXTENSION_SCALARS = frozenset(row.numpy.type for row in EXTENSIONS)
 
 # Upward edges; everything else about promotion is derived from them. Without an answer: uint64 with a signed
 # integer.
@@ -96,6 +114,8 @@ _EDGES = {
     uint32: (uint64, int64),
     float16: (float32,),
     bfloat16: (float32,),
+    float8_e4m3fn: (float32,),
+    float8_e5m2: (float32,),
     float32: (float64, complex64),
     float64: (complex128,),
     complex64: (complex128,),

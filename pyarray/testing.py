@@ -1,6 +1,6 @@
 """Comparisons for tests, on arrays of any device: NumPy's functions on the elements, read from the device.
 
-bfloat16 is compared as float32, which holds its values. What isn't an array goes to NumPy as it is.
+bfloat16 and float8 are compared as float32, which holds their values. What isn't an array goes to NumPy as it is.
 
 >>> import pyarray as pa
 >>> pa.testing.assert_allclose(pa.asarray([1.0, 2.0]), [1.0, 2.0 + 1e-9])
@@ -18,7 +18,7 @@ from . import docstrings
 from .api.core import missing_names
 from .array import ndarray
 from .array_convert import asnumpy
-from .dtypes import bfloat16
+from .dtypes import EXTENSIONS
 from .typing import ArrayLike
 
 __all__ = [
@@ -34,7 +34,7 @@ __all__ = [
 def _on_host(x: Any) -> Any:
     if isinstance(x, ndarray):
         values = asnumpy(x)
-        return values.astype(np.float32) if x._dtype is bfloat16 else values
+        return values.astype(np.float32) if x._dtype in EXTENSIONS else values
     if isinstance(x, dict):
         return {key: _on_host(value) for key, value in x.items()}
     if type(x) in (list, tuple):

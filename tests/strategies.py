@@ -25,6 +25,11 @@ def examples(count: int, **more: Any) -> settings:
     return settings(deadline=None, suppress_health_check=quiet, max_examples=drawn, **more)
 
 
+def known_to_numpy(x: np.ndarray) -> np.ndarray:
+    """`x`, or of a type of ml_dtypes its values as float32: NumPy's functions don't know those types."""
+    return x.astype(np.float32) if dtypes.asdtype(x.dtype) in dtypes.EXTENSIONS else x
+
+
 def half_of(rows: Sequence[Any]) -> st.SearchStrategy[Any]:
     """Every second of them, those between on the next day, and all in a long run: tests compile kernels for each."""
     return st.sampled_from(rows if TIMES > 1 else rows[HALF::2])

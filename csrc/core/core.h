@@ -10,7 +10,7 @@
 /* The codes of pyarray/dtypes.py, in the order of its rows. */
 enum pac_code {
     PAC_BOOL, PAC_I8, PAC_I16, PAC_I32, PAC_I64, PAC_U8, PAC_U16, PAC_U32, PAC_U64,
-    PAC_F16, PAC_BF16, PAC_F32, PAC_F64, PAC_C64, PAC_C128, PAC_CODES
+    PAC_F16, PAC_BF16, PAC_F32, PAC_F64, PAC_C64, PAC_C128, PAC_E4M3, PAC_E5M2, PAC_CODES
 };
 
 typedef struct pac_dtype {
@@ -20,6 +20,9 @@ typedef struct pac_dtype {
     int itemsize;
     char kind; /* b i u f c */
 } pac_dtype;
+
+/* Of ml_dtypes: NumPy's own functions and formats don't know them. */
+#define PAC_IS_EXTENSION(code) ((code) == PAC_BF16 || (code) == PAC_E4M3 || (code) == PAC_E5M2)
 
 extern pac_dtype pac_dtypes[PAC_CODES];
 extern PyObject *pac_asdtype; /* the row that a value names: a function of pyarray/dtypes.py */

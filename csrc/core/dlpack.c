@@ -26,6 +26,7 @@ const DLDataType pac_dl_types[PAC_CODES] = {
     [PAC_I64] = {0, 64, 1}, [PAC_U8] = {1, 8, 1},   [PAC_U16] = {1, 16, 1},  [PAC_U32] = {1, 32, 1},
     [PAC_U64] = {1, 64, 1}, [PAC_F16] = {2, 16, 1}, [PAC_BF16] = {4, 16, 1}, [PAC_F32] = {2, 32, 1},
     [PAC_F64] = {2, 64, 1}, [PAC_C64] = {5, 64, 1}, [PAC_C128] = {5, 128, 1},
+    [PAC_E4M3] = {10, 8, 1}, [PAC_E5M2] = {12, 8, 1},
 };
 
 static int code_of(DLDataType type) {

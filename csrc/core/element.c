@@ -1,5 +1,6 @@
 /* One element as a Python number, and back. */
 #include "core.h"
+#include <math.h>
 #include <string.h>
 
 static double half_value(const char *at) { return PyFloat_Unpack2(at, 1); }
@@ -11,6 +12,19 @@ static double bfloat_value(const char *at) {
     float value;
     memcpy(&value, &wide, sizeof value);
     return value;
+}
+
+static double e5m2_value(const char *at) { /* the upper byte of a float16 */
+    const char half[2] = {0, *at};
+    return half_value(half);
+}
+
+/* Four bits of exponent with bias 7, three of mantissa; no infinity, and one NaN of each sign. */
+static double e4m3_value(const char *at) {
+    const unsigned bits = *(const unsigned char *)at, exponent = bits >> 3 & 15, mantissa = bits & 7;
+    double value = exponent ? ldexp(8 + mantissa, (int)exponent - 10) : ldexp(mantissa, -9);
+    if ((bits & 127) == 127) value = Py_NAN;
+    return bits & 128 ? -value : value;
 }
 
 #define LOAD(code, type, make) \
@@ -35,6 +49,8 @@ PyObject *pac_load_element(const char *at, int code) {
         LOAD(PAC_F64, double, PyFloat_FromDouble)
     case PAC_F16: return PyFloat_FromDouble(half_value(at));
     case PAC_BF16: return PyFloat_FromDouble(bfloat_value(at));
+    case PAC_E4M3: return PyFloat_FromDouble(e4m3_value(at));
+    case PAC_E5M2: return PyFloat_FromDouble(e5m2_value(at));
     case PAC_C64: {
         float parts[2];
         memcpy(parts, at, sizeof parts);

@@ -5,7 +5,7 @@
 
 /* ---- the buffer protocol ---------------------------------------------------------------------------------------- */
 
-/* Formats of struct, by code, as NumPy has them; bfloat16 has none. */
+/* Formats of struct, by code, as NumPy has them; those of ml_dtypes have none. */
 static const char *const formats[PAC_CODES] = {
     [PAC_BOOL] = "?", [PAC_I8] = "b",  [PAC_I16] = "h", [PAC_I32] = "i", [PAC_I64] = sizeof(long) == 8 ? "l" : "q",
     [PAC_U8] = "B",   [PAC_U16] = "H", [PAC_U32] = "I", [PAC_U64] = sizeof(long) == 8 ? "L" : "Q",
@@ -36,8 +36,8 @@ static int may_export(const pac_array *a, int flags) {
         PyErr_Format(PyExc_BufferError, "an array on %S has no memory that the host can read; write pyarray.asnumpy(a)",
                      a->buffer->device);
     else if (!formats[PAC_CODE(a)])
-        PyErr_SetString(PyExc_BufferError, "bfloat16 has no format in the buffer protocol; write a.view('uint16') for "
-                                           "its bits, or a.astype('float32')");
+        PyErr_Format(PyExc_BufferError, "%S has no format in the buffer protocol; write a.view('uint%d') for its bits, "
+                                        "or a.astype('float32')", pac_dtypes[PAC_CODE(a)].row, 8 * PAC_ITEMSIZE(a));
     else if (!(flags & (PyBUF_FORMAT | PyBUF_ND))) /* torch.asarray would take them for floats of its default dtype */
         PyErr_SetString(PyExc_BufferError, "an array is asked for its bytes without their dtype and shape; write "
                                            "memoryview(a) or a.tobytes(), and torch.from_dlpack(a) for torch");

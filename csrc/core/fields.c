@@ -105,7 +105,7 @@ PyGetSetDef pac_array_fields[] = {
     {"strides", get_strides, refuse, "Bytes from one element to the next along each axis.", (void *)2},
     {"size", get_size, refuse, "Number of elements.", (void *)3},
     {"ndim", get_ndim, NULL, "Number of axes.", NULL},
-    {"dtype", get_dtype, refuse, "Type of the elements: NumPy's, or bfloat16 of ml_dtypes.", (void *)1},
+    {"dtype", get_dtype, refuse, "Type of the elements: NumPy's, or bfloat16 or float8 of ml_dtypes.", (void *)1},
     {"itemsize", get_itemsize, NULL, "Bytes of one element.", NULL},
     {"nbytes", get_nbytes, NULL, "Bytes of all elements, gaps not counted.", NULL},
     {"device", get_device, NULL, "Where the memory is.", NULL},

@@ -104,9 +104,12 @@ static int numpy_code(int number) {
         [NPY_FLOAT] = PAC_F32,   [NPY_DOUBLE] = PAC_F64,  [NPY_LONGDOUBLE] = -1,
         [NPY_CFLOAT] = PAC_C64,  [NPY_CDOUBLE] = PAC_C128,
     };
+    static const int8_t extensions[] = {PAC_BF16, PAC_E4M3, PAC_E5M2}; /* of ml_dtypes: numbered when it is imported */
     if (number >= 0 && number < (int)sizeof codes) return codes[number];
     if (number == NPY_HALF) return PAC_F16;
-    return number == ((PyArray_Descr *)pac_dtypes[PAC_BF16].numpy)->type_num ? PAC_BF16 : -1;
+    for (size_t k = 0; k < sizeof extensions / sizeof *extensions; ++k)
+        if (number == ((PyArray_Descr *)pac_dtypes[extensions[k]].numpy)->type_num) return extensions[k];
+    return -1;
 }
 
 /* A flag of what numpy.broadcast_arrays gives: it warns when it is written, and says that it is read-only. */

@@ -86,7 +86,7 @@ static PyObject *nested_list(const char *at, int code, int ndim, const int64_t *
 /* self */
 PAC_QUICK(tolist) {
     const pac_array *a = pac_first_array(args, count, names, 1, 1);
-    if (!a || !PAC_ON_CPU(a) || PAC_CODE(a) == PAC_BF16) Py_RETURN_NOTIMPLEMENTED;
+    if (!a || !PAC_ON_CPU(a) || PAC_IS_EXTENSION(PAC_CODE(a))) Py_RETURN_NOTIMPLEMENTED;
     /* collecting garbage may run code that gives the array another buffer */
     int64_t dims[2 * PAC_MAX_NDIM];
     const int ndim = PAC_NDIM(a), code = PAC_CODE(a);

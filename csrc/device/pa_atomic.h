@@ -4,7 +4,7 @@
 #ifndef PA_ATOMIC_H
 #define PA_ATOMIC_H
 #include "pa_base.h"
-#include "pa_half.h"
+#include "pa_float8.h"
 
 /* compare-and-swap on the bits, by size: what everything else can be made of; returns the old bits */
 #if PA_GPU
@@ -152,9 +152,9 @@ PA_ATOMIC_LOOP(add, f64, double, 64, pa_bits_f64, pa_f64_bits, old + v)
 PA_ATOMIC_LOOP(sub, f64, double, 64, pa_bits_f64, pa_f64_bits, old - v)
 #endif
 
-#define PA_ATOMIC_HALF(S)                                                                                              \
-    PA_FN uint16_t pa_bits_##S(pa_##S x) { return x.bits; }                                                            \
-    PA_FN pa_##S pa_##S##_bits(uint16_t x) { pa_##S h; h.bits = x; return h; }                                         \
+#define PA_ATOMIC_NARROW(S, N)                                                                                         \
+    PA_FN uint##N##_t pa_bits_##S(pa_##S x) { return x.bits; }                                                         \
+    PA_FN pa_##S pa_##S##_bits(uint##N##_t x) { pa_##S h; h.bits = x; return h; }                                      \
     /* adds sign * b; b if it is less (sign 1) or more (sign -1) than a, a if that is NaN */                           \
     PA_FN pa_##S pa_atomic_sum_##S(pa_##S a, pa_##S b, float sign)                                                     \
     {                                                                                                                  \
@@ -165,13 +165,13 @@ PA_ATOMIC_LOOP(sub, f64, double, 64, pa_bits_f64, pa_f64_bits, old - v)
         float x = sign * pa_f32_from_##S(a), y = sign * pa_f32_from_##S(b);                                            \
         return ((x <= y) | (x != x)) ? a : b;                                                                          \
     }                                                                                                                  \
-    PA_ATOMIC_LOOP(add, S, pa_##S, 16, pa_bits_##S, pa_##S##_bits, pa_atomic_sum_##S(old, v, 1))                       \
-    PA_ATOMIC_LOOP(sub, S, pa_##S, 16, pa_bits_##S, pa_##S##_bits, pa_atomic_sum_##S(old, v, -1))                      \
-    PA_ATOMIC_LOOP(min, S, pa_##S, 16, pa_bits_##S, pa_##S##_bits, pa_atomic_pick_##S(old, v, 1))                      \
-    PA_ATOMIC_LOOP(max, S, pa_##S, 16, pa_bits_##S, pa_##S##_bits, pa_atomic_pick_##S(old, v, -1))                     \
-    PA_ATOMIC_LOOP(exchange, S, pa_##S, 16, pa_bits_##S, pa_##S##_bits, v)                                             \
-    PA_ATOMIC_CAS(S, pa_##S, 16, pa_bits_##S, pa_##S##_bits)
-PA_ATOMIC_HALF(f16) PA_ATOMIC_HALF(bf16)
+    PA_ATOMIC_LOOP(add, S, pa_##S, N, pa_bits_##S, pa_##S##_bits, pa_atomic_sum_##S(old, v, 1))                        \
+    PA_ATOMIC_LOOP(sub, S, pa_##S, N, pa_bits_##S, pa_##S##_bits, pa_atomic_sum_##S(old, v, -1))                       \
+    PA_ATOMIC_LOOP(min, S, pa_##S, N, pa_bits_##S, pa_##S##_bits, pa_atomic_pick_##S(old, v, 1))                       \
+    PA_ATOMIC_LOOP(max, S, pa_##S, N, pa_bits_##S, pa_##S##_bits, pa_atomic_pick_##S(old, v, -1))                      \
+    PA_ATOMIC_LOOP(exchange, S, pa_##S, N, pa_bits_##S, pa_##S##_bits, v)                                              \
+    PA_ATOMIC_CAS(S, pa_##S, N, pa_bits_##S, pa_##S##_bits)
+PA_ATOMIC_NARROW(f16, 16) PA_ATOMIC_NARROW(bf16, 16) PA_ATOMIC_NARROW(e4m3, 8) PA_ATOMIC_NARROW(e5m2, 8)
 
 /* Each component by itself: a sum needs no more, but a reader in between may see one half done. */
 #define PA_ATOMIC_COMPLEX(NAME, S, R)                                                                                  \
@@ -196,6 +196,6 @@ PA_ATOMIC_COMPLEX(sub, c64, f32) PA_ATOMIC_COMPLEX(sub, c128, f64)
 #undef PA_ATOMIC_ORDER_LOOP
 #undef PA_ATOMIC_INT
 #undef PA_ATOMIC_FLOAT
-#undef PA_ATOMIC_HALF
+#undef PA_ATOMIC_NARROW
 #undef PA_ATOMIC_COMPLEX
 #endif

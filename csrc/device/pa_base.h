@@ -79,6 +79,8 @@ typedef struct pa_runtime { pa_failure *failure; pa_gate *gate; } pa_runtime;
 /* Storage of the dtypes that C lacks; their functions are in headers of their own. */
 typedef struct pa_f16 { uint16_t bits; } pa_f16;
 typedef struct pa_bf16 { uint16_t bits; } pa_bf16;
+typedef struct pa_e4m3 { uint8_t bits; } pa_e4m3;
+typedef struct pa_e5m2 { uint8_t bits; } pa_e5m2;
 typedef struct pa_c64 { float re, im; } pa_c64;
 typedef struct pa_c128 { double re, im; } pa_c128;
 

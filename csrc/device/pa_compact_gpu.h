@@ -7,7 +7,7 @@
    Elements are cut into segments of whole tiles, a block for each; a scan of the segments' counts ran before. */
 #ifndef PA_COMPACT_GPU_H
 #define PA_COMPACT_GPU_H
-#include "pa_half.h"
+#include "pa_float8.h"
 
 #define PA_ACC int
 #define PA_COMBINE(a, b) ((a) + (b))

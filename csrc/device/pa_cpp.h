@@ -4,7 +4,7 @@
 #define PA_CPP_H
 #include "pa_base.h"
 #include "pa_complex.h"
-#include "pa_half.h"
+#include "pa_float8.h"
 
 #ifdef __HIPCC_RTC__ /* which NVRTC has without a header */
 typedef __PTRDIFF_TYPE__ ptrdiff_t;
@@ -65,7 +65,7 @@ template <typename T, typename U, typename V> PA_FN T atomicCAS(T *p, U expected
 #endif
 
 /* Computes in float and rounds where it is stored, as the float16 of CUDA's headers does. */
-#define PA_HALF_CLASS(name, S)                                                                                         \
+#define PA_NARROW_CLASS(name, S)                                                                                       \
     struct name {                                                                                                      \
         pa_##S h;                                                                                                      \
         name() = default;                                                                                              \
@@ -78,9 +78,11 @@ template <typename T, typename U, typename V> PA_FN T atomicCAS(T *p, U expected
         template <typename T> __device__ name &operator*=(T x) { return *this = name((float)*this * x); }              \
         template <typename T> __device__ name &operator/=(T x) { return *this = name((float)*this / x); }              \
     };
-PA_HALF_CLASS(float16, f16)
-PA_HALF_CLASS(bfloat16, bf16)
-#undef PA_HALF_CLASS
+PA_NARROW_CLASS(float16, f16)
+PA_NARROW_CLASS(bfloat16, bf16)
+PA_NARROW_CLASS(float8_e4m3fn, e4m3)
+PA_NARROW_CLASS(float8_e5m2, e5m2)
+#undef PA_NARROW_CLASS
 
 template <typename T> struct complex;
 PA_FN complex<float> pa_cpp(pa_c64 z);
@@ -119,7 +121,7 @@ template <typename T> struct pa_is_number { static const bool value = false; };
 PA_NUMBER(bool) PA_NUMBER(char) PA_NUMBER(signed char) PA_NUMBER(unsigned char) PA_NUMBER(short)
 PA_NUMBER(unsigned short) PA_NUMBER(int) PA_NUMBER(unsigned) PA_NUMBER(long) PA_NUMBER(unsigned long)
 PA_NUMBER(long long) PA_NUMBER(unsigned long long) PA_NUMBER(float) PA_NUMBER(double) PA_NUMBER(float16)
-PA_NUMBER(bfloat16)
+PA_NUMBER(bfloat16) PA_NUMBER(float8_e4m3fn) PA_NUMBER(float8_e5m2)
 #undef PA_NUMBER
 /* A number takes the width of the complex one, but for double. */
 template <typename T, typename U, bool = pa_is_number<U>::value> struct pa_joined {};

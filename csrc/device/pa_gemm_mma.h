@@ -1,15 +1,16 @@
 /* pa_gemm_mma.h: C = A B on the tensor cores of NVIDIA GPUs from sm_80 on, for any strides, batches and tails: float16
-   and bfloat16 with sums in float32, float64, and float32 rounded to tf32 (pa_gemm_tf32.h). Elsewhere, and in debug
-   mode, pa_gemm_mma is the pa_gemm of pa_gemm_gpu.h, same macros. Included with PA_MMA ("f16", "bf16", "f64", "tf32")
-   and the tile: PA_M_ROWS x PA_M_COLUMNS of C by 8 warps, each with PA_M_WARP_ROWS x PA_M_WARP_COLUMNS of them; slices
-   of PA_M_DEPTH, of which PA_M_STAGES are in (dynamic) shared memory. Slices have the layout of memory, so that chunks
-   of 16 bytes are copied by cp.async: in lines along the depth (k-major), or along the rows, of which a tile has
-   panels of 128 bytes. Chunks are swizzled within 128 bytes, so that those read together are in different banks.
-   Unaligned operands are loaded by elements into the same layout, so an element of C doesn't depend on strides. Warps
-   as wide as a tile of halves multiply by wgmma where sm_90a has it: four warps read the operands from shared memory,
-   whose lines are as it wants them, while the threads go on. Else fragments come through registers (PTX ISA, "Matrix
-   fragments for mma.m16n8k16", "Asynchronous warpgroup level matrix instructions"), those of the next instructions
-   ahead of their use. */
+   and bfloat16 with sums in float32, float64, float32 rounded to tf32 (pa_gemm_tf32.h), and on sm_90 int8 and float8.
+   Elsewhere, and in debug mode, pa_gemm_mma is the pa_gemm of pa_gemm_gpu.h, same macros. Included with PA_MMA ("f16",
+   "bf16", "f64", "tf32", "s8", "u8", "e4m3", "e5m2"), PA_M_FLOAT8 (whether it is one of the last two), PA_M_HALF_C
+   (whether C is of two bytes and of at most such operands) and the tile: PA_M_ROWS x PA_M_COLUMNS of C by 8 warps, each
+   with PA_M_WARP_ROWS x PA_M_WARP_COLUMNS of them; slices of PA_M_DEPTH, of which PA_M_STAGES are in (dynamic) shared
+   memory. Slices have the layout of memory, so that chunks of 16 bytes are copied by cp.async: in lines along the depth
+   (k-major), or along the rows, of which a tile has panels of 128 bytes. Chunks are swizzled within 128 bytes, so that
+   those read together are in different banks. Unaligned operands are loaded by elements into the same layout, so an
+   element of C doesn't depend on strides. Warps as wide as a tile of halves multiply by wgmma where sm_90a has it: four
+   warps read the operands from shared memory, whose lines are as it wants them, while the threads go on. Else fragments
+   come through registers (PTX ISA, "Matrix fragments for mma.m16n8k16", "Asynchronous warpgroup level matrix
+   instructions"), those of the next instructions ahead of their use. */
 #ifndef PA_GEMM_MMA_H
 #define PA_GEMM_MMA_H
 #include "pa_base.h"
@@ -208,7 +209,7 @@ PA_FN void pa_mma(PA_ACC *c, const pa_mma_fragment &a, const pa_mma_fragment &b,
 struct pa_mma_accumulators { PA_ACC v[PA_M_WARP_ROWS / 16][PA_M_WARP_COLUMNS / 8][4]; };
 
 #include "pa_gemm_results.h"
-#if PA_BYTES == 2 || PA_BYTES == 8
+#if PA_M_HALF_C || PA_BYTES == 8
 #include "pa_gemm_mma_store.h"
 #else
 #include "pa_gemm_tf32.h"
@@ -260,7 +261,6 @@ PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, 
                            pa_mma_accumulators &sum)
 {
     pa_mma_operands<K_MAJOR_A, K_MAJOR_B> o(g, t, shared, row, col);
-    enum { NEXT_A = (K_MAJOR_A ? 32 : 2048) >> 4, NEXT_B = (K_MAJOR_B ? 32 : 2048) >> 4 };
     const unsigned half = pa_mma_thread() / 128 * (PA_M_SLICE_A / 2); /* of A: 64 rows, or a panel */
     unsigned stage = 0, fill_stage = 0;
 #pragma unroll 1
@@ -272,16 +272,13 @@ PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, 
         pa_mma_sync(); /* the slice is there, and the one before the last is read by all */
         const uint64_t a = pa_wgmma_descriptor<K_MAJOR_A>(o.base + stage + half),
                        b = pa_wgmma_descriptor<K_MAJOR_B>(o.base + stage + PA_M_SLICE_A);
-        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-#pragma unroll
-        for (int d = 0; d < PA_M_STEPS; ++d) pa_wgmma<K_MAJOR_A, K_MAJOR_B>(sum.v[0], a + d * NEXT_A, b + d * NEXT_B);
-        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        pa_wgmma_stage<K_MAJOR_A, K_MAJOR_B>(sum.v[0], a, b);
         o.load_async(fill_stage);
         stage = pa_mma_next_stage(stage), fill_stage = pa_mma_next_stage(fill_stage);
         asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
     }
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-    pa_mma_keep(sum);
+    pa_mma_keep(sum.v[0]);
 }
 #else
 template <bool K_MAJOR_A, bool K_MAJOR_B>

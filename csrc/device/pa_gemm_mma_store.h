@@ -2,7 +2,7 @@
 #ifndef PA_GEMM_MMA_STORE_H
 #define PA_GEMM_MMA_STORE_H
 
-#if PA_BYTES == 2
+#if PA_M_HALF_C
 /* A warp's sums go to C by way of shared memory, some columns at a time, so that stores are coalesced. They are halves
    there, or floats where an epilogue takes them: there it is a short loop, and reads its arrays by vectors, too. */
 #ifdef PA_GEMM_EPILOGUE

@@ -1,7 +1,7 @@
-/* pa_gemm_tf32.h: tf32 matrix products (float32 operands rounded to tf32): fragments of A, and the store, also int8's.
-   Tensor cores read such operands from shared memory only where lines are along the depth. A may be otherwise: then its
-   fragments come through registers, and a thread has two rows beside each other, so that it loads both at once without
-   bank conflicts. The host sees to it that B is as it must be. */
+/* pa_gemm_tf32.h: tf32 matrix products (float32 operands rounded to tf32): fragments of A, and the store, which
+   those of bytes take, too. Tensor cores read such operands from shared memory only where lines are along the depth.
+   A may be otherwise: then its fragments come through registers, and a thread has two rows beside each other, so
+   that it loads both at once without bank conflicts. The host sees to it that B is as it must be. */
 #ifndef PA_GEMM_TF32_H
 #define PA_GEMM_TF32_H
 
@@ -19,8 +19,9 @@ PA_FN void pa_tf32_store(const pa_gemm_grid *g, char *c, int row, int64_t rows, 
 {
     enum { DOWN = K_MAJOR_A ? 8 : 1 };
     const int first = (int)threadIdx.x % 4 * 2;
-    struct alignas(8) pair { PA_C v[2]; };
-    const bool along = g->ccs == 4 && g->rcs % 8 == 0 && (uint64_t)c % 8 == 0,
+    enum { SIZE = sizeof(PA_C) };
+    struct alignas(2 * SIZE) pair { PA_C v[2]; };
+    const bool along = g->ccs == SIZE && g->rcs % (2 * SIZE) == 0 && (uint64_t)c % (2 * SIZE) == 0,
                down = !K_MAJOR_A && g->rcs == 4 && g->ccs % 8 == 0 && (uint64_t)c % 8 == 0 && row + 1 < rows;
 #pragma unroll
     for (int j = 0; j < PA_M_COLUMNS / 8; ++j) {

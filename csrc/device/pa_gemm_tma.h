@@ -10,13 +10,13 @@
 
 enum {
     PA_TMA_STAGED = PA_M_STAGES * PA_M_SLICE, /* offsets in shared memory: of sums on their way to C, ... */
-#if PA_BYTES == 2
+#if PA_M_HALF_C
     PA_TMA_FULL = PA_TMA_STAGED + PA_M_STAGED,
-    PA_TMA_AHEAD = PA_M_STAGES, /* slices of a block's first tile that the threads copy which multiply them */
-#else /* sums are stored as they are, and only bulk copies round to tf32 */
+#else /* sums are stored as they are */
     PA_TMA_FULL = PA_TMA_STAGED,
-    PA_TMA_AHEAD = 0,
 #endif
+    /* slices of a block's first tile that the threads copy which multiply them; only bulk copies round to tf32 */
+    PA_TMA_AHEAD = PA_BYTES == 2 ? PA_M_STAGES : 0,
     PA_TMA_EMPTY = PA_TMA_FULL + PA_M_STAGES * 8,
     PA_TMA_MAPS = PA_TMA_FULL + 256,
     PA_TMA_SLOTS = 1024, /* more than two for each block that can run at a time */
@@ -242,7 +242,6 @@ template <bool K_MAJOR_A, bool K_MAJOR_B>
 PA_FN void pa_tma_mainloop(const pa_tma_block &o, bool first, const pa_gemm_tile_origin &t, pa_tma_stage &stage,
                            pa_mma_accumulators &sum)
 {
-    enum { NEXT_A = (K_MAJOR_A ? 32 : 2048) >> 4, NEXT_B = (K_MAJOR_B ? 32 : 2048) >> 4 };
     const unsigned half = o.base + pa_mma_thread() / 128 * (PA_M_SLICE_A / 2); /* of A: 64 rows, or a panel */
     const bool says = threadIdx.x % 32 == 0; /* that the warp has read a stage */
     unsigned before = 0;
@@ -256,10 +255,7 @@ PA_FN void pa_tma_mainloop(const pa_tma_block &o, bool first, const pa_gemm_tile
             asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
             pa_mma_sync();
         } else pa_mbarrier_wait(o.full(stage.at), stage.parity);
-        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-#pragma unroll
-        for (int d = 0; d < PA_M_STEPS; ++d) pa_wgmma<K_MAJOR_A, K_MAJOR_B>(sum.v[0], a + d * NEXT_A, b + d * NEXT_B);
-        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        pa_wgmma_stage<K_MAJOR_A, K_MAJOR_B>(sum.v[0], a, b);
         asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
         if (s && says) pa_mbarrier_arrive(o.empty(before));
         before = stage.at;
@@ -267,7 +263,7 @@ PA_FN void pa_tma_mainloop(const pa_tma_block &o, bool first, const pa_gemm_tile
     }
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
     if (o.depths && says) pa_mbarrier_arrive(o.empty(before));
-    pa_mma_keep(sum);
+    pa_mma_keep(sum.v[0]);
 }
 
 #if PA_BYTES == 4
@@ -303,7 +299,7 @@ PA_FN void pa_tma_mainloop_from(const pa_tma_block &o, pa_tma_stage &stage, pa_m
     }
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
     if (threadIdx.x % 32 == 0) pa_mbarrier_arrive(o.empty(read.at));
-    pa_mma_keep(sum);
+    pa_mma_keep(sum.v[0]);
 }
 #endif
 
@@ -315,7 +311,6 @@ PA_FN void pa_tma_consume(const pa_tma_block &o)
 #endif
 #if PA_BYTES == 2
     const bool k_major_b = g->rbs == PA_M_SIZE;
-    const int row = pa_mma_thread() / 32 * PA_M_WARP_ROWS;
 #endif
     pa_tma_stage stage = {0, 0};
     for (unsigned tile = blockIdx.x; tile < o.tiles; tile += gridDim.x) {
@@ -328,7 +323,9 @@ PA_FN void pa_tma_consume(const pa_tma_block &o)
         for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
 #pragma unroll
             for (int e = 0; e < 4; ++e) sum.v[0][j][e] = 0;
-#if PA_BYTES == 1
+#if PA_BYTES == 1 && PA_M_HALF_C
+        pa_tma_mainloop<true, true>(o, first, t, stage, sum);
+#elif PA_BYTES == 1
         pa_tma_mainloop<true, true>(o, first, t, stage, sum);
         pa_tf32_store<true>(g, c, pa_tf32_row<true>(), rows, columns, sum, pa_gemm_results(g, t, t.row, t.col));
 #elif PA_BYTES == 4
@@ -343,6 +340,9 @@ PA_FN void pa_tma_consume(const pa_tma_block &o)
         else if (k_major_a) pa_tma_mainloop<true, false>(o, first, t, stage, sum);
         else if (k_major_b) pa_tma_mainloop<false, true>(o, first, t, stage, sum);
         else pa_tma_mainloop<false, false>(o, first, t, stage, sum);
+#endif
+#if PA_M_HALF_C
+        const int row = pa_mma_thread() / 32 * PA_M_WARP_ROWS;
         const pa_gemm_results results(g, t, t.row + row, t.col);
         pa_mma_store(g, c + row * g->rcs, rows - row, columns, sum, results, o.memory + PA_TMA_STAGED);
 #endif

@@ -14,7 +14,7 @@
     ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95" \
     ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111" \
     ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
-#if PA_BYTES == 1
+#if PA_BYTES == 1 && !PA_M_FLOAT8
 #define PA_M_SUM "+r"
 #else
 #define PA_M_SUM "+f"
@@ -22,27 +22,39 @@
 #define PA_M_1(x) PA_M_SUM((x)[0]), PA_M_SUM((x)[1]), PA_M_SUM((x)[2]), PA_M_SUM((x)[3])
 #define PA_M_4(x, n) PA_M_1(x[n]), PA_M_1(x[n + 1]), PA_M_1(x[n + 2]), PA_M_1(x[n + 3])
 #define PA_M_8(x, n) PA_M_4(x, n), PA_M_4(x, n + 4)
-#if PA_BYTES == 1 /* lines of both are along the depth */
+#if PA_M_FLOAT8 /* lines of both are along the depth, as of all that isn't of two bytes */
+#define PA_M_ISSUE(N, SUMS, A, B, GO, ALONG_A, ALONG_B, ...)                                                           \
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, " GO ", 0; wgmma.mma_async.sync.aligned.m64n" N "k32.f32." PA_MMA "." \
+                 PA_MMA " {" SUMS "}, " A ", " B ", p, 1, 1; }"                                                        \
+                 : __VA_ARGS__ : "l"(a), "l"(b), "r"(go))
+#elif PA_BYTES == 1
 #define PA_M_ISSUE(N, SUMS, A, B, GO, ALONG_A, ALONG_B, ...)                                                           \
     asm volatile("{ .reg .pred p; setp.ne.b32 p, " GO ", 0; wgmma.mma_async.sync.aligned.m64n" N "k32.s32." PA_MMA "." \
                  PA_MMA " {" SUMS "}, " A ", " B ", p; }"                                                              \
-                 : __VA_ARGS__ : "l"(a), "l"(b), "r"(1))
+                 : __VA_ARGS__ : "l"(a), "l"(b), "r"(go))
 #elif PA_BYTES == 4
 #define PA_M_ISSUE(N, SUMS, A, B, GO, ALONG_A, ALONG_B, ...)                                                           \
     asm volatile("{ .reg .pred p; setp.ne.b32 p, " GO ", 0; wgmma.mma_async.sync.aligned.m64n" N "k8.f32.tf32.tf32 {"  \
                  SUMS "}, " A ", " B ", p, 1, 1; }"                                                                    \
-                 : __VA_ARGS__ : "l"(a), "l"(b), "r"(1))
+                 : __VA_ARGS__ : "l"(a), "l"(b), "r"(go))
 #else
 #define PA_M_ISSUE(N, SUMS, A, B, GO, ALONG_A, ALONG_B, ...)                                                           \
     asm volatile("{ .reg .pred p; setp.ne.b32 p, " GO ", 0; wgmma.mma_async.sync.aligned.m64n" N "k16.f32." PA_MMA     \
                  "." PA_MMA " {" SUMS "}, " A ", " B ", p, 1, 1, " ALONG_A ", " ALONG_B "; }"                          \
-                 : __VA_ARGS__ : "l"(a), "l"(b), "r"(1), "n"(!K_MAJOR_A), "n"(!K_MAJOR_B))
+                 : __VA_ARGS__ : "l"(a), "l"(b), "r"(go), "n"(!K_MAJOR_A), "n"(!K_MAJOR_B))
 #endif
-template <bool K_MAJOR_A, bool K_MAJOR_B> PA_FN void pa_wgmma(PA_ACC (*c)[4], uint64_t a, uint64_t b)
+/* Columns of an instruction. */
+#if PA_M_FLOAT8 && PA_M_COLUMNS > 128
+#define PA_M_WIDTH 128
+#else
+#define PA_M_WIDTH PA_M_COLUMNS
+#endif
+/* Without `go` c is written only. */
+template <bool K_MAJOR_A, bool K_MAJOR_B> PA_FN void pa_wgmma(PA_ACC (*c)[4], uint64_t a, uint64_t b, int go = 1)
 {
-#if PA_M_COLUMNS == 64
+#if PA_M_WIDTH == 64
     PA_M_ISSUE("64", PA_M_32, "%32", "%33", "%34", "%35", "%36", PA_M_8(c, 0));
-#elif PA_M_COLUMNS == 128
+#elif PA_M_WIDTH == 128
     PA_M_ISSUE("128", PA_M_64, "%64", "%65", "%66", "%67", "%68", PA_M_8(c, 0), PA_M_8(c, 8));
 #else
     PA_M_ISSUE("256", PA_M_128, "%128", "%129", "%130", "%131", "%132", PA_M_8(c, 0), PA_M_8(c, 8), PA_M_8(c, 16),
@@ -78,11 +90,41 @@ template <bool K_MAJOR> PA_FN uint64_t pa_wgmma_descriptor(unsigned address)
 }
 
 /* No sum is read before. */
-PA_FN void pa_mma_keep(pa_mma_accumulators &sum)
+template <int N> PA_FN void pa_mma_keep(PA_ACC (&sum)[N][4])
 {
 #pragma unroll
-    for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
+    for (int j = 0; j < N; ++j)
 #pragma unroll
-        for (int e = 0; e < 4; ++e) asm volatile("" : PA_M_SUM(sum.v[0][j][e])::"memory");
+        for (int e = 0; e < 4; ++e) asm volatile("" : PA_M_SUM(sum[j][e])::"memory");
+}
+
+/* Starts to add the products of a stage, whose operands the descriptors name. */
+template <bool K_MAJOR_A, bool K_MAJOR_B>
+PA_FN void pa_wgmma_stage(PA_ACC (&sum)[PA_M_COLUMNS / 8][4], uint64_t a, uint64_t b)
+{
+    enum { NEXT_A = (K_MAJOR_A ? 32 : 2048) >> 4, NEXT_B = (K_MAJOR_B ? 32 : 2048) >> 4 };
+#if PA_M_FLOAT8
+    /* Sums of products of float8 have about 14 bits within tensor cores: those of a stage are added in float32. */
+#pragma unroll
+    for (int part = 0; part < PA_M_COLUMNS / PA_M_WIDTH; ++part) {
+        PA_ACC some[PA_M_WIDTH / 8][4];
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+        for (int d = 0; d < PA_M_STEPS; ++d)
+            pa_wgmma<true, true>(some, a + d * NEXT_A, b + part * (PA_M_WIDTH * 128 >> 4) + d * NEXT_B, d != 0);
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+        pa_mma_keep(some);
+#pragma unroll
+        for (int j = 0; j < PA_M_WIDTH / 8; ++j)
+#pragma unroll
+            for (int e = 0; e < 4; ++e) sum[part * PA_M_WIDTH / 8 + j][e] += some[j][e];
+    }
+#else
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+    for (int d = 0; d < PA_M_STEPS; ++d) pa_wgmma<K_MAJOR_A, K_MAJOR_B>(sum, a + d * NEXT_A, b + d * NEXT_B);
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
 }
 #endif

@@ -70,39 +70,44 @@ PA_FN pa_bf16 pa_bf16_from_f32(float x)
     return h;
 }
 #endif
+PA_FN double pa_f64_from_bf16(pa_bf16 x) { return (double)pa_f32_from_bf16(x); }
+PA_FN pa_bf16 pa_bf16_from_f64(double x) { return pa_bf16_from_f32(pa_f32_odd_f64(x)); }
+
 /* Neighbours differ by one in their bits, read as a sign and a magnitude; only zero has two (IEEE 754, nextUp and
-   nextDown). */
-#define PA_HALF_NEXTAFTER(S)                                                                                           \
+   nextDown). U is the type of the bits, SIGN the sign's. */
+#define PA_NARROW_NEXTAFTER(S, U, SIGN)                                                                                \
     PA_FN pa_##S pa_nextafter_##S(pa_##S a, pa_##S b)                                                                  \
     {                                                                                                                  \
         float x = pa_f32_from_##S(a), y = pa_f32_from_##S(b);                                                          \
         pa_##S r = a;                                                                                                  \
         if (x != x || y != y) return pa_##S##_from_f32(x + y);                                                         \
         if (x == y) return b;                                                                                          \
-        if (x == 0) r.bits = (uint16_t)((y < 0 ? 0x8000u : 0u) | 1u);                                                  \
-        else r.bits = (uint16_t)((x < y) == (x > 0) ? a.bits + 1u : a.bits - 1u);                                      \
+        if (x == 0) r.bits = (U)((y < 0 ? SIGN : 0u) | 1u);                                                            \
+        else r.bits = (U)((x < y) == (x > 0) ? a.bits + 1u : a.bits - 1u);                                             \
         return r;                                                                                                      \
     }
-PA_FN double pa_f64_from_bf16(pa_bf16 x) { return (double)pa_f32_from_bf16(x); }
-PA_FN pa_bf16 pa_bf16_from_f64(double x) { return pa_bf16_from_f32(pa_f32_odd_f64(x)); }
 
-PA_HALF_NEXTAFTER(f16)
-PA_HALF_NEXTAFTER(bf16)
-
-/* What is a matter of the sign bit, or of the exponent: INF are the bits of infinity. */
-#define PA_HALF_BITS(S, INF)                                                                                           \
-    PA_FN pa_##S pa_abs_##S(pa_##S x) { x.bits &= 0x7fffu; return x; }                                                 \
-    PA_FN pa_##S pa_neg_##S(pa_##S x) { x.bits ^= 0x8000u; return x; }                                                 \
+/* What is a matter of the sign bit, or of the exponent: without their sign, of WIDTH bits, NaNs are above GREATEST, and
+   infinity is INF, which no magnitude is where there is none. */
+#define PA_NARROW_BITS(S, U, WIDTH, GREATEST, INF)                                                                     \
+    PA_FN pa_##S pa_abs_##S(pa_##S x) { x.bits &= (U)~(1u << WIDTH); return x; }                                       \
+    PA_FN pa_##S pa_neg_##S(pa_##S x) { x.bits ^= (U)(1u << WIDTH); return x; }                                        \
     PA_FN pa_##S pa_copysign_##S(pa_##S x, pa_##S y)                                                                   \
     {                                                                                                                  \
-        x.bits = (uint16_t)((x.bits & 0x7fffu) | (y.bits & 0x8000u));                                                  \
+        x.bits = (U)((x.bits & ~(1u << WIDTH)) | (y.bits & 1u << WIDTH));                                              \
         return x;                                                                                                      \
     }                                                                                                                  \
-    PA_FN bool pa_isnan_##S(pa_##S x) { return (x.bits & 0x7fffu) > INF; }                                             \
-    PA_FN bool pa_isinf_##S(pa_##S x) { return (x.bits & 0x7fffu) == INF; }                                            \
-    PA_FN bool pa_isfinite_##S(pa_##S x) { return (x.bits & 0x7fffu) < INF; }                                          \
-    PA_FN bool pa_signbit_##S(pa_##S x) { return (bool)(x.bits >> 15); }
-PA_HALF_BITS(f16, 0x7c00u)
-PA_HALF_BITS(bf16, 0x7f80u)
+    PA_FN bool pa_isnan_##S(pa_##S x) { return (x.bits & ~(1u << WIDTH)) > GREATEST; }                                 \
+    PA_FN bool pa_isinf_##S(pa_##S x) { return (x.bits & ~(1u << WIDTH)) == INF; }                                     \
+    PA_FN bool pa_isfinite_##S(pa_##S x)                                                                               \
+    {                                                                                                                  \
+        return (x.bits & ~(1u << WIDTH)) <= (GREATEST == INF ? GREATEST - 1u : GREATEST);                              \
+    }                                                                                                                  \
+    PA_FN bool pa_signbit_##S(pa_##S x) { return (bool)(x.bits >> WIDTH); }
+
+PA_NARROW_NEXTAFTER(f16, uint16_t, 0x8000u)
+PA_NARROW_NEXTAFTER(bf16, uint16_t, 0x8000u)
+PA_NARROW_BITS(f16, uint16_t, 15, 0x7c00u, 0x7c00u)
+PA_NARROW_BITS(bf16, uint16_t, 15, 0x7f80u, 0x7f80u)
 
 #endif

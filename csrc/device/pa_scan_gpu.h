@@ -8,7 +8,7 @@
 #ifndef PA_SCAN_GPU_H
 #define PA_SCAN_GPU_H
 #include "pa_complex.h"
-#include "pa_half.h"
+#include "pa_float8.h"
 
 /* Products of floats: m * 2^(512 e), with m between 2^-256 and 2^256. Partial products may overflow where the product
    from left to right doesn't, and 0 times infinity would be NaN. */

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..driver.base import get_device
-from ..dtypes import bfloat16
+from ..dtypes import EXTENSIONS
 from .argument import DumpedArgument, Elements
 from .files import DATA, read_manifest
 from .replay import UNSIGNED, replay
@@ -75,13 +75,13 @@ class DumpedLaunch:
 
     def save(self, path: Any) -> None:
         """All recorded arrays and numbers as a NumPy `.npz`, named `parameter.before` and `parameter.after`;
-        bfloat16 as uint16, which NumPy's files know."""
+        bfloat16 and float8 as unsigned integers, which NumPy's files know."""
         arrays: dict[str, Any] = {}
         for name, argument in self.args.items():
             for stage, value in (("before", argument.before), ("after", argument.after)):
                 if value is not None:
-                    bits = argument._dtype is bfloat16 and argument.kind == "array"
-                    arrays[f"{name}.{stage}"] = value.view(np.uint16) if bits else value
+                    bits = argument._dtype in EXTENSIONS and argument.kind == "array"
+                    arrays[f"{name}.{stage}"] = value.view(f"u{value.dtype.itemsize}") if bits else value
         np.savez(path, **arrays)
 
     def replay(self, device: Any = None, *, trusted: bool = False) -> dict[str, Elements]:

@@ -112,7 +112,7 @@ def summary(words: np.ndarray[Any, Any], kind: DType) -> dict[str, Any]:
         ends = (int(values.min()), int(values.max())) if values.size else (None, None)
         return {"nan": 0, "inf": 0, "min": ends[0], "max": ends[1]}
     with np.errstate(all="ignore"):
-        if kind.itemsize == 2:
+        if kind.is_narrow:
             values = values.astype(np.float32)
         finite = np.isfinite(values)
         all_finite = bool(finite.all())

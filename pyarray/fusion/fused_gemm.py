@@ -53,8 +53,9 @@ def gemm(
 
     `activation` is "relu", "gelu" (by erf, as torch's default) or "silu", or a `pa.func` of one number; what
     that names is compiled in, and anew when it changes. With `dtype`, integers are multiplied and summed in
-    that wider type, halves give float32; others are cast first. Halves are rounded once, after the activation
-    (on GPUs also before). `precision` is that of `matmul`.
+    that wider type, halves give float32, float8 any of float16, bfloat16 and float32; others are cast first.
+    Narrow types are summed in float32 and rounded once, after the activation (on GPUs also before).
+    `precision` is that of `matmul`.
 
     Raises `TypeError` for bools, `beta` without `c` and the like, `OverflowError` for a factor that the
     result's type can't hold, `ValueError` for shapes that don't fit and unknown names, `CompileError` for an
@@ -77,9 +78,7 @@ def gemm(
     product = _replayed.get(key) or _replayed.add(key, _replayable_gemm(*key))
     if precision is not None:
         check_precision("gemm", precision)
-    if out is None:
-        return product(a, b, alpha, beta, c, bias, dtype, precision)
-    return _gemm(a, b, alpha, beta, c, bias, *key, dtype, precision, out)
+    return product(a, b, alpha, beta, c, bias, dtype, precision, out)
 
 
 def _activation(activation: Callable[..., Any] | str) -> Func:
@@ -126,8 +125,8 @@ def _replayable_gemm(activation: Func | None, captured: tuple[Any, ...]) -> Call
             ) from None
 
     @replayable
-    def gemm(a: Any, b: Any, alpha: Any, beta: Any, c: Any, bias: Any, dtype: Any, precision: Any) -> ndarray:
-        return _gemm(a, b, alpha, beta, c, bias, activation, captured, dtype, precision, None)
+    def gemm(a: Any, b: Any, alpha: Any, beta: Any, c: Any, bias: Any, dtype: Any, precision: Any, out: Any) -> ndarray:
+        return _gemm(a, b, alpha, beta, c, bias, activation, captured, dtype, precision, out)
 
     return gemm
 

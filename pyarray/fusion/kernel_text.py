@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ..dtypes import DType, complex128, float32, float64, int64, uint16
+from ..dtypes import DType, complex128, float64, int64, uint16
 from ..jit.kernel import Kernel, from_text, func
 from ..kernels.elementwise.elementwise import loop_nest
 from ..kernels.reduce.reduce_text import ELEMENT, ReduceOp, columns_text, rows_text, teams_text, threads_text
@@ -61,7 +61,7 @@ class Element:
         if key not in self._reductions:
             scope = {
                 "acc_t": op.accumulator_type(kind), "kind": kind, "unordered": unordered, "uint16": uint16,
-                "quad_t": float32 if kind.itemsize == 2 and kind.kind == "f" else kind,
+                "quad_t": kind.arithmetic,
                 "element": func(self._function()),
             }  # fmt: skip
             name = f"{self.name}_{op.name}"

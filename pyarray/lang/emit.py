@@ -35,6 +35,7 @@ _HEADERS = (  # header, and what its functions end with; the order is that of th
     ("pa_int.h", re.compile(r"\b(?:pa_\w+_[iu](8|16|32|64)\b|pa_\w+_b\b)")),
     ("pa_real.h", re.compile(r"\b(?:pa_\w+_f(32|64)\b|pa_cast_\w+)")),
     ("pa_half.h", re.compile(r"\b(?:pa_\w*b?f16\w*)")),
+    ("pa_float8.h", re.compile(r"\b(?:pa_\w*e[45]m[23]\w*)")),
     ("pa_complex.h", re.compile(r"\b(?:pa_\w+_c(64|128)\b|pa_\w+_from_c\w+|pa_make_\w+|pa_cast_c(64|128)_\w+)")),
     ("pa_atomic.h", re.compile(r"\b(?:pa_atomic_\w+)")),
     ("pa_tile_mma.h", re.compile(r"\b(?:pa_tile_\w+)")),

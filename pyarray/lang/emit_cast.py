@@ -10,11 +10,11 @@ def cast(text: str, source: DType, target: DType) -> str:
     """Conversion between element types, as NumPy's astype does it on x86-64."""
     if source is target:
         return text
-    if source.itemsize == 2 and source.kind == "f":
+    if source.is_narrow:
         return cast(f"pa_f32_from_{source.suffix}({text})", _by_suffix("f32"), target)
     if target.kind == "b":
         return f"pa_cast_{source.suffix}_b({text})" if source.kind == "c" else f"({text} != 0)"
-    if target.itemsize == 2 and target.kind == "f":
+    if target.is_narrow:
         via = source.suffix if source.suffix in ("f32", "f64") else "f64"
         return f"pa_{target.suffix}_from_{via}({cast(text, source, _by_suffix(via))})"
     if source.kind == "c":

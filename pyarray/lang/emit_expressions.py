@@ -66,7 +66,7 @@ def literal(value: Any, dtype: DType) -> str:
         re, im = (_float_literal(x, part) for x in (value.real, value.imag))
         return f"pa_make_{dtype.suffix}({re}, {im})"
     if dtype.kind == "f":
-        if dtype.itemsize == 2:
+        if dtype.is_narrow:
             return f"pa_{dtype.suffix}_from_f64({_float_literal(value, 'f64')})"
         return _float_literal(value, dtype.suffix)
     if dtype.kind == "u":

@@ -327,9 +327,9 @@ class _GridProgram:
             self.thread_loop(loop)
             return {"threads": threads, "per_thread": most or 1}
         if len(loop.ranges) > 1:
-            vectorized_rows_loop(code, loop, store)
+            width = vectorized_rows_loop(code, loop, store)
             tile_loop(code, loop, store, self.thread_loop, threads)
-            return {"threads": threads, "per_thread": most or tile_rows(threads)}
+            return {"threads": threads, "per_thread": most or max(width, tile_rows(threads))}
         size = per_thread(code, store, vector_arrays(code, loop), most)
         if size == 1:
             self.thread_loop(loop)

@@ -391,6 +391,6 @@ def unpack_slot(target: str, name: str, kind: Any, debug: bool) -> list[str]:
     if dtype.kind == "c":
         part = "float" if dtype.itemsize == 8 else "double"
         return [f"{target}.{p} = ({part})slots->{p}_{name};" for p in ("re", "im")]
-    if dtype.kind == "f" and dtype.itemsize == 2:
+    if dtype.is_narrow:
         return [f"{target} = pa_{dtype.suffix}_from_f64(slots->{name});"]
     return [f"{target} = ({dtype.ctype})slots->{name};"]

@@ -16,8 +16,9 @@ from .printer import conjunction
 _MAX_BYTES = 32  # bytes of an array that a thread takes at once
 
 
-def vectorized_rows_loop(code: Emitter, loop: ir.For, store: ir.Store) -> None:
-    """Prints what ends the kernel where it has run the loop; nothing where vectors have no two elements."""
+def vectorized_rows_loop(code: Emitter, loop: ir.For, store: ir.Store) -> int:
+    """Prints what ends the kernel where it has run the loop, and returns the iterations of a vector; prints nothing
+    where these would be fewer than two."""
     kinds, last = dict(code.kernel.params), loop.variables[-1]
     loads = unconditional_loads(code, loop)
     stored = stored_element(store)
@@ -25,7 +26,7 @@ def vectorized_rows_loop(code: Emitter, loop: ir.For, store: ir.Store) -> None:
     sizes = [kind.dtype.itemsize for kind in vector.values()]
     width = min(16 // min(*sizes, 16), _MAX_BYTES // max(sizes))
     if width < 2 or code.debug:
-        return
+        return 1
     registers, lines = dict[Any, str](), list[str]()
     for number, (ref, kind) in enumerate(loads.items()):
         at = views.address(kind, cname(ref[0]), [cname(v) for v in ref[1]])
@@ -34,6 +35,7 @@ def vectorized_rows_loop(code: Emitter, loop: ir.For, store: ir.Store) -> None:
         lines.append(f"const {element} line{number} = {access};")
         registers[ref] = f"line{number}.v[k]" if ref in vector else f"line{number}"
     _row_loop(code, loop, stored, width, _row_tests(vector, last, width), lines, registers)
+    return width
 
 
 def _row_tests(vector: dict[Any, Any], last: str, width: int) -> list[str]:

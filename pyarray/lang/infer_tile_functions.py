@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..dtypes import DType, asdtype, bool_, float32, float64, int64, uint64
+from ..dtypes import DType, asdtype, bool_, float64, int64, uint64
 from . import ir
 from .infer_scope import Scope
 from .infer_temporaries import new_temporary
@@ -143,7 +143,7 @@ def _reduce_by_name(scope: Scope, node: ast.AST, name: str, value: Any, axis: An
 
 def _accumulator(dtype: DType) -> DType:
     """Halves are summed in float32."""
-    return float32 if dtype.kind == "f" and dtype.itemsize == 2 else dtype
+    return dtype.arithmetic
 
 
 def _moments(scope: Scope, node: ast.AST, name: str, tile: Tile, numbers: set[int], keepdims: bool) -> Any:
@@ -332,7 +332,7 @@ def add_product(scope: Scope, node: ast.AST, target: Any, left: Any, right: Any)
     if own != kept or len(own) != target.type.ndim or operands[1].type.ndim == 1:
         return None
     wide = target.type.dtype
-    if join(ir.ScalarType(wide), ir.ScalarType(operands[0].type.dtype)).dtype is not wide or wide.itemsize == 2:
+    if join(ir.ScalarType(wide), ir.ScalarType(operands[0].type.dtype)).dtype is not wide or wide.is_narrow:
         return None
     _accumulate(scope, node, kept, gone, operands, wide, target)
     return []

@@ -164,8 +164,8 @@ def binary(loc: ir.Loc, op: str, a: ir.Expr, b: ir.Expr) -> ir.Expr:
 
 
 def through_float32(result: ir.ScalarType, build: Callable[[ir.ScalarType], ir.Expr]) -> ir.Expr:
-    """`build(result)`; for the half types computed in float32 and rounded, which is what NumPy does."""
-    if result.dtype.itemsize == 2 and result.dtype.kind == "f":
+    """`build(result)`; for narrow types computed in float32 and rounded, which is what NumPy does."""
+    if result.dtype.is_narrow:
         inner = build(ir.ScalarType(float32))
         return inner if inner.type.dtype is bool_ else cast(inner, result.dtype)
     return build(result)
@@ -204,14 +204,14 @@ def unary(loc: ir.Loc, op: str, a: ir.Expr) -> ir.Expr:
         return constant(loc, -a.value if op == "neg" else ~a.value)
     if (op == "invert" and dtype.kind not in "biu") or (op == "neg" and dtype.kind == "b"):
         raise TypeError(f"'{SYMBOLS[op]}' is not defined for {a.type}")
-    if op == "neg" and dtype.kind == "f":  # of half floats, too: the sign is a bit
+    if op == "neg" and dtype.kind == "f":  # of narrow floats, too: the sign is a bit
         return ir.Unary(loc, a.type, op, a)
     return through_float32(a.type, lambda t: ir.Unary(loc, t, op, cast(a, t.dtype, t.weak)))
 
 
-# functions whose bits follow from the bits of half floats: no detour through float32 is needed, and for
+# functions whose bits follow from the bits of narrow floats: no detour through float32 is needed, and for
 # nextafter none would do
-_ON_HALF_BITS = frozenset(("abs", "copysign", "isfinite", "isinf", "isnan", "nextafter", "signbit"))
+_ON_NARROW_BITS = frozenset(("abs", "copysign", "isfinite", "isinf", "isnan", "nextafter", "signbit"))
 
 
 def call(loc: ir.Loc, name: str, args: list[ir.Expr]) -> ir.Expr:
@@ -230,7 +230,7 @@ def call(loc: ir.Loc, name: str, args: list[ir.Expr]) -> ir.Expr:
         if promoted is None or promoted.kind not in row.kinds:
             raise TypeError(f"{name}() is not defined for {kind}")
         dtype = promoted
-    if name in _ON_HALF_BITS and dtype.itemsize == 2 and dtype.kind == "f":
+    if name in _ON_NARROW_BITS and dtype.is_narrow:
         result = ir.BOOL if row.result == "bool" else ir.ScalarType(dtype, kind.weak)
         return _builtin(loc, name, ir.ScalarType(dtype, kind.weak), args, result)
     if row.result == "bool":

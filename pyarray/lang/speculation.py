@@ -43,7 +43,7 @@ def _is_cheap(e: ir.Expr, ranges: Ranges) -> bool:
     if isinstance(e.type, (ir.LocalArrayType, ir.ArrayType)):
         return isinstance(e, ir.Local)
     dtype = e.type.dtype
-    if dtype.kind == "c" or (dtype.kind == "f" and dtype.itemsize < 4):
+    if dtype.kind == "c" or dtype.is_narrow:
         return False
     if isinstance(e, ir.Binary):
         return e.op in _OPERATIONS or (e.op == "mod" and _range_of(e, ranges) is not None)

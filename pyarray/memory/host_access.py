@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .._core import host_access_occurred, load_element, set_host_access
-from ..dtypes import bfloat16
+from ..dtypes import EXTENSIONS
 
 _DEVICE_MASK = 0xFFF << 20  # of a key: the device, 0 for the CPU
 
@@ -75,13 +75,13 @@ class Exposed:
 
 
 def interface(a: Any) -> dict[str, Any]:
-    """NumPy's array interface, version 3, of a CPU array; bfloat16 goes as uint16."""
+    """NumPy's array interface, version 3, of a CPU array; extension types of `ml_dtypes` go as unsigned integers."""
     set_host_access(True)
     return {
         "version": 3,
         "shape": a._shape,
         "strides": a._strides,
-        "typestr": "<u2" if a._dtype is bfloat16 else a._dtype.numpy.str,
+        "typestr": f"<u{a._dtype.itemsize}" if a._dtype in EXTENSIONS else a._dtype.numpy.str,
         "data": (a._ptr, not a._writeable),
     }
 
@@ -89,7 +89,7 @@ def interface(a: Any) -> dict[str, Any]:
 def numpy_view(a: Any) -> np.ndarray[Any, Any]:
     """A NumPy array on the memory of the CPU array `a`, whose buffer it keeps alive."""
     view = np.asarray(Exposed(interface(a), a._buffer))
-    return view.view(bfloat16.numpy) if a._dtype is bfloat16 else view
+    return view.view(a._dtype.numpy) if a._dtype in EXTENSIONS else view
 
 
 def window(a: Any, shape: Sequence[int], words: np.dtype[Any]) -> np.ndarray[Any, Any]:

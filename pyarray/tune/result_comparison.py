@@ -20,13 +20,17 @@ def copies_of(arrays: Mapping[str, ndarray], names: Sequence[str]) -> Results:
     return {name: np.array(asnumpy(arrays[name])) for name in names}
 
 
+_MANTISSA_BITS = {
+    "float8_e5m2": 2, "float8_e4m3fn": 3, "bfloat16": 7, "float16": 10, "float32": 23, "complex64": 23,
+}  # fmt: skip
+
+
 def tolerance(dtype: DType) -> float:
     """How much two orders of summation may differ, relative to the largest magnitude: the root of eps, 0 for
     integers."""
     if dtype.kind not in "fc":
         return 0.0
-    bits = {"float16": 10, "bfloat16": 7, "float32": 23, "complex64": 23}.get(str(dtype), 52)
-    return float(2.0 ** (-bits / 2))
+    return float(2.0 ** (-_MANTISSA_BITS.get(dtype.name, 52) / 2))
 
 
 def difference(expected: Results, got: Results, arrays: Mapping[str, ndarray]) -> str | None:

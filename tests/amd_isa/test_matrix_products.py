@@ -42,7 +42,7 @@ def product(target, text, tile, a, b, **options):
     c = np.full((len(a), a.shape[1], b.shape[2]), 99, a.dtype)
     slots = [v for x in (a, b, c) for v in (x.ctypes.data, *x.shape, *x.strides)]
     tiles = len(a) * -(-c.shape[1] // tile.rows) * -(-c.shape[2] // tile.columns)
-    shared = tile.shared(a.dtype)
+    shared = tile.shared(a.dtype, a.dtype)
     options = {"grid": -(-tiles // 2), "block": tile.threads, "shared": shared} | options
     signed = np.array([*slots, tiles], np.int64).view(np.uint64)
     memory = [x if x.base is None else x.base for x in (a, b, c)]
@@ -71,7 +71,7 @@ def test_code_objects_multiply_by_matrix_instructions(target):
             _, names = decoded(target, compiled(target, text_of(dtype, tile)))
             assert instruction in names
             assert not any(name.startswith(("SCRATCH", "BUFFER_STORE", "V_ACCVGPR")) for name in names)
-            assert tile.shared(np.dtype(TYPES[dtype])) <= LDS // 2  # of two blocks at the same time
+            assert tile.shared(*(np.dtype(TYPES[dtype]),) * 2) <= LDS // 2  # of two blocks at the same time
 
 
 @pytest.mark.slow

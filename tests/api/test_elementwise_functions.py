@@ -42,6 +42,15 @@ EXACT = {
 }  # fmt: skip
 
 
+EXTREME = {  # a subnormal, and about the greatest number
+    "float16": (6e-8, 65504.0), "bfloat16": (1e-40, 3e38), "float32": (1e-45, 3e38), "float64": (5e-324, 1e308),
+    "float8_e4m3fn": (4e-3, 448.0), "float8_e5m2": (2e-5, 57344.0),
+}  # fmt: skip
+
+
+EPS8 = {"float8_e4m3fn": 0.125, "float8_e5m2": 0.25}
+
+
 def values_of(dtype):
     """Special and ordinary values of a dtype, as a NumPy array."""
     t = dtype.numpy
@@ -53,8 +62,7 @@ def values_of(dtype):
         return np.array([*small, info.min, info.max, info.max - 1, info.max // 2], t)
     with np.errstate(all="ignore"):
         if dtype.kind == "f":
-            tiny = {"float16": 6e-8, "bfloat16": 1e-40, "float32": 1e-45, "float64": 5e-324}[dtype.name]
-            huge = {"float16": 65504.0, "bfloat16": 3e38, "float32": 3e38, "float64": 1e308}[dtype.name]
+            tiny, huge = EXTREME[dtype.name]
             return np.array([*FLOAT_EDGES, tiny, -tiny, huge, -huge]).astype(t)
         finite = [0.0, 1.0, -1.0, 0.5, 2.0, -3.0, 1e-3]
         return np.array([complex(a, b) for a in finite for b in finite], t)
@@ -62,7 +70,7 @@ def values_of(dtype):
 
 def reference(name, operands, domain, result):
     """NumPy's answer in the type that pyarray computes in; half types in float32 and rounded."""
-    half = domain.name in ("float16", "bfloat16") and name != "nextafter"  # the next number of the type itself
+    half = domain.is_narrow and name != "nextafter"  # the next number of the type itself
     wide = np.dtype(np.float32) if half else domain.numpy
     if domain is dtypes.complex64:
         wide = np.dtype(np.complex128)
@@ -82,7 +90,7 @@ def close(name, ours, theirs, dtype, exact):
             plain = ~np.isnan(theirs) & ((theirs != 0) | (name not in ("maximum", "minimum", "nextafter")))
             np.testing.assert_array_equal(np.signbit(ours[plain]), np.signbit(theirs[plain]))
             return
-        eps = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 1e-6, "complex64": 3e-6}.get(dtype.name, 1e-14)
+        eps = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 1e-6, "complex64": 3e-6, **EPS8}.get(dtype.name, 1e-14)
         kind = np.complex128 if dtype.kind == "c" else np.float64
         np.testing.assert_allclose(ours.astype(kind), theirs.astype(kind), rtol=8 * eps, atol=eps * 1e-3)
 
@@ -118,12 +126,12 @@ def integers_of(name):
     return [d for k, d in enumerate(spread) if (k + k // 2 + rows.index(name)) % turns == 0]
 
 
-# Rows whose kernels of half types read and write the bits; in the others the one function of float32 stands
-# between two conversions, which are the same for all rows: they take turns at the two types.
-OF_HALVES = {
+# Rows whose kernels of narrow types read and write the bits; in the others the one function of float32 stands
+# between two conversions, which are the same for all rows: they take turns at the types.
+OF_NARROW = {
     *("abs", "copysign", "isfinite", "isinf", "isnan", "less", "maximum", "negative", "nextafter", "sign"),
 }
-HALVES = (dtypes.float16, dtypes.bfloat16)
+NARROW = (dtypes.float16, dtypes.bfloat16, dtypes.float8_e4m3fn, dtypes.float8_e5m2)
 # Rows with a text for each width of complex numbers. That of the others is one macro, with a function of libm for
 # each width (pa_complex.h): they take turns at the two.
 OF_COMPLEX = {"tanh", "tan", "expm1", "log1p", "log2", "log10", "pow", "abs", "sign", "multiply", "divide"}
@@ -138,7 +146,8 @@ def is_anothers_turn(name, dtype):
         return False
     if dtype is COMPLEX[at]:
         return name not in OF_COMPLEX and "c" in kinds
-    return dtype is HALVES[at] and name not in OF_HALVES and "f" in kinds
+    here = NARROW[list(UFUNCS).index(name) % len(NARROW)]
+    return dtype in NARROW and dtype is not here and name not in OF_NARROW and "f" in kinds
 
 
 def test_the_turns_reach_all_integers():

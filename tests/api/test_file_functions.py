@@ -33,14 +33,22 @@ def test_names_and_devices(tmp_path, device):
     assert back.tolist() == x.T.tolist()
 
 
-@pytest.mark.parametrize("write", [pa.savez, pa.savez_compressed])
-def test_archives(tmp_path, write, device):
-    x = pa.asarray([1.0, 2.0], dtype=pa.bfloat16, device=device)
+def test_a_type_without_a_name_in_files(tmp_path, device):
+    x = pa.asarray([1.5, -2.0], dtype="float8_e5m2", device=device)
+    with pytest.raises(ValueError, match=r"no name for float8_e5m2; save a.view\('uint8'\)"):
+        pa.save(tmp_path / "x.npy", x)
+    pa.save(tmp_path / "x.npy", x.view("uint8"))
+    assert pa.load(tmp_path / "x.npy", device=device).view("float8_e5m2").tolist() == [1.5, -2.0]
+
+
+@pytest.mark.parametrize(("write", "dtype"), [(pa.savez, pa.bfloat16), (pa.savez_compressed, pa.float8_e4m3fn)])
+def test_archives(tmp_path, write, dtype, device):
+    x = pa.asarray([1.0, 2.0], dtype=dtype, device=device)
     write(tmp_path / "all.npz", x, [1, 2], z=x[1])
     with pa.load(tmp_path / "all.npz", device=device) as archive:
         assert sorted(archive) == sorted(archive.files) == ["arr_0", "arr_1", "z"]
         assert len(archive) == 3
-        assert archive["arr_0"].dtype == pa.bfloat16
+        assert archive["arr_0"].dtype == dtype
         assert archive["arr_0"].device == x.device
         assert archive["arr_0"].tolist() == [1.0, 2.0]
         assert archive["z"].tolist() == 2.0

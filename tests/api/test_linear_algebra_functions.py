@@ -20,6 +20,11 @@ def reference(x, y, dtype):
     return np.matmul(x, y)
 
 
+EPS = {
+    "float16": 1e-3, "bfloat16": 8e-3, "float8_e4m3fn": 0.125, "float8_e5m2": 0.25, "float32": 1e-6, "complex64": 3e-6,
+}  # fmt: skip
+
+
 def check(a, b, x, y):
     result = pa.matmul(a, b)
     expected = reference(x, y, a.dtype)
@@ -29,7 +34,7 @@ def check(a, b, x, y):
     if a.dtype.kind in "biu":
         np.testing.assert_array_equal(ours, expected)
         return
-    eps = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 1e-6, "complex64": 3e-6}.get(a.dtype.name, 1e-14)
+    eps = EPS.get(a.dtype.name, 1e-14)
     kind = np.complex128 if a.dtype.kind == "c" else np.float64
     np.testing.assert_allclose(ours.astype(kind), expected, rtol=4 * eps, atol=eps * max(x.shape[-1:] or 1))
 

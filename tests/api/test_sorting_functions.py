@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import examples, few_dtypes, numpy_views
+from strategies import examples, few_dtypes, known_to_numpy, numpy_views
 
 import pyarray as pa
 from pyarray import dtypes
@@ -17,9 +17,9 @@ FLOATS = [d for d in ALL if d.kind == "f"]
 
 
 def sort_stably(x, axis=-1):
-    """NumPy's, which for bfloat16 goes by way of float32. Its unstable sort of float16 leaves a few numbers
+    """NumPy's, which for types of ml_dtypes goes by way of float32. Its unstable sort of float16 leaves a few numbers
     out of place where AVX-512 computes it and there are NaNs of many bits."""
-    wide = x.astype(np.float32) if x.dtype.kind == "V" or x.dtype.name == "bfloat16" else x
+    wide = known_to_numpy(x)
     return np.take_along_axis(x, np.argsort(wide, axis, kind="stable"), axis)
 
 
@@ -32,8 +32,7 @@ def equal_bits(ours, theirs):
         for part in ("real", "imag"):
             np.testing.assert_array_equal(getattr(ours, part), getattr(theirs, part))
         return
-    if theirs.dtype.name == "bfloat16":
-        ours, theirs = ours.astype(np.float32), theirs.astype(np.float32)
+    ours, theirs = known_to_numpy(ours), known_to_numpy(theirs)
     np.testing.assert_array_equal(ours, theirs)
     if theirs.dtype.kind == "f":
         number = ~np.isnan(theirs)
@@ -74,7 +73,7 @@ def blocks(monkeypatch):
 
 def check(x):
     a = pa.asarray(x)
-    wide = x.astype(np.float32) if x.dtype.name == "bfloat16" else x
+    wide = known_to_numpy(x)
     places = np.argsort(wide, kind="stable")
     np.testing.assert_array_equal(pa.asnumpy(pa.argsort(a)), places)
     equal_bits(pa.sort(a), x[places])
@@ -152,13 +151,15 @@ def test_few_long_rows(blocks):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "bfloat16", "float16", "float32", "uint32", "int64"])
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "float8_e4m3fn", "bfloat16", "float16", "float32", "uint32", "int64"]
+)
 def test_many_rows(dtype, monkeypatch):
     """Rows that are sorted together with their positions, those of few elements in numbers of 32 bits."""
     monkeypatch.setattr(kernels, "MIN_BLOCK", 64)
     for shape in ((40, 7), (3, 256), (2, 257), (9, 100)):
         x = values(getattr(pa, dtype), shape[0] * shape[1]).reshape(shape)
-        wide = x.astype(np.float32) if dtype == "bfloat16" else x
+        wide = known_to_numpy(x)
         a = pa.asarray(x)
         with pa.debug(shape[1] == 100):
             equal_bits(pa.sort(a), sort_stably(x))
@@ -323,7 +324,7 @@ def test_positions_in_short_rows_of_wide_elements(dtype, columns, device):
 @FEW
 @given(st.data())
 def test_sort_complex(data):
-    dtype = data.draw(st.sampled_from([d for d in ALL if d.name != "bfloat16"]))
+    dtype = data.draw(st.sampled_from([d for d in ALL if d not in dtypes.EXTENSIONS]))
     x = data.draw(numpy_views(dtype=dtype))
     x = x + 1j * x[::-1] if dtype.kind == "c" and x.ndim else x
     if not x.ndim:

@@ -16,6 +16,7 @@ DTYPES = [
     "uint64",
     "float16",
     "bfloat16",
+    "float8_e4m3fn",
     "float32",
     "float64",
     "complex64",
@@ -31,7 +32,7 @@ def drawn(shape, dtype, seed):
         return x > 3
     if dtype.startswith("complex"):
         return (x + 1j * rng.integers(-4, 5, shape)).astype(dtype)
-    return x.astype(pa.bfloat16 if dtype == "bfloat16" else dtype)
+    return x.astype(pa.dtypes.asdtype(dtype).numpy)
 
 
 LAYOUTS = {

@@ -71,7 +71,7 @@ def test_layouts(null):
         assert pa.asarray(Foreign(version=version, stream=...)).shape == (2, 3)
 
 
-@pytest.mark.parametrize("row", [row for row in pa.dtypes.ALL if row is not pa.dtypes.bfloat16], ids=str)
+@pytest.mark.parametrize("row", [row for row in pa.dtypes.ALL if row not in pa.dtypes.EXTENSIONS], ids=str)
 def test_dtypes(row, null):
     assert pa.asarray(Foreign(typestr=row.numpy.str)).dtype is row.numpy
 

@@ -67,7 +67,7 @@ LEFT = {
     "durations": np.zeros(2, "m8[s]"),
     "long doubles": np.zeros(2, np.longdouble),
     "complex long doubles": np.zeros(2, np.clongdouble),
-    "a dtype of ml_dtypes": np.zeros(2, ml_dtypes.float8_e5m2),
+    "a dtype of ml_dtypes": np.zeros(2, ml_dtypes.float8_e5m2fnuz),
     "mask": np.ma.masked_array([1.0, 2.0], [True, False]),
     "matrix": np.ones((2, 2)).view(np.matrix),
     "subclass": np.ones(3).view(np.recarray),
@@ -169,7 +169,7 @@ def test_tensors_that_are_left(torch):
         "zero": torch._efficientzerotensor(3),
         "functional": torch._to_functional_tensor(torch.ones(3)),
         "half complex": torch.zeros(2, dtype=torch.complex32),
-        "float8": torch.zeros(2, dtype=torch.float8_e5m2),
+        "float8": torch.zeros(2, dtype=torch.float8_e5m2fnuz),
     }
     for name, t in left.items():
         assert foreign_array(t) is None, name

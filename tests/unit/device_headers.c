@@ -6,7 +6,7 @@
 #include "pa_shape.h"
 #include "pa_int.h"
 #include "pa_real.h"
-#include "pa_half.h"
+#include "pa_float8.h"
 #include "pa_complex.h"
 #include "pa_atomic.h"
 
@@ -60,7 +60,7 @@
     LOOP2(pa_add_##S, pa_##S, pa_##S) LOOP2(pa_sub_##S, pa_##S, pa_##S) LOOP2(pa_mul_##S, pa_##S, pa_##S)              \
     LOOP2(pa_div_##S, pa_##S, pa_##S) LOOP2(pa_pow_##S, pa_##S, pa_##S) LOOP2(pa_eq_##S, bool, pa_##S)                 \
     LOOP2(pa_ne_##S, bool, pa_##S)
-#define HALF(S)                                                                                                        \
+#define NARROW(S)                                                                                                      \
     LOOP1(pa_f32_from_##S, float, pa_##S) LOOP1(pa_f64_from_##S, double, pa_##S)                                       \
     LOOP1(pa_##S##_from_f32, pa_##S, float) LOOP1(pa_##S##_from_f64, pa_##S, double)
 /* every element is applied to *o, and the old value goes back into b */
@@ -76,9 +76,10 @@ COMPLEX(c64, float) COMPLEX(c128, double)
 #ifndef PA_COMPLEX_OWN
 PA_SIGNED_TYPES(INT) PA_UNSIGNED_TYPES(INT)
 REAL(f32, float) REAL(f64, double)
-HALF(f16) HALF(bf16)
+NARROW(f16) NARROW(bf16) NARROW(e4m3) NARROW(e5m2)
 PA_SIGNED_TYPES(ATOMIC_INT) PA_UNSIGNED_TYPES(ATOMIC_INT)
-ATOMS(f32, float) ATOMS(f64, double) ATOMS(f16, pa_f16) ATOMS(bf16, pa_bf16) BITS(b, bool)
+ATOMS(f32, float) ATOMS(f64, double) ATOMS(f16, pa_f16) ATOMS(bf16, pa_bf16) ATOMS(e4m3, pa_e4m3)
+ATOMS(e5m2, pa_e5m2) BITS(b, bool)
 ATOM(exchange, b, bool) CAS(b, bool)
 ATOM(add, c64, pa_c64) ATOM(sub, c64, pa_c64) ATOM(add, c128, pa_c128) ATOM(sub, c128, pa_c128)
 

@@ -31,8 +31,11 @@ CC, CXX = shutil.which("cc"), shutil.which("c++")
 INTS = {f"{k}{n}": np.dtype(f"{'int' if k == 'i' else 'uint'}{n}") for k in "iu" for n in (8, 16, 32, 64)}
 REALS = {"f32": np.dtype("float32"), "f64": np.dtype("float64")}
 COMPLEX = {"c64": np.dtype("complex64"), "c128": np.dtype("complex128")}
-HALVES = {"f16": np.dtype("float16"), "bf16": np.dtype(ml_dtypes.bfloat16)}
-SUFFIX = {v: k for k, v in {**INTS, **REALS, **COMPLEX, **HALVES, "b": np.dtype(bool)}.items()}
+NARROW = {
+    "f16": np.dtype("float16"), "bf16": np.dtype(ml_dtypes.bfloat16), "e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
+    "e5m2": np.dtype(ml_dtypes.float8_e5m2),
+}  # fmt: skip
+SUFFIX = {v: k for k, v in {**INTS, **REALS, **COMPLEX, **NARROW, "b": np.dtype(bool)}.items()}
 I64 = (1 << 63) - 1
 inf, nan, pi = math.inf, math.nan, math.pi
 

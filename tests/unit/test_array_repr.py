@@ -8,7 +8,7 @@ from strategies import numpy_views
 from pyarray import array_format
 from pyarray.array import empty
 from pyarray.array_convert import asarray
-from pyarray.dtypes import bfloat16
+from pyarray.dtypes import EXTENSIONS, asdtype
 
 
 @pytest.mark.parametrize(
@@ -32,14 +32,15 @@ def test_views_show_their_place():
     assert repr(view[5:]) == "BufferView([], dtype=float32, device='cpu', offset=10, size=0)"
 
 
-def test_bfloat16():
-    a = empty(2, "bfloat16")
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_types_of_ml_dtypes(name):
+    a = empty(2, name)
     a[:] = 1.5
     assert str(a) == "[1.5 1.5]"
-    assert repr(a[:1]) == "BufferView([1.5], dtype=bfloat16, device='cpu', offset=0, size=1)"
+    assert repr(a[:1]) == f"BufferView([1.5], dtype={name}, device='cpu', offset=0, size=1)"
 
 
-@given(numpy_views().filter(lambda x: x.dtype != bfloat16.numpy))
+@given(numpy_views().filter(lambda x: asdtype(x.dtype) not in EXTENSIONS))
 def test_str_is_numpys(x):
     assert str(asarray(x)) == str(x)
 

@@ -4,7 +4,7 @@ import ctypes
 
 import numpy as np
 import pytest
-from device_headers import CC, COMPLEX, HALVES, INTS, REALS, library, pointer  # beside this file
+from device_headers import CC, COMPLEX, INTS, NARROW, REALS, library, pointer  # beside this file
 
 pytestmark = pytest.mark.skipif(CC is None, reason="no C compiler")
 
@@ -15,10 +15,10 @@ def lib():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suffix", [*INTS, *REALS, *HALVES, *COMPLEX, "b"])
+@pytest.mark.parametrize("suffix", [*INTS, *REALS, *NARROW, *COMPLEX, "b"])
 @np.errstate(all="ignore")
 def test_atomic(lib, suffix):
-    dtype = {**INTS, **REALS, **HALVES, **COMPLEX, "b": np.dtype(bool)}[suffix]
+    dtype = {**INTS, **REALS, **NARROW, **COMPLEX, "b": np.dtype(bool)}[suffix]
     r = np.random.default_rng(2)
     values = r.integers(0, 2 if suffix == "b" else 120, 20).astype(dtype)
     steps = {

@@ -10,10 +10,10 @@ import pytest
 from device_headers import (  # beside this file
     CC,
     CXX,
-    HALVES,
     I64,
     INCLUDE,
     INTS,
+    NARROW,
     REALS,
     SOURCE,
     call,
@@ -30,8 +30,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples
 
-HEADERS = ["pa_base.h", "pa_check.h", "pa_shape.h", "pa_int.h", "pa_real.h", "pa_half.h", "pa_complex.h",
-           "pa_atomic.h"]  # fmt: skip
+HEADERS = ["pa_base.h", "pa_check.h", "pa_shape.h", "pa_int.h", "pa_real.h", "pa_half.h", "pa_float8.h",
+           "pa_complex.h", "pa_atomic.h"]  # fmt: skip
 pytestmark = pytest.mark.skipif(CC is None, reason="no C compiler")
 
 
@@ -361,24 +361,24 @@ def test_casts(lib, suffix):
     np.testing.assert_array_equal(call(lib, f"pa_cast_{suffix}_b", x, out=bool), x.astype(bool))
 
 
-# ---- pa_half.h ---------------------------------------------------------------------------------------------
+# ---- pa_half.h, pa_float8.h --------------------------------------------------------------------------------
 
 
-def half_bits_equal(got, want):
-    nan = np.isnan(want.astype(np.float32))
+def same_bits(got, want):
+    nan, bits = np.isnan(want.astype(np.float32)), f"u{want.dtype.itemsize}"
     np.testing.assert_array_equal(np.isnan(got.astype(np.float32)), nan)
-    np.testing.assert_array_equal(got.view(np.uint16)[~nan], want.view(np.uint16)[~nan])
+    np.testing.assert_array_equal(got.view(bits)[~nan], want.view(bits)[~nan])
 
 
-@pytest.mark.parametrize("suffix", HALVES)
+@pytest.mark.parametrize("suffix", NARROW)
 @np.errstate(all="ignore")
-def test_half(lib, suffix):
-    dtype = HALVES[suffix]
-    every = np.arange(65536).astype(np.uint16).view(dtype)
+def test_narrow(lib, suffix):
+    dtype = NARROW[suffix]
+    every = np.arange(1 << 8 * dtype.itemsize).astype(f"u{dtype.itemsize}").view(dtype)
     for to, wide in REALS.items():
         same(call(lib, f"pa_{to}_from_{suffix}", every, out=wide), every.astype(np.float32).astype(wide))
         got = call(lib, f"pa_{suffix}_from_{to}", every.astype(np.float32).astype(wide), out=dtype)
-        half_bits_equal(got, every)
+        same_bits(got, every)
     # each number, the middle to the next one, and the neighbours of both
     finite = np.sort(every[np.isfinite(every.astype(np.float32))].astype(np.float64))
     middle = (finite[1:] + finite[:-1]) / 2
@@ -387,7 +387,7 @@ def test_half(lib, suffix):
     f32 = np.concatenate([x, np.nextafter(x.astype(np.float32), np.float32(9e9)), drawn(np.dtype("f4"), 20000)]).astype(
         np.float32
     )
-    half_bits_equal(call(lib, f"pa_{suffix}_from_f32", f32, out=dtype), f32.astype(dtype))
+    same_bits(call(lib, f"pa_{suffix}_from_f32", f32, out=dtype), f32.astype(dtype))
     # float64 is rounded once: each middle decides by neighbours that float32 does not have
     want = np.concatenate([finite, finite, finite])
     near = np.concatenate([finite, np.nextafter(finite, math.inf), np.nextafter(finite, -math.inf)])
@@ -396,10 +396,10 @@ def test_half(lib, suffix):
     same(call(lib, f"pa_{suffix}_from_f64", up, out=dtype).astype(np.float64) + 0, finite[1:] + 0)
     same(call(lib, f"pa_{suffix}_from_f64", down, out=dtype).astype(np.float64) + 0, finite[:-1] + 0)
     ends = np.array([top, -top, np.nextafter(top, 0), 1e308, inf, -inf, nan])
-    half_bits_equal(
+    same_bits(
         call(lib, f"pa_{suffix}_from_f64", ends, out=dtype),
-        np.array([inf, -inf, finite[-1], inf, inf, -inf, nan]).astype(dtype),
+        np.array([top, -top, finite[-1], inf, inf, -inf, nan]).astype(dtype),  # the middle to the next one is a tie
     )
     f64 = special(np.dtype("f8"))
     if suffix == "f16":
-        half_bits_equal(call(lib, "pa_f16_from_f64", f64, out=dtype), f64.astype(dtype))
+        same_bits(call(lib, "pa_f16_from_f64", f64, out=dtype), f64.astype(dtype))

@@ -14,7 +14,7 @@ from pyarray.lang.ir import static_key
 from pyarray.tune import tuning_key as tune_key
 
 INTEGERS = [row for row in dtypes.ALL if row.kind in "iu"]
-FLOATING = [row for row in dtypes.ALL if row.kind in "fc" and row.name not in ("float16", "bfloat16")]
+FLOATING = [row for row in dtypes.ALL if row.kind in "fc" and not row.is_narrow]
 
 
 def standard_pairs():
@@ -42,6 +42,15 @@ def test_halves():
     assert promote(dtypes.float16, dtypes.bfloat16) is dtypes.float32
     assert promote(dtypes.float16, dtypes.complex64) is dtypes.complex64
     assert promote(dtypes.bfloat16, dtypes.float64) is dtypes.float64
+    assert promote(dtypes.float8_e4m3fn, dtypes.float8_e5m2) is dtypes.float32
+    assert promote(dtypes.float8_e5m2, dtypes.float16) is dtypes.float32
+
+
+def test_narrow_types():
+    narrow = {row.name: row.greatest_bits for row in dtypes.ALL if row.is_narrow}
+    assert narrow == {"float16": 0x7C00, "bfloat16": 0x7F80, "float8_e4m3fn": 0x7E, "float8_e5m2": 0x7C}
+    for row in dtypes.ALL:
+        assert row.arithmetic is (dtypes.float32 if row.name in narrow else row)
 
 
 @pytest.mark.parametrize("row", dtypes.ALL, ids=str)
@@ -64,7 +73,7 @@ def test_python_scalars_are_weak(row, scalar):
     found = promote_scalar(row, scalar)
     if dtypes.PYTHON_KIND[scalar] == row.kind or "biufc".index(dtypes.PYTHON_KIND[scalar]) < "biufc".index(row.kind):
         assert found is row
-    if row.kind in "iufc" and row is not dtypes.bfloat16 and not (row.kind in "iu" and scalar in (float, complex)):
+    if row.kind in "iufc" and row not in dtypes.EXTENSIONS and not (row.kind in "iu" and scalar in (float, complex)):
         assert found is dtypes.asdtype(np.result_type(row.numpy, scalar(1)))
 
 
@@ -83,13 +92,24 @@ def test_names_and_identity():
             row.name,
             row.numpy,
             row.numpy.type,
-            row.numpy.str if row.name != "bfloat16" else row,
+            row.numpy.str if row not in dtypes.EXTENSIONS else row,
         ):
             assert dtypes.asdtype(name) is row
         assert np.dtype(row) is row.numpy
         assert pickle.loads(pickle.dumps(row)) is row
         assert row(1).dtype == row.numpy
-    for bad in ("object", "datetime64[s]", object, None, np.dtype("U3"), np.dtype("V2"), 3, [1], np.ones(2)):
+    for bad in (
+        "object",
+        "datetime64[s]",
+        object,
+        None,
+        np.dtype("U3"),
+        np.dtype("V2"),
+        np.dtype("V1"),
+        3,
+        [1],
+        np.ones(2),
+    ):
         with pytest.raises(TypeError, match="is not supported"):
             dtypes.asdtype(bad)
 
@@ -99,7 +119,7 @@ PUBLIC = [(row, getattr(pa, row.name)) for row in dtypes.ALL]
 
 @pytest.mark.parametrize(("row", "public"), PUBLIC, ids=str)
 def test_public_types_are_numpys(row, public):
-    owner = ml_dtypes if row.name == "bfloat16" else np
+    owner = ml_dtypes if row in dtypes.EXTENSIONS else np
     assert public is getattr(owner, "bool_" if row.name == "bool" else row.name)
     a = pa.zeros(2, dtype=public)
     assert a._dtype is row

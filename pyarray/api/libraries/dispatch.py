@@ -12,7 +12,7 @@ import numpy as np
 
 from ...array import ndarray
 from ...array_convert import asarray, asnumpy
-from ...dtypes import float32, float64
+from ...dtypes import float64
 from ...jit.external_call import call_library
 from ...jit.launch_state import unobserved
 from .. import libraries
@@ -33,7 +33,7 @@ def promoted_for_library(name: str, *values: Any) -> list[ndarray]:
 def _promote(x: ndarray) -> ndarray:
     if x._dtype.kind in "biu":
         return x.astype(float64)
-    return x.astype(float32) if x.itemsize == 2 else x
+    return x.astype(x._dtype.arithmetic, copy=False)
 
 
 def _values(x: ndarray) -> np.ndarray[Any, Any]:

@@ -183,7 +183,7 @@ def issubdtype(arg1: DTypeLike, arg2: DTypeLike, /) -> bool:
     first, second = (
         x if isinstance(x, type) and issubclass(x, np.generic) else asdtype(x).numpy.type for x in (arg1, arg2)
     )
-    if first is dtypes.bfloat16.numpy.type:  # a type that NumPy's kinds don't know
+    if first in dtypes.EXTENSION_SCALARS:  # types that NumPy's kinds don't know
         return second in (first, np.floating, np.inexact, np.number, np.generic)
     return bool(np.issubdtype(first, second))
 

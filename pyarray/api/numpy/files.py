@@ -1,7 +1,8 @@
 """Files of arrays: NumPy's formats, read and written by NumPy; elements go through the host.
 
-NumPy has no bfloat16: its file says two bytes without a meaning (`<V2`), as the files of `ml_dtypes` do, and
-`load` takes those for bfloat16.
+NumPy has no bfloat16 and float8: the file of a bfloat16 array says two bytes without a meaning (`<V2`), that of
+float8_e4m3fn one (`<V1`), as the files of `ml_dtypes` do, and `load` takes those for these types. Files have no name
+for float8_e5m2.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from ...array import ndarray
 from ...array_convert import asarray, asnumpy
 from ...driver.base import get_device
-from ...dtypes import asdtype, bfloat16
+from ...dtypes import asdtype, bfloat16, float8_e4m3fn, float8_e5m2
 from ...typing import ArrayLike, DeviceLike, DTypeLike, FileLike
 
 __all__ = [
@@ -22,7 +23,8 @@ __all__ = [
     "savez_compressed",
 ]  # fmt: skip
 
-_BFLOAT16 = np.dtype("V2")
+_BYTES: dict[Any, Any] = {bfloat16.numpy: np.dtype("V2"), float8_e4m3fn.numpy: np.dtype("V1")}
+_MEANINGS = {plain: dtype for dtype, plain in _BYTES.items()}
 
 
 def save(file: FileLike, arr: ArrayLike) -> None:
@@ -65,7 +67,12 @@ def _write(writer: Any, file: FileLike, args: tuple[Any, ...], arrays: dict[str,
 
 def _host(a: Any) -> np.ndarray[Any, Any]:
     values = asnumpy(a)
-    return values.view(_BFLOAT16) if values.dtype == bfloat16.numpy else values
+    if values.dtype == float8_e5m2.numpy:
+        raise ValueError(
+            "NumPy's files have no name for float8_e5m2; save a.view('uint8'), and view what is loaded as 'float8_e5m2'"
+        )
+    plain = _BYTES.get(values.dtype)
+    return values if plain is None else values.view(plain)
 
 
 def load(file: FileLike, mmap_mode: Any = None, *, device: DeviceLike = None) -> Any:
@@ -88,7 +95,8 @@ def load(file: FileLike, mmap_mode: Any = None, *, device: DeviceLike = None) ->
 
 def _array(values: Any, device: Any) -> ndarray:
     plain = np.asarray(values)
-    return asarray(plain.view(bfloat16.numpy) if plain.dtype == _BFLOAT16 else plain, device=device)
+    meant = _MEANINGS.get(plain.dtype)
+    return asarray(plain if meant is None else plain.view(meant), device=device)
 
 
 class Archive(Mapping[str, ndarray]):

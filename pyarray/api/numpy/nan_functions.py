@@ -8,7 +8,7 @@ from typing import Any
 
 from ... import shapes
 from ...array import empty, ndarray
-from ...dtypes import DType, asdtype, bool_, complex128, float64, int16, int32, int64, real_of
+from ...dtypes import DType, asdtype, bool_, complex128, float64, int8, int16, int32, int64, real_of
 from ...jit.functions import func
 from ...jit.replay import replayable
 from ...kernels.elementwise.elementwise import MapOp, launch_map
@@ -164,9 +164,9 @@ def _extreme(name: str, op: ReduceOp, x: Any, axis: Any, keepdims: bool, out: nd
 def _orders(dtype: DType) -> tuple[dict[str, ReduceOp], MapOp, DType]:
     """The minimum and maximum of a floating type by its bits as integers: the reductions, and how results become
     bits."""
-    word = {2: int16, 4: int32, 8: int64}[dtype.itemsize]
+    word = {1: int8, 2: int16, 4: int32, 8: int64}[dtype.itemsize]
     greatest, shift = (1 << 8 * dtype.itemsize - 1) - 1, 8 * dtype.itemsize - 1
-    infinity = dtype.infinity_bits
+    infinity = dtype.greatest_bits
 
     def bits_of(op: ReduceOp, nan: int) -> ReduceOp:
         def key(v: Any) -> Any:  # without a choice, which wouldn't vectorise

@@ -82,7 +82,7 @@ def arange(
     two[:] = first
     if out.size > 1:
         two[1] = first + by
-    wide = two.astype(np.float32) if kind.kind == "f" and kind.itemsize == 2 else two
+    wide = two.astype(kind.arithmetic.numpy)
     if kind.kind in "biu":
         creation.ramp(out, int(two[0]), int(two[1]))
     else:

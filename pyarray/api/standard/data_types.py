@@ -12,7 +12,7 @@ from ... import dtypes as rows
 from ...array import ndarray
 from ...array_convert import asarray, to_device
 from ...driver.base import get_device
-from ...dtypes import asdtype, bfloat16, dtype_of
+from ...dtypes import EXTENSIONS, asdtype, dtype_of
 from ...jit.replay import replayable
 from ...typing import ArrayLike, DeviceLike, DTypeLike
 from ..core.registry import REAL, precompiled
@@ -98,7 +98,7 @@ def finfo(type: ArrayLike | DTypeLike, /) -> FloatInfo:
     if kind.kind not in "fc":
         raise ValueError(f"finfo() takes a floating dtype, got {kind}; use iinfo for integers")
     part = rows.real_of(kind)
-    info: Any = ml_dtypes.finfo(part.numpy) if part is bfloat16 else np.finfo(part.numpy)
+    info: Any = ml_dtypes.finfo(part.numpy) if part in EXTENSIONS else np.finfo(part.numpy)
     eps, high, low, normal = map(float, (info.eps, info.max, info.min, info.smallest_normal))
     return FloatInfo(int(info.bits), eps, high, low, normal, part.numpy)
 

@@ -9,7 +9,7 @@ import numpy as np
 from ...array import MAX_NDIM
 from ...driver import base
 from ...driver.base import Device, get_device
-from ...dtypes import ALL, DEFAULT, bfloat16, float16
+from ...dtypes import ALL, DEFAULT
 from ...typing import DeviceLike
 from .data_types import isdtype
 
@@ -35,14 +35,10 @@ class Info:
         return {name: DEFAULT[kind].numpy for name, kind in names.items()}
 
     def dtypes(self, *, device: DeviceLike = None, kind: Any = None) -> dict[str, np.dtype[Any]]:
-        """The standard's dtypes by name (float16 and bfloat16 are beyond it), those of `kind` (as for
+        """The standard's dtypes by name (narrower floating types are beyond it), those of `kind` (as for
         `isdtype`) where one is given. Raises `ValueError` for another kind.
         """
-        return {
-            row.name: row.numpy
-            for row in ALL
-            if row not in (float16, bfloat16) and (kind is None or isdtype(row, kind))
-        }
+        return {row.name: row.numpy for row in ALL if not row.is_narrow and (kind is None or isdtype(row, kind))}
 
     def devices(self) -> tuple[Device, ...]:
         """All devices of this machine."""

@@ -22,7 +22,7 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /, *, out: ndarray | None = None, preci
     """Matrix product of (..., M, K) and (..., K, N): (..., M, N); leading axes broadcast. A 1-D operand is a
     row on the left and a column on the right, and its axis is dropped from the result. K = 0 gives zeros.
 
-    Float16 and bfloat16 are accumulated in float32, integers wrap, bools are or-ed. CPUs that multiply pairs
+    Float16, bfloat16 and float8 are accumulated in float32, integers wrap, bools are or-ed. CPUs that multiply pairs
     of bfloat16 (AVX-512 BF16 without AMX) take numbers below 1.2e-38 for 0 there. With `precision` "tf32"
     operands of float32 may be rounded to 11 bits, for speed, and sums stay float32: GPUs of sm_90 do so, and
     elsewhere the product is exact. With "float32" it is everywhere, and None is what the setting

@@ -26,7 +26,8 @@ from ..elementwise.elementwise import copy_if_aliased
 CTYPES = {
     "bool": "bool", "int8": "signed char", "int16": "short", "int32": "int", "int64": "long long",
     "uint8": "unsigned char", "uint16": "unsigned short", "uint32": "unsigned int",
-    "uint64": "unsigned long long", "float16": "float16", "bfloat16": "bfloat16", "float32": "float",
+    "uint64": "unsigned long long", "float16": "float16", "bfloat16": "bfloat16",
+    "float8_e4m3fn": "float8_e4m3fn", "float8_e5m2": "float8_e5m2", "float32": "float",
     "float64": "double", "complex64": "complex<float>", "complex128": "complex<double>",
 }  # fmt: skip
 RESERVED = ("i", "n", "_ind")

@@ -7,7 +7,7 @@ from typing import Any
 
 from ... import jit, shapes
 from ...array import empty, ndarray
-from ...dtypes import DType, float32, uint64
+from ...dtypes import DType, uint64
 from ...lang.markers import constexpr, kernel_math, ndrange
 from ..library_kernel import library_kernel
 from ..scan.nonzero import unsigned_view
@@ -62,9 +62,7 @@ def _clamped_diagonal(k: int, x: ndarray) -> int:
 
 
 def _arithmetic(dtype: DType) -> DType:
-    if dtype.kind in "biu":
-        return uint64
-    return float32 if dtype.itemsize == 2 else dtype
+    return uint64 if dtype.kind in "biu" else dtype.arithmetic
 
 
 @library_kernel

@@ -12,7 +12,7 @@ from ... import jit, lang, shapes
 from ..._core import BoundLaunch, CallPlan
 from ...array import ndarray
 from ...driver.kernel_step import KernelStep
-from ...dtypes import BY_NAME, DType, int32, int64
+from ...dtypes import BY_NAME, DType, int8, int32, int64, uint8
 from ...jit.launch_state import launch_state
 from ...jit.text_kernel import Address, TextKernel
 from ...memory.host_access import not_repeatable
@@ -22,7 +22,7 @@ from ..elementwise.elementwise import copy_if_aliased
 from ..workspace import unchecked_empty
 from . import thresholds as th
 from .gemm_mma import Tile, along_depth, copy_if_unaligned, k_major_operands, tile_for
-from .gemm_types import BLOCKS, gemm_operations, is_tf32, macros
+from .gemm_types import BLOCKS, gemm_operations, headers, is_tf32, macros
 
 if TYPE_CHECKING:
     from .gemm_epilogue import Addends, Epilogue
@@ -55,7 +55,7 @@ def gemm(
     if not vector:
         a, b, c, tiles, parts = _for_grid_tiles(*_row_major(a, b, c), checked, precision)
     if grid and epilogue is not None:
-        widened = a._dtype is not c._dtype
+        widened = a._dtype is not c._dtype and not a._dtype.is_narrow
         if vector or checked or parts > 1 or widened or not matmul.gemm_epilogue.is_cheap(epilogue):
             _apply_to_sums(*given, epilogue, addends, numbers, precision, sums)
             return
@@ -74,6 +74,8 @@ def gemm(
         matmul.split_k.add_parts(_KERNEL, views[0], views[1], views[2], tiles, parts)
         return
     extra = [end for x in arrays for end in _buffer_range(x)] if checked else []
+    if epilogue is None and a._dtype.is_narrow and a._dtype is not c._dtype:
+        epilogue = matmul.gemm_epilogue.Epilogue(c._dtype.name)
     key = (a._dtype.name, len(batch), tiles, epilogue) if epilogue else (a._dtype.name, len(batch), tiles)
     if c._size * a._shape[-1] >= th.TUNED_WORK and not checked and not grid:
         _tuned(key, *views, *numbers)
@@ -160,7 +162,7 @@ def is_widening(dtype: DType, out: DType) -> bool:
     """Whether `gemm` multiplies operands of `dtype` into `out` without casting them first."""
     if dtype.kind in "iu" and out.kind in "iu":
         return dtype.itemsize < out.itemsize
-    return dtype.kind == out.kind == "f" and dtype.itemsize == 2 and out.name == "float32"
+    return dtype.is_narrow and out.kind == "f" and dtype.itemsize < out.itemsize <= 4
 
 
 def _row_major(a: ndarray, b: ndarray, c: ndarray) -> tuple[ndarray, ndarray, ndarray]:
@@ -199,8 +201,8 @@ def _for_grid_tiles(
     if not c._buffer.device.driver.grid:
         return a, b, c, 0, 1
     if not checked:
-        if a._dtype is not c._dtype:
-            return *along_depth(a, b), c, tile_for(c, dtype=a._dtype) or 0, 1
+        if a.itemsize == 1 and (tile := tile_for(c, dtype=a._dtype)):
+            return *along_depth(a, b), c, tile, 1
         float32 = c._dtype.name == "float32"
         if float32 and is_tf32(precision) and (tile := tile_for(c, True)) and (turned := k_major_operands(a, b, c)):
             return *turned, tile, 1
@@ -253,13 +255,12 @@ def _program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
 
 def _grid_result(dtype: DType, tiles: int | Tile) -> DType:
     """The dtype of a product without an epilogue: that of its operands, but tensor cores make int32 of bytes."""
-    return int32 if isinstance(tiles, Tile) and dtype.itemsize == 1 else dtype
+    return int32 if isinstance(tiles, Tile) and dtype in (int8, uint8) else dtype
 
 
 def _text(dtype: DType, nb: int, params: Any, epilogue: Epilogue | None, debug: bool) -> tuple[str, KernelStep]:
     """C text and its entry."""
     out = BY_NAME[epilogue.out] if epilogue else dtype
-    extra = "#include <pa_half.h>\n" if dtype.itemsize == 2 and dtype.kind == "f" else ""
     checks = "#define PA_DEBUG_CHECKS 1\n" if debug else ""
     body = f"    g.m = s->c_n{nb};\n    g.n = s->c_n{nb + 1};\n    g.k = s->a_n{nb + 1};\n"
     body += "".join(f"    g.{n} = s->{n}_data;\n" for n in _NAMES)
@@ -285,7 +286,7 @@ def _text(dtype: DType, nb: int, params: Any, epilogue: Epilogue | None, debug: 
     if BLOCKS[0] in dict(params):
         body += "".join(f"    g.{n} = s->{n};\n" for n in BLOCKS)
     text = f"""#include <pa_base.h>
-{extra}{epilogue.includes if epilogue else ""}
+{headers(dtype, out)}
 typedef struct {{
 {slot_fields(params, debug)}}} matmul_slots;
 {matmul.gemm_epilogue.epilogue_text(epilogue) if epilogue else ""}
@@ -307,13 +308,14 @@ def _grid_text(
     dtype: DType, nb: int, params: Any, epilogue: Epilogue | None, debug: bool, tiles: int | Tile, target: str
 ) -> tuple[str, KernelStep]:
     """The same for a grid (csrc/device/pa_gemm_gpu.h, pa_gemm_mma.h, pa_gemm_amd.h)."""
-    defines = ("#define PA_DEBUG_CHECKS 1\n" if debug else "") + macros(dtype, _grid_result(dtype, tiles))
+    out = BY_NAME[epilogue.out] if epilogue else _grid_result(dtype, tiles)
+    defines = ("#define PA_DEBUG_CHECKS 1\n" if debug else "") + macros(dtype, out)
     letter, call, header, step = "G", "pa_gemm", "pa_gemm_gpu.h", KernelStep("kernel_matmul", None)
     if isinstance(tiles, Tile):
-        defines += tiles.macros(dtype)
+        defines += tiles.macros(dtype, out)
         *_, blocks = jit.bound_launch.first_slots(params)
         letter, call, header = "M", "pa_gemm_mma", tiles.header
-        step = KernelStep("kernel_matmul", (blocks,), team=True, shared=tiles.shared(dtype), threads=tiles.threads)
+        step = KernelStep("kernel_matmul", (blocks,), team=True, shared=tiles.shared(dtype, out), threads=tiles.threads)
     slots, addends = slot_fields(params, debug), epilogue.addends if epilogue else ()
     body = f"    g.m = s->c_n{nb}, g.n = s->c_n{nb + 1}, g.k = s->a_n{nb + 1};\n"
     for number, n in enumerate(_NAMES):
@@ -332,10 +334,10 @@ def _grid_text(
         slots += "    pa_runtime run;\n"
         body += "    run = s->run;\n"
     text = f"""#include <pa_base.h>
-{epilogue.includes if epilogue else ""}
+{headers(dtype, out)}
 typedef struct {{
 {slots}}} matmul_slots;
-{matmul.gemm_epilogue.grid_epilogue_text(epilogue, target) if epilogue else ""}
+{matmul.gemm_epilogue.grid_epilogue_text(epilogue, target) if epilogue and epilogue.computes else ""}
 {defines}#define PA_G_SMALL {int(tiles == 1)}
 #define PA_G_WIDE {int(tiles == 2)}
 #define PA_GEMM_BATCHES {max(nb, 1)}

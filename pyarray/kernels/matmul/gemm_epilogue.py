@@ -10,7 +10,7 @@ from typing import Any
 
 from ... import jit, lang
 from ...array import ndarray
-from ...dtypes import BY_NAME, DType, complex128, float32, float64, int64, uint64
+from ...dtypes import BY_NAME, DType, complex128, float64, int64, uint64
 from ...jit.bounded_cache import BoundedCache
 from ...jit.functions import Func, func
 from ...jit.variants import MAX_VARIANTS
@@ -59,13 +59,7 @@ class Epilogue:
     @property
     def sum(self) -> DType:
         """The type of the sums, in which it computes."""
-        out = BY_NAME[self.out]
-        return float32 if out.kind == "f" and out.itemsize == 2 else out
-
-    @property
-    def includes(self) -> str:
-        """The headers of a text with this."""
-        return "" if BY_NAME[self.out].itemsize != 2 else "#include <pa_half.h>\n"
+        return BY_NAME[self.out].arithmetic
 
     def lines(self, index: str) -> list[str]:
         """In the kernel language, for the elements at an index."""
@@ -220,6 +214,8 @@ def apply_epilogue(epilogue: Epilogue, out: ndarray, sums: ndarray, addends: Add
         index = ", ".join(f"i{k}" for k in range(out.ndim))
         typed = (f"{n}: sum_t" for n in epilogue.numbers)
         head = f"def gemm_epilogue({', '.join(['out', 'acc', *epilogue.addends, *typed])}):\n"
-        text = head + loop_nest(out.ndim, False, True, epilogue.lines(index))
+        sum_at = f"acc[{index}]"  # stored in the type of the result
+        lines = [line.replace(sum_at, f"sum_t({sum_at})") for line in epilogue.lines(index)]
+        text = head + loop_nest(out.ndim, False, True, lines)
         step = _kernels.add(key, jit.kernel.from_text("gemm_epilogue", text, epilogue.scope))
     step(out, sums, *addends, *numbers)

@@ -14,7 +14,10 @@ from ..elementwise.elementwise import COPY, launch_map
 from ..workspace import unchecked_empty
 from . import thresholds as th
 
-_TYPES = {"float16": "f16", "bfloat16": "bf16", "float64": "f64", "float32": "tf32", "int8": "s8", "uint8": "u8"}
+_TYPES = {
+    "float16": "f16", "bfloat16": "bf16", "float64": "f64", "float32": "tf32", "int8": "s8", "uint8": "u8",
+    "float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2",
+}  # fmt: skip
 
 
 class Tile(NamedTuple):
@@ -30,18 +33,20 @@ class Tile(NamedTuple):
     bulk: bool = False
     header: str = "pa_gemm_mma.h"
 
-    def macros(self, dtype: DType) -> str:
-        """The macros that the header needs."""
+    def macros(self, dtype: DType, out: DType) -> str:
+        """The macros that the header needs, for operands and a result of these types."""
         text = f'#define PA_MMA "{_TYPES[dtype.name]}"\n'
+        text += f"#define PA_M_FLOAT8 {int(dtype.kind == 'f' and dtype.itemsize == 1)}\n"
+        text += f"#define PA_M_HALF_C {int(_has_half_results(dtype, out))}\n"
         for name, value in self._asdict().items():
             if name != "header":
                 text += f"#define PA_M_{name.upper()} {int(value)}\n"
         return text
 
-    def shared(self, dtype: DType) -> int:
+    def shared(self, dtype: DType, out: DType) -> int:
         """Bytes of shared memory; with bulk copies also what these need, and a part of C, 128 columns of halves."""
         slices = self.stages * (self.rows + self.columns) * self.depth * dtype.itemsize
-        staged = self.rows * 128 * 2 if dtype.itemsize == 2 else 0
+        staged = self.rows * 128 * 2 if _has_half_results(dtype, out) else 0
         return slices + (staged + 512 if self.bulk else 0)
 
     @property
@@ -54,6 +59,10 @@ class Tile(NamedTuple):
         m, n = c._shape[-2:]
         tiles = -(-m // self.rows) * -(-n // self.columns) * (c._size // (m * n)) if c._size else 0
         return min(tiles, c._buffer.device.driver.properties()["processors"]) if self.bulk else tiles
+
+
+def _has_half_results(dtype: DType, out: DType) -> bool:
+    return out.itemsize == 2 and dtype.itemsize <= 2
 
 
 # By a device's instructions and bytes of an element: tiles with their TFLOP/s on an H100, those of "wgmma" on an
@@ -110,7 +119,9 @@ def tile_for(c: ndarray, tf32: bool = False, dtype: DType | None = None) -> Tile
     units = properties.get("tensor_cores")
     if not units or dtype.name not in _TYPES or (units, dtype.itemsize) not in TILES:
         return None
-    if (dtype.name == "float32" and tf32 == (units == "mfma")) or (dtype.itemsize == 1 and c._dtype is not int32):
+    if dtype.name == "float32" and tf32 == (units == "mfma"):
+        return None
+    if dtype.itemsize == 1 and (dtype.kind != c._dtype.kind if dtype.is_narrow else c._dtype is not int32):
         return None
     m, n = c._shape[-2:]
     matrices = c._size // (m * n) if c._size else 0

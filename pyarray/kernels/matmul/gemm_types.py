@@ -20,6 +20,8 @@ _TYPES = {
     "int8": ("uint8_t", "uint16_t", "INT", "(uint16_t)(x)", "(uint8_t)(x)"),
     "float16": ("pa_f16", "float", "REAL", "pa_f32_from_f16(x)", "pa_f16_from_f32(x)"),
     "bfloat16": ("pa_bf16", "float", "REAL", "pa_f32_from_bf16(x)", "pa_bf16_from_f32(x)"),
+    "float8_e4m3fn": ("pa_e4m3", "float", "REAL", "pa_f32_from_e4m3(x)", "pa_e4m3_from_f32(x)"),
+    "float8_e5m2": ("pa_e5m2", "float", "REAL", "pa_f32_from_e5m2(x)", "pa_e5m2_from_f32(x)"),
     "float32": ("float", "float", "REAL", None, None),
     "float64": ("double", "double", "REAL", None, None),
     "complex64": ("pa_c64", "float", "COMPLEX", None, None),
@@ -38,7 +40,7 @@ def macros(dtype: DType, out: DType) -> str:
         load = f"({acc}){f'({twin})' if dtype.kind == 'i' else ''}(x)"
         store = "(x)"
     elif out is not dtype:
-        store = "(x)"
+        store = f"pa_{out.suffix}_from_f32(x)" if out.is_narrow else "(x)"
     hint = "#define PA_INT64\n" if acc == "uint64_t" else ""
     hint = "#define PA_BFLOAT16\n" if memory == "pa_bf16" else hint
     defines = hint + f"#define PA_NAME pa_gemm\n#define PA_T {memory}\n#define PA_ACC {acc}\n"
@@ -46,6 +48,12 @@ def macros(dtype: DType, out: DType) -> str:
     if load is not None:
         defines += f"#define PA_LOAD(x) {load}\n#define PA_STORE(x) {store}\n"
     return defines + (f"#define PA_C {_TYPES[out.name][0]}\n" if out is not dtype else "")
+
+
+def headers(*dtypes: DType) -> str:
+    """The headers of narrow types among these."""
+    names = {"pa_half.h" if dtype.itemsize == 2 else "pa_float8.h" for dtype in dtypes if dtype.is_narrow}
+    return "".join(f"#include <{name}>\n" for name in sorted(names))
 
 
 def gemm_operations(epilogue: bool, values: Mapping[str, Any]) -> lang.operation_counts.OperationCounts:

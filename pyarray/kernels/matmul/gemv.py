@@ -15,12 +15,15 @@ from ...jit.text_kernel import TextKernel
 from ..argument_slots import slot_fields
 from ..workspace import unchecked_empty
 from . import thresholds as th
-from .gemm_types import gemm_operations, macros
+from .gemm_types import gemm_operations, headers, macros
 
 THREADS = 256  # of a block
 WARPS = THREADS // 32
 
-_SUMS = {"bool": uint8, "int8": uint16, "uint8": uint16, "float16": float32, "bfloat16": float32}
+_SUMS = {
+    "bool": uint8, "int8": uint16, "uint8": uint16, "float16": float32, "bfloat16": float32, "float8_e4m3fn": float32,
+    "float8_e5m2": float32,
+}  # fmt: skip
 _NUMBERS = ("work", "total_threads", "parts", "part_depth", "across", "row")
 
 
@@ -89,7 +92,7 @@ extern "C" __global__ void __launch_bounds__({THREADS}, 4) kernel_{call}(const g
         for call in ("gemv", "gemv_total")
     )
     text = f"""#include <pa_base.h>
-{macros(dtype, dtype)}#define PA_G_SMALL 1
+{headers(dtype)}{macros(dtype, dtype)}#define PA_G_SMALL 1
 #define PA_G_WIDE 0
 #define PA_GEMM_BATCHES {max(nb, 1)}
 #include <pa_gemv_gpu.h>

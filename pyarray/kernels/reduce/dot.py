@@ -7,7 +7,7 @@ import functools
 
 from ... import jit, shapes
 from ...array import STRIDED, ndarray
-from ...dtypes import DType, bool_, float32
+from ...dtypes import DType, bool_
 from ...lang.markers import ndrange, unordered
 from ..matmul import thresholds as th
 from .reduce import on_grid
@@ -26,7 +26,7 @@ def dots(out: ndarray, a: ndarray, b: ndarray) -> None:
     shape, columns = shapes.collapse(out._shape, a._strides[:-1], b._strides[:-1], out._strides)
     left, right, target = columns
     length = a._shape[-1:]
-    accumulator = float32 if a._dtype.kind == "f" and a.itemsize == 2 else a._dtype
+    accumulator = a._dtype.arithmetic
     kernel = _kernel(len(shape), accumulator, a._shape[-1] < th.MIN_CHUNKED_LENGTH)
     kernel(
         out._view(0, shape, target),

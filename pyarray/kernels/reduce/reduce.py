@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from ... import jit, shapes
 from ..._core import CallPlan
 from ...array import empty, ndarray
-from ...dtypes import DType, bool_, float32, int64, uint8, uint16, uint32, uint64
+from ...dtypes import DType, bool_, int64, uint8, uint16, uint32, uint64
 from ...lang.markers import ndrange, unordered
 from .reduce_text import COLUMNS, ELEMENT, ReduceOp, columns_text, rows_text, teams_text, threads_text
 
@@ -178,7 +178,7 @@ def _kernel(op: ReduceOp, keep: int, reduced: int, schedule: str, accumulator: D
         "element": op.transform,
         "uint16": uint16,
         "acc_t": accumulator,
-        "quad_t": float32 if kind.itemsize == 2 and kind.kind == "f" else kind,
+        "quad_t": kind.arithmetic,
         "kind": kind,
         "ndrange": ndrange,
         "unordered": unordered,

@@ -27,7 +27,6 @@ COMPACT_TILE = 1 << 12  # elements: PA_TILE of pa_compact_gpu.h
 SHARED_COUNTERS = (1 << 12, 3 << 12)  # a histogram's counters that fit in a block's shared memory
 
 _BINNINGS = {"value": 0, "even": 1, "edges": 2}
-_HALVES = {"float16": "f16", "bfloat16": "bf16"}
 
 
 def supports_scan(op: ReduceOp, x: DType, kind: DType) -> bool:
@@ -94,7 +93,7 @@ def compact_into(out: ndarray, x: ndarray, flat: ndarray, counts: ndarray, test:
 
 def supports_bins(edges: ndarray) -> bool:
     """Whether `count_bins` supports edges of this type."""
-    return edges._dtype.name not in _HALVES
+    return not edges._dtype.is_narrow
 
 
 def count_bins(out: ndarray, x: ndarray, binning: str, edges: ndarray, scale: float) -> None:
@@ -209,9 +208,9 @@ def _arithmetic(x: DType, kind: DType, op: str) -> dict[str, str]:
             "LOAD(x)": load, "STORE(x)": store,
         }  # fmt: skip
     if kind.kind == "f":
-        half = _HALVES.get(kind.name)
-        load = f"(double)pa_f32_from_{half}(x)" if half else f"(double)({kind.ctype})(x)"
-        store = f"pa_{half}_from_f64(x)" if half else f"({kind.ctype})(x)"
+        narrow = kind.is_narrow
+        load = f"(double)pa_f32_from_{kind.suffix}(x)" if narrow else f"(double)({kind.ctype})(x)"
+        store = f"pa_{kind.suffix}_from_f64(x)" if narrow else f"({kind.ctype})(x)"
         if op == "prod":
             return types | {
                 "ACC": "pa_scaled", "IDENTITY": "pa_scaled_from(1.0)", "COMBINE(a, b)": "pa_scaled_mul(a, b)",
@@ -230,15 +229,15 @@ def _arithmetic(x: DType, kind: DType, op: str) -> dict[str, str]:
 def _test_macro(x: DType, test: str) -> dict[str, str]:
     """The macro of a test: "true": not zero; "differ", "differ_nan": differs from the element before, the
     latter with NaNs equal."""
-    halves, parts = x.name in _HALVES, ("re", "im") if x.kind == "c" else ()
+    parts = ("re", "im") if x.kind == "c" else ()
     if test == "true":
-        if halves:
-            return {"NONZERO(x)": "(((x).bits & 0x7fff) != 0)"}
+        if x.is_narrow:
+            return {"NONZERO(x)": f"(((x).bits & {(1 << 8 * x.itemsize - 1) - 1:#x}) != 0)"}
         return {"NONZERO(x)": "(((x).re != 0) | ((x).im != 0))" if parts else "((x) != 0)"}
 
     def differ(a: str, b: str) -> str:
-        if halves:
-            a, b = (f"pa_f32_from_{_HALVES[x.name]}({v})" for v in (a, b))
+        if x.is_narrow:
+            a, b = (f"pa_f32_from_{x.suffix}({v})" for v in (a, b))
         return " || ".join(f"{a}.{p} != {b}.{p}" for p in parts) if parts else f"{a} != {b}"
 
     macro = f"({differ('(x)', '(y)')})"
@@ -271,7 +270,7 @@ def _compact_program(key: Any, target: str, debug: bool) -> lang.pipeline.Progra
 def _bins_program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
     """`key`: the types of elements and edges, the binning, counters in shared memory."""
     x, kind, binning = BY_NAME[key[0]], BY_NAME[key[1]], _BINNINGS[key[2]]
-    load = f"pa_f32_from_{_HALVES[x.name]}(x)" if x.name in _HALVES else "(x)"
+    load = f"pa_f32_from_{x.suffix}(x)" if x.is_narrow else "(x)"
     macros = {"T": x.ctype, "KIND": kind.ctype, "LOAD(x)": load, "BINNING": binning, "COUNTERS": key[3]}
     edges = x if key[2] == "value" else kind
     arrays = [("x", x, 0), ("edges", edges, 0), ("out", int64, 0)]

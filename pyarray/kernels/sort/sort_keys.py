@@ -34,6 +34,6 @@ def key_transform(dtype: DType, descending: bool) -> KeyTransform:
     turned = ones if descending else 0
     if dtype.kind != "f":
         return KeyTransform(0, turned ^ (top if dtype.kind == "i" else 0), ones, 0, 0)
-    infinity = dtype.infinity_bits
+    infinity = dtype.greatest_bits
     nan = ones if descending else ones ^ top
     return KeyTransform(ones ^ top, top ^ turned, infinity, nan, top)

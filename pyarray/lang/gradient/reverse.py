@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from ...dtypes import float32
 from ...errors import with_article
 from .. import ir
 from ..promotion import binary, cast, constant, unary
@@ -20,8 +19,8 @@ from .forward import Done, DoneIf, DoneLoop, Env, Forward, indices, is_fresh, ze
 
 
 def gradient_kind(kind: Any) -> Any:
-    """The type of a gradient inside a kernel: half floats have one of float32."""
-    dtype = float32 if kind.dtype.itemsize == 2 else kind.dtype
+    """The type of a gradient inside a kernel: narrow floats have one of float32."""
+    dtype = kind.dtype.arithmetic
     return ir.LocalArrayType(dtype, kind.shape) if isinstance(kind, ir.LocalArrayType) else ir.ScalarType(dtype)
 
 
