@@ -33,16 +33,16 @@ TIMES ?= 10
 test-long:
 	PYARRAY_TEST_TIMES=$(TIMES) $(MAKE) test
 
-# The tests of devices on AMD code objects, executed instruction by instruction: docs/design/amd_isa.md. Of variants a
-# part each day, as in `make test`; PYARRAY_TEST_TIMES=2 takes all. Then the executor reads the code objects of all
-# kernels that `make test` has recorded, or else those of this run.
+# The tests of devices on AMD code objects, executed instruction by instruction: docs/design/amd_isa.md. All variants,
+# and what is slow. Then the executor reads the code objects of all kernels that `make test` has recorded, or else those
+# of this run.
 AMD_TARGETS ?= gfx942 gfx1100
 AMD_TESTS ?= tests/amd_isa tests/device
 test-amd: $(INSTALLED) $(VENV)/with-test
 	recorded=$(VENV)/kernels; \
 	[ -d $$recorded ] || { recorded=$(VENV)/amd-kernels; export PYARRAY_TEST_RECORD=$$recorded; }; \
 	for target in $(AMD_TARGETS); do HIP_EMULATOR_ISA=$$target PYARRAY_TEST_DEVICES=hip:0 \
-	  PYARRAY_TEST_BY_TURN=1 $(BIN)/python -m pytest \
+	  $(BIN)/python -m pytest \
 	  --numprocesses auto --dist worksteal -q $(AMD_TESTS) $(ARGS) || exit 1; done; \
 	unset PYARRAY_TEST_RECORD; \
 	for target in $(AMD_TARGETS); do HIP_EMULATOR_ISA=$$target PYARRAY_TEST_DEVICES=cpu \

@@ -24,14 +24,14 @@ class FailureRecords:
         self._free: list[tuple[Any, int]] = []
         self._unused = b""  # the slots of the record of launches that can't fail
 
-    def checked(self, launch: Launcher, inside: Callable[[Any], bool] | None) -> CheckedLauncher:
-        """`launch` with a record: it waits and returns the launch's first failure. It doesn't wait where `inside` of
-        its slots says that there is none."""
+    def checked(self, launch: Launcher, proven: Launcher, inside: Callable[[Any], bool] | None) -> CheckedLauncher:
+        """`launch` with a record: it waits and returns the launch's first failure. Where `inside` of its slots says
+        that there is none, it is `proven`, for which nobody waits."""
         driver, free = self._driver, self._free
 
         def checked(slots: bytes) -> Failure | None:
             if inside is not None and inside(memoryview(slots).cast("q")):
-                launch(slots + (self._unused or self._make_unused()))
+                proven(slots + (self._unused or self._make_unused()))
                 return None
             try:
                 record, gate = free.pop()

@@ -55,6 +55,7 @@ class GpuDriver(GpuCalls):
         self._failure_records = FailureRecords(self)
         self._modules: dict[int, Any] = {}
         self._module_functions: dict[int, list[int]] = {}  # functions by module
+        self._without_fallbacks: dict[int, int] = {}  # by functions: the same without such steps
         self._handles = itertools.count(1)
         self._streams = {0: ffi.addressof(self._gpu, "default_stream")}
         self._threads_in: Counter[int] = Counter()  # by stream
@@ -176,9 +177,8 @@ class GpuDriver(GpuCalls):
         with self._enqueuing(ptr, nbytes, True) as stream:
             self.stream_wait_event(stream, other.order_event(source_stream))
             self.call("copy_peer", ptr, self._peer_name(), source, other._peer_name(), nbytes, stream)
-            other.stream_wait_event(
-                source_stream, self.order_event(stream)
-            )  # the source is not written before it is read
+            # the source is not written before it is read
+            other.stream_wait_event(source_stream, self.order_event(stream))
         other.after_access(source, nbytes, False)
         return True
 
@@ -202,16 +202,15 @@ class GpuDriver(GpuCalls):
             self.call("unload", self._modules.pop(module))
             for number in self._module_functions.pop(module, ()):
                 del self._functions[number]
+                self._without_fallbacks.pop(number, None)
 
     def function(self, module: int, steps: Sequence[KernelStep]) -> int:
         c_steps = ffi.new("pa_gpu_step[]", len(steps))  # of none: a kernel that does nothing
         for c_step, step in zip(c_steps, steps, strict=True):
-            c_step.function = self.symbol(module, step.symbol)
-            c_step.shared = step.shared
+            c_step.function, c_step.shared = self.symbol(module, step.symbol), step.shared
             if step.shared:
                 self._allow_shared(c_step.function, step.shared)
-            c_step.team, c_step.row_elements = step.team, step.row_elements
-            c_step.per_thread = step.per_thread
+            c_step.team, c_step.row_elements, c_step.per_thread = step.team, step.row_elements, step.per_thread
             c_step.row_slot = -1 if step.row_slot is None else step.row_slot
             c_step.threads = 0 if step.single else step.threads
             slots = step.size_slots or ()
@@ -219,7 +218,10 @@ class GpuDriver(GpuCalls):
             c_step.size_slots[0 : len(slots)] = slots
             c_step.row_bytes, c_step.guard_count = step.row_bytes, len(step.guards)
             c_step.guards[0 : len(step.guards)] = list(map(tuple, step.guards))
-        return self._register(module, c_steps, len(steps), steps[0].symbol if steps else "nothing")
+        number = self._register(module, c_steps, len(steps), steps[0].symbol if steps else "nothing")
+        if any(step.fallback for step in steps):
+            self._without_fallbacks[number] = self.function(module, [step for step in steps if not step.fallback])
+        return number
 
     def add_graph(self, functions: Iterable[int]) -> int:
         """A number for a graph of these kernels, by which errors name it, until `remove_graph`."""
@@ -271,7 +273,8 @@ class GpuDriver(GpuCalls):
     def checked_launcher(
         self, function: int, operands: Sequence[Operand] = (), inside: Callable[[Any], bool] | None = None
     ) -> CheckedLauncher:
-        return self._failure_records.checked(self.launcher(function, operands), inside)
+        proven = self.launcher(self._without_fallbacks.get(function, function), operands)
+        return self._failure_records.checked(self.launcher(function, operands), proven, inside)
 
     def grid_launcher(self, module: int, name: str) -> GridLauncher:
         kernel = self.symbol(module, name)
@@ -300,13 +303,11 @@ class GpuDriver(GpuCalls):
             self.after_access(ptr, nbytes, writes)
 
     def before_access(self, ptr: int, nbytes: int, writes: bool) -> None:
-        code = lib.pa_gpu_before_access(self._gpu, ptr, nbytes, writes)
-        if code:
+        if code := lib.pa_gpu_before_access(self._gpu, ptr, nbytes, writes):
             self.fail("a wait for another stream", code)
 
     def after_access(self, ptr: int, nbytes: int, writes: bool) -> None:
-        code = lib.pa_gpu_after_access(self._gpu, ptr, nbytes, writes)
-        if code:
+        if code := lib.pa_gpu_after_access(self._gpu, ptr, nbytes, writes):
             self.fail("an event of a stream", code)
 
     @property
@@ -323,8 +324,7 @@ class GpuDriver(GpuCalls):
                 self._ended_streams.discard(stream)
             if stream not in self._streams:
                 self._streams[stream] = ffi.new("pa_gpu_stream *", {"handle": stream})
-            code = lib.pa_gpu_enter_stream(self._gpu, self._streams[stream])
-            if code:
+            if code := lib.pa_gpu_enter_stream(self._gpu, self._streams[stream]):
                 self.fail("entering a stream", code)
             lib.pa_gpu_set_current_stream(self._gpu, self._streams[stream])
 
@@ -334,8 +334,7 @@ class GpuDriver(GpuCalls):
             if stream and not self._threads_in[stream]:
                 self.order_event(stream)
                 self._ended_streams.add(stream)
-                code = lib.pa_gpu_leave_stream(self._gpu, self._streams[stream])
-                if code:
+                if code := lib.pa_gpu_leave_stream(self._gpu, self._streams[stream]):
                     self.fail("an event of a stream", code)
             lib.pa_gpu_set_current_stream(self._gpu, self._streams[before])
 

@@ -32,6 +32,9 @@ class KernelStep:
     A step with `guards`, whose blocks take a row each, takes the place of the ones up to the next without in launches
     in which all of them hold, and whose arrays don't fit into the cache: iterations x row x `row_bytes` is more than
     twice the L2 cache.
+
+    A `fallback` step runs the iterations whose accesses may fail. It is left out where the host has tested that none
+    does.
     """
 
     symbol: str
@@ -45,13 +48,14 @@ class KernelStep:
     guards: tuple[Guard, ...] = ()
     row_bytes: int = 0
     threads: int = THREADS
+    fallback: bool = False
 
     def __str__(self) -> str:
-        """`symbol=` and the size slots, `*` for None and `.` for one thread, then `b` with the row's slot and
-        elements for a team, `x` and iterations of a thread, `t` and threads, `@` and bytes, `?` with the bytes of a
-        row's element and the guards. Names of artifacts depend on it."""
+        """`symbol=`, `!` of a fallback, and the size slots, `*` for None and `.` for one thread, then `b` with the
+        row's slot and elements for a team, `x` and iterations of a thread, `t` and threads, `@` and bytes, `?` with the
+        bytes of a row's element and the guards. Names of artifacts depend on it."""
         sizes = "*" if self.size_slots is None else ",".join(map(str, self.size_slots))
-        text = "." if self.single else sizes
+        text = "!" * self.fallback + ("." if self.single else sizes)
         if self.team:
             text += "b" + ("" if self.row_slot is None else f"{self.row_slot}:{self.row_elements}")
         text += f"x{self.per_thread}" if self.per_thread > 1 else ""
@@ -83,6 +87,7 @@ def parse_steps(text: str) -> tuple[KernelStep, ...]:
 def _parse(text: str) -> KernelStep:
     try:
         symbol, _, rest = text.partition("=")
+        fallback, rest = rest.startswith("!"), rest.removeprefix("!")
         rest, _, guards = rest.partition("?")
         rest, _, shared = rest.partition("@")
         rest, _, threads = rest.partition("t")
@@ -94,7 +99,7 @@ def _parse(text: str) -> KernelStep:
         numbers = int(per_thread or 1), bool(team), slot, int(elements or 0), int(shared or 0)
         row_bytes, *conditions = guards.split("&")
         parsed = tuple(Guard(*map(int, condition.split(":"))) for condition in conditions)
-        last = parsed, int(row_bytes or 0), int(threads or THREADS)
+        last = parsed, int(row_bytes or 0), int(threads or THREADS), fallback
         return KernelStep(symbol, size_slots, *numbers, sizes == ".", *last)
     except (TypeError, ValueError):
         what = f"the step {text!r} of a kernel can't be read: expected symbol=slots like 'kernel_add_0=0,1x4@512'"

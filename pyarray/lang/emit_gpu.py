@@ -222,7 +222,8 @@ class _GridProgram:
         loop's would have the registers of both; it ends at once where all are inside, so its blocks are few."""
         number = loop.loop
         assert number is not None
-        step = KernelStep(f"{self.code.symbol}_checked{number}", None, team=shared > 0, shared=shared, threads=threads)
+        name, team = f"{self.code.symbol}_checked{number}", shared > 0
+        step = KernelStep(name, None, team=team, shared=shared, threads=threads, fallback=True)
         with self.kernel_function(step, number):
             self.write_bounds(loop, before)
             with self.where_inside(lines, "!"):

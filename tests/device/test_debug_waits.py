@@ -177,3 +177,26 @@ def test_nobody_waits(device, monkeypatch):
             added(out, a[1:], a)
         assert waits
     assert sums.tolist() == [2.0] * 50
+
+
+def test_what_the_host_has_tested_is_not_launched_to_be_tested(device):
+    """The kernel that runs iterations whose accesses may fail: it would only end at once."""
+    driver = pa.empty(0, device=device).device.driver
+    if not driver.grid:
+        pytest.skip("a CPU's launches are calls of one function")
+
+    @pa.kernel
+    def doubled(out, v):
+        for i in range(v.shape[0]):
+            out[i] = v[i] + v[i]
+
+    known, v = set(driver._without_fallbacks), pa.arange(5, device=device)
+    out = pa.zeros(5, dtype=v.dtype, device=device)
+    with pa.debug():
+        doubled(out, v)
+        assert out.tolist() == [0, 2, 4, 6, 8]
+        with pytest.raises(pa.BoundsError):
+            doubled(out[:4], v)
+    (made,) = set(driver._without_fallbacks) - known
+    count, proven = (driver._functions[number][1] for number in (made, driver._without_fallbacks[made]))
+    assert (count, proven) == (2, 1)

@@ -13,7 +13,9 @@ SIZES = st.none() | st.lists(NUMBERS, max_size=MOST_SIZES).map(tuple)
 ROWS = st.just((None, 0)) | st.tuples(NUMBERS, NUMBERS)
 SYMBOLS = st.from_regex(r"[a-z_][a-z_0-9]*", fullmatch=True)
 THREADS = st.integers(1, 32).map(lambda warps: 32 * warps)
-PLAIN = st.builds(KernelStep, SYMBOLS, SIZES, st.integers(1, 64), shared=NUMBERS, threads=THREADS)
+PLAIN = st.builds(
+    KernelStep, SYMBOLS, SIZES, st.integers(1, 64), shared=NUMBERS, threads=THREADS, fallback=st.booleans()
+)
 TEAMS = st.builds(lambda symbol, sizes, row: KernelStep(symbol, sizes, 1, True, *row), SYMBOLS, SIZES, ROWS)
 SINGLE = st.builds(KernelStep, SYMBOLS, single=st.just(True))
 GUARDS = st.lists(st.builds(Guard, NUMBERS, st.integers(-1, 15), NUMBERS, NUMBERS), min_size=1, max_size=MOST_GUARDS)
@@ -37,6 +39,7 @@ def test_steps_are_read_as_they_were_written(steps):
         ),
         ("k_0=1x4t64@8", [KernelStep("k_0", (1,), 4, shared=8, threads=64)]),
         ("rows=1b", [KernelStep("rows", (1,), team=True)]),
+        ("k_0=1;k_checked0=!*", [KernelStep("k_0", (1,)), KernelStep("k_checked0", None, fallback=True)]),
         ("", []),
     ],
 )
