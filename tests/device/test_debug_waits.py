@@ -179,6 +179,24 @@ def test_nobody_waits(device, monkeypatch):
     assert sums.tolist() == [2.0] * 50
 
 
+@pytest.mark.parametrize("axis", [0, 1, None])
+@pytest.mark.parametrize("rows", [3, 40, 3000])
+def test_nobody_waits_for_sums(device, monkeypatch, rows, axis):
+    """Of few rows, which are less than a thread takes at once, too."""
+    driver = pa.get_device(device).driver
+    if not driver.grid:
+        pytest.skip("a CPU's launches are over when they return")
+    a = pa.ones((rows, 70), device=device)
+    with pa.debug():
+        pa.sum(a, axis=axis)  # compiled
+        waits = []
+        wait = driver.synchronize
+        monkeypatch.setattr(driver, "synchronize", lambda: (waits.append(1), wait()))
+        total = pa.sum(a, axis=axis)
+        assert not waits
+    assert pa.sum(total).item() == rows * 70
+
+
 def test_what_the_host_has_tested_is_not_launched_to_be_tested(device):
     """The kernel that runs iterations whose accesses may fail: it would only end at once."""
     driver = pa.empty(0, device=device).device.driver

@@ -217,7 +217,7 @@ def columns_text(op: ReduceOp, keep: int, reduced: int, _: DType) -> str:
         f"{pad}for {last} in range({low}, {high} - {ROWS - 1}, {ROWS}):",
         f"{pad}    for c in range(left, right):",
         f"{pad}        out[{index}] = {combined(last, *(f'{last} + {n}' for n in range(1, ROWS)))}",
-        f"{pad}for {last} in range({high} - ({high} - {low}) % {ROWS}, {high}):",
+        f"{pad}for {last} in range(max({high} - ({high} - {low}) % {ROWS}, {low}), {high}):",
         f"{pad}    for c in range(left, right):",
         f"{pad}        out[{index}] = {combined(last)}",
     ]
@@ -255,7 +255,7 @@ def threads_text(op: ReduceOp, keep: int, reduced: int, kind: DType) -> str:
         f"{pad}end = {end}",
         f"{pad}for {last} in range(begin, end - {together - 1}, {together}):",
         f"{pad}    acc = {op.expression.format('acc', tree(rows))}",
-        f"{pad}for {last} in range(end - (end - begin) % {together}, end):",
+        f"{pad}for {last} in range(max(end - (end - begin) % {together}, begin), end):",
         f"{pad}    acc = {op.expression.format('acc', tree([last]))}",
         f"        out[{', '.join([*ks, 'piece', 'c'])}] = acc",
     ]
