@@ -40,7 +40,7 @@ BULK_FETCH_COST = 0.0001  # where tiles are loaded by bulk tensor copies; fitted
 MAX_EPILOGUE_COST = 16
 
 # Products with a vector: the depth is split where there are too few rows.
-GEMV_BLOCKS = 8  # blocks of 256 threads that a processor runs at the same time; the hardware's 2048 threads
+GEMV_BLOCKS = 4  # blocks of 256 threads that a processor runs at the same time, with the registers of the kernel; timed
 GEMV_MIN_DEPTH = 16  # elements per warp of a part of the depth, at least, across rows; timed
 GEMV_MIN_VECTORS = 8  # vectors per lane of a part of the depth, at least, along rows; timed
 GEMV_MAX_PARTS = 128  # of the depth: one thread adds up their results
