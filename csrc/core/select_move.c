@@ -67,6 +67,7 @@ TRUTHS(truths_1, uint8_t, 1, UINT8_MAX)
 TRUTHS(truths_2, uint16_t, 1, UINT16_MAX)
 TRUTHS(truths_4, uint32_t, 1, UINT32_MAX)
 TRUTHS(truths_8, uint64_t, 1, UINT64_MAX)
+TRUTHS(truths_float8, uint8_t, 1, INT8_MAX)
 TRUTHS(truths_half, uint16_t, 1, INT16_MAX)
 TRUTHS(truths_float, uint32_t, 1, INT32_MAX)
 TRUTHS(truths_double, uint64_t, 1, INT64_MAX)
@@ -76,12 +77,12 @@ TRUTHS(truths_c128, uint64_t, 2, INT64_MAX)
 typedef void (*truths_loop)(uint8_t *to, const char *from, int64_t stride, int64_t count);
 static const truths_loop truths_loops[PAC_CODES] = {
     truths_1, truths_1, truths_2, truths_4, truths_8, truths_1, truths_2, truths_4, truths_8, /* bool, integers */
-    truths_half, truths_half, truths_float, truths_double, truths_c64, truths_c128,
+    truths_half, truths_half, truths_float, truths_double, truths_c64, truths_c128, truths_float8, truths_float8,
 };
 
 const uint8_t *pac_truths(const pac_array *a, uint8_t *space, uint8_t **made)
 {
-    int single_bytes = PAC_ITEMSIZE(a) == 1;
+    int single_bytes = truths_loops[PAC_CODE(a)] == truths_1;
     *made = NULL;
     if (single_bytes && !(a->key & PAC_STRIDED)) return (const uint8_t *)pac_host_memory(a);
     if (a->size > PAC_SELECT_SPACE) {

@@ -172,6 +172,7 @@ def test_zeros_have_signs_and_nan_is_none(dtype):
     x = np.concatenate([x, -x])
     expected = np.nonzero(x.astype(complex))[0]
     assert pa.nonzero(pa.asarray(x))[0].tolist() == expected.tolist()
+    assert pa.nonzero(pa.asarray(x)[::-1])[0].tolist() == np.nonzero(x[::-1].astype(complex))[0].tolist()
     if dtype.kind == "c":
         assert pa.nonzero(pa.asarray(np.array([1j, -0j, complex(-0.0, -0.0)], x.dtype)))[0].tolist() == [0]
 

@@ -33,7 +33,8 @@ def test_every_dtype(dtype):
     for name in ("sum", "prod"):
         total = getattr(pa, name)(a)
         assert total.dtype == wide
-        assert complex(total) == complex(getattr(np, name)(x.astype(complex)))
+        exact = getattr(np, name)(x.astype(complex))
+        assert complex(total) == complex(exact.real.astype(dtype.numpy) if dtype.is_narrow else exact)
     # of two whose kernels differ in a comparison, neighbours among the types take one each
     odd = ALL.index(dtype) % 2
     if dtype.kind == "c":
@@ -47,7 +48,7 @@ def test_every_dtype(dtype):
         assert getattr(pa, place)(a).item() == getattr(x.astype(float), place)()
     mean = pa.mean(a)
     assert mean.dtype == (dtype.numpy if dtype.kind in "fc" else np.float64)
-    assert abs(complex(mean) - x.astype(complex).mean()) < 0.02
+    assert abs(complex(mean) - x.astype(complex).mean()) < (0.3 if dtype.is_narrow else 0.02)
     for function in (pa.all, pa.any)[odd : odd + 1] if dtype.kind != "c" else (pa.all, pa.any):
         assert function(a).item() is True
         assert function(pa.zeros(3, dtype=dtype)).item() is False

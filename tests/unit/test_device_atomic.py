@@ -14,13 +14,16 @@ def lib():
     return library()
 
 
+MOST = {"e4m3": 20, "e5m2": 20}  # whose sums of twenty aren't NaN
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", [*INTS, *REALS, *NARROW, *COMPLEX, "b"])
 @np.errstate(all="ignore")
 def test_atomic(lib, suffix):
     dtype = {**INTS, **REALS, **NARROW, **COMPLEX, "b": np.dtype(bool)}[suffix]
     r = np.random.default_rng(2)
-    values = r.integers(0, 2 if suffix == "b" else 120, 20).astype(dtype)
+    values = r.integers(0, 2 if suffix == "b" else MOST.get(suffix, 120), 20).astype(dtype)
     steps = {
         "add": lambda o, v: o + v,
         "sub": lambda o, v: o - v,

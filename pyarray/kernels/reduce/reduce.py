@@ -21,8 +21,19 @@ from ... import jit, shapes
 from ..._core import CallPlan
 from ...array import empty, ndarray
 from ...dtypes import DType, bool_, int64, uint8, uint16, uint32, uint64
+from ...jit.launch_state import launch_state
 from ...lang.markers import ndrange, unordered
-from .reduce_text import COLUMNS, ELEMENT, ReduceOp, columns_text, rows_text, teams_text, threads_text
+from .reduce_text import (
+    COLUMNS,
+    ELEMENT,
+    THREAD_BYTES,
+    ReduceOp,
+    columns_text,
+    few_rows_text,
+    rows_text,
+    teams_text,
+    threads_text,
+)
 
 PIECE = 1 << 15  # elements of a piece, at least: fewer don't pay for waking a thread
 PIECES = 64  # at most
@@ -30,6 +41,7 @@ PIECES = 64  # at most
 BLOCK_PIECE = 1 << 13
 BLOCK_PIECES = 1 << 12
 BLOCK_COLUMNS = 48  # columns whose threads count as a block
+FEW_ROWS = THREAD_BYTES // 4  # that a thread takes at once
 MOST_ELEMENTS = 1 << 62
 
 
@@ -148,7 +160,8 @@ def _columns(op: ReduceOp, out: ndarray, x: ndarray, merged: _MergedAxes, kind: 
     pieces, accumulator = -(-inner[0] // -(-inner[0] // pieces)), op.accumulator_type(kind)
     source = x._view(0, outer[:-1] + inner + outer[-1:], merged.x_outer[:-1] + merged.x_inner + merged.x_outer[-1:])
     target = out._view(0, outer, merged.out_steps)
-    schedule = "threads" if grid else "columns"
+    few = launch_state.debug and inner[0] // pieces < FEW_ROWS
+    schedule = ("few_rows" if few else "threads") if grid else "columns"
     kernel = _kernel(op, len(outer) - 1, len(inner), schedule, accumulator, kind)
     if pieces == 1 and out._dtype is accumulator:
         steps = (*merged.out_steps[:-1], 0, merged.out_steps[-1])
@@ -170,6 +183,7 @@ def _kernel(op: ReduceOp, keep: int, reduced: int, schedule: str, accumulator: D
         "teams": teams_text,
         "columns": columns_text,
         "threads": threads_text,
+        "few_rows": few_rows_text,
     }[schedule]
     text = write(op, keep, reduced, kind)
     if op.transform is not None:
