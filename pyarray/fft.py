@@ -2,7 +2,7 @@
 
 They are pocketfft's, as NumPy has it, on the memory of CPU arrays, and cuFFT's or hipFFT's on GPUs, on the
 current stream. The result has the precision of the argument: complex64 of float32; integers are computed as
-float64, float16 and bfloat16 as float32.
+float64, float16, bfloat16 and float8 as float32.
 
 `norm` says what is divided by: "backward" the inverse transform by the number of points, "forward" the
 forward one, "ortho" both by its root. `n` or `s` are the numbers of points, to which axes are cut or filled

@@ -1,6 +1,6 @@
 """Matrix decompositions, inverses and solutions of equations, also of stacks of matrices, by LAPACK (`libraries`).
 
-Bools and integers are computed as float64, float16 and bfloat16 as float32.
+Bools and integers are computed as float64, float16, bfloat16 and float8 as float32.
 """
 
 from __future__ import annotations
