@@ -71,7 +71,9 @@ def numpy_views(draw: st.DrawFn, dtype: Any = None, shape: tuple[int, ...] | Non
             base = base.transpose(draw(st.permutations(range(base.ndim))))
         elif base.ndim < 5:
             # broadcast_to is read-only, as_strided is not: it stands for the repeated axes of other libraries
-            base = np.lib.stride_tricks.as_strided(base, (2, *base.shape), (0, *base.strides))
+            bits = base.view(f"u{row.itemsize}") if row in dtypes.EXTENSIONS else base
+            repeated = np.lib.stride_tricks.as_strided(bits, (2, *base.shape), (0, *base.strides))
+            base = repeated.view(base.dtype)
     return base
 
 

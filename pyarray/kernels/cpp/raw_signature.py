@@ -20,9 +20,9 @@ _WORDS = {ctype: name for name, ctype in CTYPES.items()} | {
     "char": "int8", "unsigned": "uint32", "long": "int64", "unsigned long": "uint64", "long int": "int64",
     "long long int": "int64", "short int": "int16", "half": "float16", "__half": "float16",
     "__nv_bfloat16": "bfloat16", "__nv_fp8_e4m3": "float8_e4m3fn", "__nv_fp8_e5m2": "float8_e5m2",
-    "size_t": "uint64", "ptrdiff_t": "int64", "float2": "complex64", "double2": "complex128", "cuFloatComplex": "complex64", "cuComplex": "complex64",
-    "cuDoubleComplex": "complex128", "thrust::complex<float>": "complex64",
-    "thrust::complex<double>": "complex128",
+    "size_t": "uint64", "ptrdiff_t": "int64", "float2": "complex64", "double2": "complex128",
+    "cuFloatComplex": "complex64", "cuComplex": "complex64", "cuDoubleComplex": "complex128",
+    "thrust::complex<float>": "complex64", "thrust::complex<double>": "complex128",
 } | {f"{name}_t": name for name in BY_NAME if "int" in name}  # fmt: skip
 _QUALIFIERS = re.compile(r"\b(const|volatile|signed|register|struct|__restrict__|__restrict|restrict)\b")
 
