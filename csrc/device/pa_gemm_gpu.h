@@ -83,8 +83,8 @@ enum {
 struct alignas(PA_G_SIZE * PA_G_PART < 16 ? PA_G_SIZE * PA_G_PART : 16) pa_gemm_fragment {
     PA_G_ELEMENT v[PA_G_PART];
 };
-struct alignas(sizeof(PA_T) * PA_G_PART < 16 ? sizeof(PA_T) * PA_G_PART : 16) pa_gemm_stored {
-    PA_T v[PA_G_PART];
+struct alignas(sizeof(PA_C) * PA_G_PART < 16 ? sizeof(PA_C) * PA_G_PART : 16) pa_gemm_stored {
+    PA_C v[PA_G_PART];
 };
 struct alignas(sizeof(PA_T) * PA_G_VECTOR < 16 ? sizeof(PA_T) * PA_G_VECTOR : 16) pa_gemm_vector {
     PA_T v[PA_G_VECTOR];
@@ -94,8 +94,8 @@ struct alignas(sizeof(PA_T) * PA_G_VECTOR < 16 ? sizeof(PA_T) * PA_G_VECTOR : 16
 /* An address outside the operand's buffer is reported and read as zero. */
 PA_FN bool pa_gemm_inside(const pa_gemm_grid *g, pa_runtime *rt, int which, const char *p, int64_t tile)
 {
-    if (p >= g->range[which][0] && p + sizeof(PA_T) <= g->range[which][1]) return true;
-    const int64_t size = (int64_t)sizeof(PA_T);
+    const int64_t size = which == 2 ? (int64_t)sizeof(PA_C) : (int64_t)sizeof(PA_T);
+    if (p >= g->range[which][0] && p + size <= g->range[which][1]) return true;
     pa_fail_index(rt, 0, which, 0, tile, (p - g->range[which][0]) / size,
                   (g->range[which][1] - g->range[which][0]) / size, 0,
                   (g->range[which][1] - g->range[which][0]) / size);
@@ -108,7 +108,8 @@ PA_FN bool pa_gemm_all_inside(const pa_gemm_grid *g, int which, const char *firs
 {
     const int64_t down = (rows - 1) * rs, along = (depths - 1) * cs;
     const char *low = first + (down < 0 ? down : 0) + (along < 0 ? along : 0);
-    const char *high = first + (down < 0 ? 0 : down) + (along < 0 ? 0 : along) + sizeof(PA_T);
+    const char *high = first + (down < 0 ? 0 : down) + (along < 0 ? 0 : along);
+    high += which == 2 ? sizeof(PA_C) : sizeof(PA_T);
     return low >= g->range[which][0] && high <= g->range[which][1];
 }
 #define PA_G_ALL_INSIDE(which, first, rows, rs, depths, cs) pa_gemm_all_inside(g, which, first, rows, rs, depths, cs)
@@ -284,7 +285,7 @@ PA_FN void pa_gemm_store(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile, ch
                          bool all_inside, const pa_gemm_accumulators *sum, const pa_gemm_results &results)
 {
     enum { ABOVE = PA_G_LANES * PA_G_PART, ASIDE = 32 / PA_G_LANES * PA_G_PART };
-    const bool vectorized = all_inside && g->ccs == (int64_t)sizeof(PA_T) &&
+    const bool vectorized = all_inside && g->ccs == (int64_t)sizeof(PA_C) &&
                       (((uint64_t)(c + col * g->ccs) | (uint64_t)g->rcs) & (alignof(pa_gemm_stored) - 1)) == 0;
 #pragma unroll
     for (int i = 0; i < PA_G_TM; ++i) {
@@ -298,13 +299,13 @@ PA_FN void pa_gemm_store(const pa_gemm_grid *g, pa_runtime *rt, int64_t tile, ch
                     pa_gemm_stored x;
 #pragma unroll
                     for (int e = 0; e < PA_G_PART; ++e) x.v[e] = results(r, s + e, sum->v[i][j + e]);
-                    *(pa_gemm_stored *)(line + s * (int64_t)sizeof(PA_T)) = x;
+                    *(pa_gemm_stored *)(line + s * (int64_t)sizeof(PA_C)) = x;
                 } else {
 #pragma unroll
                     for (int e = 0; e < PA_G_PART; ++e) {
                         char *p = line + (s + e) * g->ccs;
                         if (s + e < g->n && (all_inside || PA_G_INSIDE(2, p)))
-                            *(PA_T *)p = results(r, s + e, sum->v[i][j + e]);
+                            *(PA_C *)p = results(r, s + e, sum->v[i][j + e]);
                     }
                 }
             }

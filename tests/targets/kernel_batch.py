@@ -9,7 +9,7 @@ from pyarray.driver.cc import include_dirs
 from pyarray.lang.dialect import DIALECTS
 
 PRELUDE = DIALECTS["cuda"].prelude
-SHARED = ("pa_base.h", "pa_check.h", "pa_shape.h", "pa_int.h", "pa_real.h", "pa_half.h", "pa_complex.h",
+SHARED = ("pa_base.h", "pa_check.h", "pa_shape.h", "pa_int.h", "pa_real.h", "pa_half.h", "pa_float8.h", "pa_complex.h",
           "pa_atomic.h", "pa_cpp.h")  # fmt: skip
 # A kernel that is a mere inline function is parsed and checked like any other, and no code is made for it.
 PARSED = """\
