@@ -38,6 +38,7 @@ def agree(got, want):
 def test_conversions(device, dtype):
     x, rng = every(dtype), np.random.default_rng(1)
     a = pa.asarray(x, device=device)
+    np.testing.assert_array_equal([a[k].item() for k in range(256)], x.astype(np.float64))
     for wide in ("float16", "bfloat16", "float32", "float64"):
         agree(a.astype(wide), x.astype(np.float32).astype(getattr(pa, wide)))
     exact = np.sort(x[np.isfinite(x.astype(np.float32))].astype(np.float32))
