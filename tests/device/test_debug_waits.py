@@ -197,6 +197,15 @@ def test_nobody_waits_for_sums(device, monkeypatch, rows, axis):
     assert pa.sum(total).item() == rows * 70
 
 
+@pytest.mark.parametrize("shape", [(5, 40), (40, 5), (3, 33)])
+def test_sums_of_several_axes_have_the_same_bits(device, shape):
+    x = np.random.default_rng(6).normal(size=(shape[0], 2 * shape[1], 70)).astype(np.float32)
+    a = pa.asarray(x, device=device)[:, : shape[1]]
+    plain = pa.asnumpy(pa.sum(a, axis=(0, 1)))
+    with pa.debug():
+        np.testing.assert_array_equal(pa.asnumpy(pa.sum(a, axis=(0, 1))), plain)
+
+
 def test_what_the_host_has_tested_is_not_launched_to_be_tested(device):
     """The kernel that runs iterations whose accesses may fail: it would only end at once."""
     driver = pa.empty(0, device=device).device.driver
