@@ -160,8 +160,8 @@ def _columns(op: ReduceOp, out: ndarray, x: ndarray, merged: _MergedAxes, kind: 
     pieces, accumulator = -(-inner[0] // -(-inner[0] // pieces)), op.accumulator_type(kind)
     source = x._view(0, outer[:-1] + inner + outer[-1:], merged.x_outer[:-1] + merged.x_inner + merged.x_outer[-1:])
     target = out._view(0, outer, merged.out_steps)
-    rows = inner[-1] if len(inner) > 1 else inner[0] // pieces  # of a thread's loop
-    few = launch_state.debug and rows < FEW_ROWS
+    loops = (inner[0] // pieces, *inner[1:])  # of a thread
+    few = launch_state.debug and loops[-1] < FEW_ROWS
     schedule = ("few_rows" if few else "threads") if grid else "columns"
     kernel = _kernel(op, len(outer) - 1, len(inner), schedule, accumulator, kind)
     if pieces == 1 and out._dtype is accumulator:
