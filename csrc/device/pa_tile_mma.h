@@ -163,7 +163,7 @@ template <int DOWN, int ACROSS, int DEPTH, bool TURNED_B, typename T>
 PA_FN void pa_tile_product_rows(float *sums, const T *a, const T *b, int pitch_b, int depth, int rank)
 {
     const int left = rank % 4 * 2;
-#pragma unroll
+#pragma unroll 1
     for (int k = 0; k < DEPTH; ++k)
 #pragma unroll
         for (int i = 0; i < DOWN * 2; ++i) {
