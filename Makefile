@@ -35,18 +35,18 @@ test-long:
 
 # The tests of devices on AMD code objects, executed instruction by instruction: docs/design/amd_isa.md. All variants,
 # and what is slow. Then the executor reads the code objects of all kernels that `make test` has recorded, or else those
-# of this run.
+# of this run, unless it has read them when they were executed.
 AMD_TARGETS ?= gfx942 gfx1100
 AMD_TESTS ?= tests/amd_isa tests/device
 test-amd: $(INSTALLED) $(VENV)/with-test
-	recorded=$(VENV)/kernels; \
+	recorded=$(VENV)/kernels; decoded=$(abspath $(VENV))/amd-decoded; rm -rf $$decoded; \
 	[ -d $$recorded ] || { recorded=$(VENV)/amd-kernels; export PYARRAY_TEST_RECORD=$$recorded; }; \
-	for target in $(AMD_TARGETS); do HIP_EMULATOR_ISA=$$target PYARRAY_TEST_DEVICES=hip:0 \
-	  $(BIN)/python -m pytest \
+	for target in $(AMD_TARGETS); do mkdir -p $$decoded/$$target; HIP_EMULATOR_ISA=$$target \
+	  PYARRAY_TEST_DEVICES=hip:0 PYARRAY_TEST_DECODED=$$decoded/$$target $(BIN)/python -m pytest \
 	  --numprocesses auto --dist worksteal -q $(AMD_TESTS) $(ARGS) || exit 1; done; \
 	unset PYARRAY_TEST_RECORD; \
 	for target in $(AMD_TARGETS); do HIP_EMULATOR_ISA=$$target PYARRAY_TEST_DEVICES=cpu \
-	  PYARRAY_TEST_COMPILE=$$recorded $(BIN)/python -m pytest \
+	  PYARRAY_TEST_COMPILE=$$recorded PYARRAY_TEST_DECODED=$$decoded/$$target $(BIN)/python -m pytest \
 	  --numprocesses auto --dist worksteal -q tests/amd_isa/test_recorded.py || exit 1; done
 
 # On a machine with an AMD GPU and ROCm: runs the tests of devices on it, and writes amd-report.txt. docs/guide/amd.md

@@ -12,7 +12,9 @@ from amd_isa import toolchain
 from hip_emulator.build import use_emulator
 from hypothesis import settings
 
-pytest_plugins = ("variants_by_turn", "kernel_optimisation", "targets.kernel_recorder", "amd_isa.reports")
+pytest_plugins = (
+    "variants_by_turn", "kernel_optimisation", "targets.kernel_recorder", "amd_isa.reports", "amd_isa.decoded_texts",
+)  # fmt: skip
 
 # Before pyarray is imported. Tests never touch the user's cache. Theirs lives on: most of a first run is
 # compiling, and an entry's name is a hash of all that decides it.

@@ -96,9 +96,7 @@ class Recorder:
             made = compile(kernel, key, device, *more)  # what is refused on purpose ends here
             if kernel.cpu_only:
                 return made
-            defined = [flag[2:].replace("=", " ", 1) for flag in kernel.grid_flags if flag.startswith("-D")]
-            head = "".join(f"#define {words}\n" for words in defined)
-            texts = [head + kernel.program(key, GPU, checked).text for checked in (False, True)]
+            texts = [_defined(kernel.program(key, GPU, checked).text, kernel.grid_flags) for checked in (False, True)]
             if self.is_due(_digest(texts[0])):
                 for text in texts:
                     self.write(text)
@@ -109,3 +107,14 @@ class Recorder:
 
 def _digest(text):
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _defined(text, flags):
+    """A text that has in it what compilers' flags define."""
+    defined = [flag[2:].replace("=", " ", 1) for flag in flags if flag.startswith("-D")]
+    return "".join(f"#define {words}\n" for words in defined) + text
+
+
+def recorded_name(text, flags=()):
+    """The name of a text that is compiled with these flags, if it is recorded."""
+    return _digest(_defined(text, flags))
