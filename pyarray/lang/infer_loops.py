@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, TypeGuard
+from typing import Any
 
 from ..dtypes import uint64
 from ..errors import with_article
@@ -80,7 +80,7 @@ def _for(scope: Scope, node: ast.For) -> list[ir.Stmt]:
     if (values := unrolled_values(scope, node)) is not None:
         return unrolled(scope, node, values, infer_block)
     before: list[ir.Stmt] = []
-    stored = {n.id for s in (node.target, node.iter, *node.body) for n in ast.walk(s) if _is_stored(n)}
+    stored = frozenset[str]().union(*(scope.source.stored_in(s) for s in (node.target, node.iter, *node.body)))
     tiles = tile_loop(scope, node, before)
     if tiles is not None:
         ranges, sequence, unordered = tiles.ranges, None, False
@@ -287,7 +287,3 @@ def _from_zero(range_: ir.Range) -> ir.Range:
     if range_.start is None or range_.stop is None:
         return range_
     return ir.Range(None, binary(range_.stop.loc, "sub", range_.stop, range_.start), None)
-
-
-def _is_stored(node: ast.AST) -> TypeGuard[ast.Name]:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)

@@ -97,6 +97,16 @@ class FunctionSource:
 
     def loc(self, node: ast.AST) -> Loc:
         """Place of an AST node; columns count characters, not bytes."""
+        found = self._locs.get(node)
+        if found is None:
+            found = self._locs[node] = self._find_loc(node)
+        return found
+
+    @functools.cached_property
+    def _locs(self) -> dict[ast.AST, Loc]:
+        return {}
+
+    def _find_loc(self, node: ast.AST) -> Loc:
         line = getattr(node, "lineno", self.first_line)
         text = self.lines[line - 1] if line <= len(self.lines) else ""
         column = _characters(text, getattr(node, "col_offset", 0)) + 1
@@ -104,6 +114,18 @@ class FunctionSource:
         if getattr(node, "end_lineno", None) == line:
             end = _characters(text, node.end_col_offset) + 1  # type: ignore[attr-defined]
         return Loc(self.path, line, column, end)
+
+    def stored_in(self, node: ast.AST) -> frozenset[str]:
+        """Names that get a value somewhere in a node of the function."""
+        found = self._stored_in.get(node)
+        if found is None:
+            stores = (n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+            found = self._stored_in[node] = frozenset(n.id for n in stores)
+        return found
+
+    @functools.cached_property
+    def _stored_in(self) -> dict[ast.AST, frozenset[str]]:
+        return {}
 
     def fail(self, where: ast.AST | Loc, what: str, instead: str = "") -> NoReturn:
         """Raise `CompileError` with file, line, a caret under the construct, and what to write instead."""
