@@ -14,9 +14,11 @@ from .runtime_compiler import call, compile_program
 
 # -ffp-contract=off: a * b + c must round as NumPy does. -fno-strict-aliasing: views of another dtype share
 # memory. -amdgpu-sdwa-peephole=0: that pass of LLVM's has been wrong several times, and is in versions that ROCm has
-# (llvm/llvm-project#106920, #123221, #218512). It made wrong products of int16 on gfx942.
+# (llvm/llvm-project#106920, #123221, #218512). It made wrong products of int16 on gfx942. -slp-vectorize-hor=0: of
+# unrolled sums of products of bytes it makes vectors at whose reduction LLVM 19 crashes, for every target.
 FLAGS = (
     "-std=c++17", "-O3", "-ffp-contract=off", "-fno-strict-aliasing", "-w", "-mllvm", "-amdgpu-sdwa-peephole=0",
+    "-mllvm", "-slp-vectorize-hor=0",
 )  # fmt: skip
 # It ends the process, rather than answer, for a target that it doesn't know.
 TARGET = re.compile(r"gfx[0-9]{1,2}[0-9a-f]{2}")

@@ -82,3 +82,16 @@ def test_only_where_it_is_asked(device):
     same(pa.gemm(a, laid(abs(y), "rows", "uint8", device), dtype="int32"), x @ abs(y))
     with pa.debug():
         same(pa.gemm(a, b, dtype="int32"), x @ y)
+
+
+@pytest.mark.parametrize("debug", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_dot_products_wrap(device, dtype, debug):
+    """Sums of products of bytes in bytes: LLVM 19 crashed at what it made of these loops."""
+    rng = np.random.default_rng(6)
+    for shape in ((3,), (40,), (5, 19)):
+        x, y = (drawn(rng, shape, dtype).astype(dtype) for _ in range(2))
+        a, b = (pa.asarray(v, device=device) for v in (x, y))
+        with pa.debug(debug):
+            got = pa.asnumpy(pa.vecdot(a, b))
+        np.testing.assert_array_equal(got, (x * y).sum(axis=-1, dtype=dtype))

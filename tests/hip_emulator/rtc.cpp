@@ -218,7 +218,7 @@ static bool translate(const std::string &option, std::vector<std::string> &comma
     if (starts("--offload-arch=")) target = option.substr(15, option.find(':') - 15);
     else if (starts("-I") || starts("-D") || starts("-std=") || starts("-ffp-contract=") || option == "-w")
         command.push_back(option);
-    else return starts("-O") || starts("-m") || starts("-f") || starts("-W") || starts("-amdgpu-");
+    else return starts("-O") || starts("-m") || starts("-f") || starts("-W") || starts("-amdgpu-") || starts("-slp-");
     return true;
 }
 

@@ -22,8 +22,7 @@ TARGETS = {
     "gfx942": CLANG, "gfx1100": CLANG,
 }  # fmt: skip
 _CLANG_FLAGS = [
-    "-x", "hip", "--cuda-device-only", "-nogpuinc", "-nogpulib", "-nostdinc", "-std=c++17", "-w",
-    "-ffp-contract=off", "-D__HIPCC_RTC__",
+    "-x", "hip", "--cuda-device-only", "-nogpuinc", "-nogpulib", "-nostdinc", "-D__HIPCC_RTC__", *hiprtc.FLAGS,
 ]  # fmt: skip
 
 
@@ -101,7 +100,7 @@ def _clang(target, text, folder, parsed):
     file, header = folder / f"{target}.hip", folder / "hiprtc_declarations.h"
     file.write_text(text)
     header.write_bytes(_declarations())
-    made = ["-fsyntax-only"] if parsed else ["-S", "-O3", "-o", os.devnull]
+    made = ["-fsyntax-only"] if parsed else ["-S", "-o", os.devnull]
     folders = [f"-I{place}" for place in include_dirs()]
     command = ["clang-19", f"--offload-arch={target}", *_CLANG_FLAGS, "-include", str(header)]
     return _words([*command, *folders, *made, str(file)])
