@@ -80,7 +80,7 @@ def _for(scope: Scope, node: ast.For) -> list[ir.Stmt]:
     if (values := unrolled_values(scope, node)) is not None:
         return unrolled(scope, node, values, infer_block)
     before: list[ir.Stmt] = []
-    stored = frozenset[str]().union(*(scope.source.stored_in(s) for s in (node.target, node.iter, *node.body)))
+    stored = set[str]().union(*(scope.source.stored_in(s) for s in (node.target, node.iter, *node.body)))
     tiles = tile_loop(scope, node, before)
     if tiles is not None:
         ranges, sequence, unordered = tiles.ranges, None, False
