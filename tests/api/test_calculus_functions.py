@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import examples, numpy_views
+from strategies import examples, known_to_numpy, numpy_views
 
 import pyarray as pa
 
@@ -51,7 +51,7 @@ def test_interp_of_a_period_of_complex_numbers_and_of_views(device):
 @FEW
 @given(numpy_views(), st.data())
 def test_gradient(x, data):
-    if x.ndim == 0 or min(x.shape) < 3 or x.dtype.kind == "b" or x.dtype.itemsize == 2:
+    if x.ndim == 0 or min(x.shape) < 3 or x.dtype.kind == "b" or x.dtype.itemsize == 2 or x is not known_to_numpy(x):
         return
     order = data.draw(st.sampled_from([1, 2]))
     steps = data.draw(st.sampled_from(["none", "one", "each", "coordinates"]))
