@@ -53,6 +53,8 @@ typedef _Float16 fp16;
 typedef fp16 fp16x2 __attribute__((ext_vector_type(2)));
 typedef fp16 fp16x4 __attribute__((ext_vector_type(4)));
 typedef fp16 fp16x16 __attribute__((ext_vector_type(16)));
+typedef short i16x2 __attribute__((ext_vector_type(2)));
+typedef unsigned short u16x2 __attribute__((ext_vector_type(2)));
 typedef short i16x4 __attribute__((ext_vector_type(4)));
 typedef short i16x16 __attribute__((ext_vector_type(16)));
 typedef float f32x4 __attribute__((ext_vector_type(4)));
@@ -70,6 +72,28 @@ KERNEL dot_halves(const three m)
     ((float *)m.c)[threadIdx.x] =
         __builtin_amdgcn_fdot2(((const fp16x2 *)m.a)[threadIdx.x], ((const fp16x2 *)m.b)[threadIdx.x], 1.5f, false);
 }
+// out[lane] = a . b + 7: bytes and groups of four bits, whose signs the instruction's name or its modifiers say.
+#define DOT_OF(name, expression)                                                      \
+    KERNEL name(const three m)                                                        \
+    {                                                                                 \
+        const int a = m.a[threadIdx.x], b = m.b[threadIdx.x];                         \
+        m.c[threadIdx.x] = (int)(expression);                                         \
+    }
+DOT_OF(dot_uint8_uint8, __builtin_amdgcn_udot4(a, b, 7, false))
+DOT_OF(dot_uint4_uint4, __builtin_amdgcn_udot8(a, b, 7, false))
+#ifdef __gfx1100__
+DOT_OF(dot_int8_int8, __builtin_amdgcn_sudot4(true, a, true, b, 7, false))
+DOT_OF(dot_int8_uint8, __builtin_amdgcn_sudot4(true, a, false, b, 7, false))
+DOT_OF(dot_uint8_int8, __builtin_amdgcn_sudot4(false, a, true, b, 7, false))
+DOT_OF(dot_int4_int4, __builtin_amdgcn_sudot8(true, a, true, b, 7, false))
+DOT_OF(dot_int4_uint4, __builtin_amdgcn_sudot8(true, a, false, b, 7, false))
+DOT_OF(dot_uint4_int4, __builtin_amdgcn_sudot8(false, a, true, b, 7, false))
+#else
+DOT_OF(dot_int8_int8, __builtin_amdgcn_sdot4(a, b, 7, false))
+DOT_OF(dot_int4_int4, __builtin_amdgcn_sdot8(a, b, 7, false))
+DOT_OF(dot_int16_int16, __builtin_amdgcn_sdot2(__builtin_bit_cast(i16x2, a), __builtin_bit_cast(i16x2, b), 7, false))
+DOT_OF(dot_uint16_uint16, __builtin_amdgcn_udot2(__builtin_bit_cast(u16x2, a), __builtin_bit_cast(u16x2, b), 7, false))
+#endif
 KERNEL mixed_fma(const three m)
 {
     const fp16x2 x = ((const fp16x2 *)m.a)[threadIdx.x], y = ((const fp16x2 *)m.b)[threadIdx.x];
@@ -102,8 +126,6 @@ template <typename T> static __device__ void saturate(const three &m)
 // Vectors of one, as the builtins widen a half to an int.
 typedef short i16x1 __attribute__((ext_vector_type(1)));
 typedef unsigned short u16x1 __attribute__((ext_vector_type(1)));
-typedef short i16x2 __attribute__((ext_vector_type(2)));
-typedef unsigned short u16x2 __attribute__((ext_vector_type(2)));
 KERNEL saturate_int32(const three m) { saturate<int>(m); }
 KERNEL saturate_uint32(const three m) { saturate<unsigned>(m); }
 KERNEL saturate_int16(const three m) { saturate<i16x1>(m); }

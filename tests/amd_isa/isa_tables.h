@@ -11,7 +11,7 @@ struct Lanes { // operands of a vector instruction, an element per lane
     uint64_t exec, bits_in, bits_out; // masks: of lanes, read and written bits
     const uint32_t *low[3], *high[3];
     uint32_t *to_low, *to_high;
-    uint32_t literal;
+    uint32_t literal, negations; // NEG of VOP3P: a bit per source
 };
 struct Scalars {
     uint64_t source[2], target, exec, vcc, pc;

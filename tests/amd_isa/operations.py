@@ -96,7 +96,7 @@ def _wide(bits: int) -> int:
 def _vector(row: Row, text: str) -> str:
     bits = [width or 32 for width in row.bits]
     places = {f"S{n}": _wide(bits[n]) for n in range(3)} | {
-        "D0": _wide(row.bits[3] or 64), "D1": 1, "VCC": 64, "EXEC": 64, "SIMM32": 32,
+        "D0": _wide(row.bits[3] or 64), "D1": 1, "VCC": 64, "EXEC": 64, "SIMM32": 32, "NEG": 32,
     }  # fmt: skip
     if row.bits[3] == 0:  # a comparison, whose target is a mask
         places["D0"] = 64
@@ -125,6 +125,7 @@ def _vector(row: Row, text: str) -> str:
         lines.append(f"{d_type} D0 = {f'a.to_low[lane]{high}' if old else '0'};")
     lines += ["uint32_t D1 = 0;"] if "D1" in lane.written else []
     lines += ["const uint32_t SIMM32 = a.literal;"] if "SIMM32" in lane.read else []
+    lines += ["const uint32_t NEG = a.negations;"] if "NEG" in lane.read else []
     lines += ["const uint32_t VCC_in = a.bits_in >> lane & 1;"] if "VCC" in lane.read else []
     masks = [f"{name}_bit" for name in ("D0", "VCC", "EXEC") if name in lane.masks]
     if "EXEC_bit = (" not in c:

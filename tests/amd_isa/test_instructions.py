@@ -150,6 +150,32 @@ def test_halves(target):
     np.testing.assert_array_equal(both, sums.astype(np.float16))
 
 
+DOTS = {
+    "gfx942": ["int8_int8", "int4_int4", "int16_int16", "uint8_uint8", "uint4_uint4", "uint16_uint16"],
+    "gfx1100": [
+        "int8_int8", "int8_uint8", "uint8_int8", "int4_int4", "int4_uint4", "uint4_int4", "uint8_uint8", "uint4_uint4",
+    ],
+}  # fmt: skip
+
+
+def parts_of(words, kind):
+    """The numbers of `kind` ("int4") in each 32-bit word, the lowest bits first."""
+    signed, bits = not kind.startswith("u"), int(kind.lstrip("uint"))
+    parts = (words.view(np.uint32)[:, None].astype(np.int64) >> np.arange(0, 32, bits)) & ((1 << bits) - 1)
+    return np.where(parts >> (bits - 1) & 1, parts - (1 << bits), parts) if signed else parts
+
+
+def test_dot_products_of_integers(target):
+    rng = np.random.default_rng(24)
+    a, b = rng.integers(-(2**31), 2**31, (2, LANES[target])).astype(np.int32)
+    a[:2], b[:2] = -1, [0x7F7F7F7F, -1]
+    for name in DOTS[target]:
+        kind_a, kind_b = name.split("_")
+        wanted = 7 + (parts_of(a, kind_a) * parts_of(b, kind_b)).sum(1)
+        got = by_pairs(target, "dot_" + name, a, b, np.int32, len(a))
+        np.testing.assert_array_equal(got, wanted.astype(np.int32), err_msg=name)
+
+
 SATURATED = [("int32", 1), ("uint32", 1), ("int16", 1), ("uint16", 1), ("int16", 2), ("uint16", 2)]
 
 

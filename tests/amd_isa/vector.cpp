@@ -385,6 +385,7 @@ static void compute(Step &s)
     s.a.count = s.wave.count;
     s.a.exec = s.exec;
     s.a.literal = s.i.literal;
+    s.a.negations = s.i.encoding->family == VOP3P && s.i[F_neg] > 0 ? s.i[F_neg] : 0;
     s.a.to_low = s.target[0], s.a.to_high = s.target[1];
     read_sources(s);
     if (s.o.flags & ReadsTarget) {
