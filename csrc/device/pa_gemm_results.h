@@ -44,6 +44,11 @@ struct pa_gemm_results {
             values[k] = *(const PA_C *)(d[k] + row * g->rds[k] + col * g->cds[k]);
         return PA_GEMM_EPILOGUE(g->more, sum, values);
     }
+    template <class Sum> __device__ inline PA_C element(Sum sum, PA_C d0, PA_C d1) const
+    {
+        const PA_C values[PA_GEMM_MAX_ADDENDS] = {d0, d1};
+        return PA_GEMM_EPILOGUE(g->more, sum, values);
+    }
     /* N neighbours along a row, of which `n` are inside. */
     template <int N, class Sum>
     __device__ inline void several(int64_t row, int64_t col, int n, const Sum *sums, PA_C *to) const
@@ -59,10 +64,14 @@ struct pa_gemm_results {
                 for (int e = 0; e < N; ++e)
                     if (e < n) x[k].v[e] = *(const PA_C *)(from + e * g->cds[k]);
         }
+        /* without branches where all are inside, so that their instructions are interleaved */
+        if (n == N) {
 #pragma unroll
-        for (int e = 0; e < N; ++e) {
-            const PA_C values[PA_GEMM_MAX_ADDENDS] = {x[0].v[e], x[1].v[e]};
-            if (e < n) to[e] = PA_GEMM_EPILOGUE(g->more, sums[e], values);
+            for (int e = 0; e < N; ++e) to[e] = element(sums[e], x[0].v[e], x[1].v[e]);
+        } else {
+#pragma unroll
+            for (int e = 0; e < N; ++e)
+                if (e < n) to[e] = element(sums[e], x[0].v[e], x[1].v[e]);
         }
     }
 #else

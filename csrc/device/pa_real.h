@@ -53,6 +53,19 @@ PA_FN float pa_exp_f32(float x) { PA_EXP(f32, expf, uint32_t, -104.0f) }
 PA_FN double pa_exp_f64(double x) { PA_EXP(f64, exp, uint64_t, -746.0) }
 #undef PA_EXP
 #endif
+/* As the hardware of GPUs has them: within 2^-21 of the result, and 0 for a subnormal one. */
+#if PA_CUDA
+PA_FN float pa_approx_exp2_f32(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+PA_FN float pa_approx_recip_f32(float x) { float y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+#elif PA_GPU && defined(__AMDGCN__)
+PA_FN float pa_approx_exp2_f32(float x) { return __builtin_amdgcn_exp2f(x); }
+PA_FN float pa_approx_recip_f32(float x) { return __builtin_amdgcn_rcpf(x); }
+#else
+PA_FN float pa_approx_exp2_f32(float x) { return exp2f(x); }
+PA_FN float pa_approx_recip_f32(float x) { return 1 / x; }
+#endif
+PA_FN double pa_approx_exp2_f64(double x) { return exp2(x); }
+PA_FN double pa_approx_recip_f64(double x) { return 1 / x; }
 PA_REAL1(log, log) PA_REAL1(log2, log2) PA_REAL1(log10, log10) PA_REAL1(log1p, log1p)
 #if PA_GPU && !PA_CUDA
 /* hiprtc takes the hardware's root, which may be off by one place; the double one, rounded, is not. */

@@ -95,7 +95,7 @@ def _activation(activation: Callable[..., Any] | str) -> Func:
         raise ValueError(
             f"gemm(): expected activation to be one of {names}, got {activation!r}; others are functions with @pa.func"
         )
-    return ACTIVATIONS[activation][0]
+    return ACTIVATIONS[activation].function
 
 
 # By the activation and what its captured values are: all else is an argument of the replayable call.
@@ -152,9 +152,9 @@ def _gemm(
     kind = dtypes.result_type(left, right) if dtype is None else asdtype(dtype)
     if kind.kind not in "iufc":
         raise TypeError(f"gemm(): expected a numeric dtype, got {kind}")
-    for name, (function, kinds) in ACTIVATIONS.items():
-        if activation is function and kind.kind not in kinds:
-            raise TypeError(f"gemm(): activation {name!r} is not defined for {kind}; give another dtype=")
+    named = next((name for name, row in ACTIVATIONS.items() if row.function is activation), None)
+    if named is not None and kind.kind not in ACTIVATIONS[named].kinds:
+        raise TypeError(f"gemm(): activation {named!r} is not defined for {kind}; give another dtype=")
     factor = _number("alpha", alpha, kind)
     scale = None if beta is None else _number("beta", beta, kind)
     if scale is None if c is not None else scale:
@@ -167,6 +167,8 @@ def _gemm(
     addends = [broadcast_to(_cast(x, kind), shape) for x in more]
     if c is not None and not scale:  # it may be memory that was never written
         del addends[0]
+    if named is not None and kind.itemsize <= 2 and result.device.driver.grid:
+        activation = ACTIVATIONS[named].narrow or activation
     epilogue = Epilogue(kind.name, factor != 1, bool(scale), bias is not None, activation, captured)
     numbers = [factor] * epilogue.alpha + [scale] * epilogue.beta
     addends = [copy_if_aliased(x, target) for x in addends]

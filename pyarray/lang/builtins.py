@@ -39,6 +39,8 @@ _ROWS = (
     *(BuiltinFunction(name, 1, "fc", cost=12, doc=doc) for name, doc in _FLOAT_UNARY.items()),
     BuiltinFunction("sqrt", 1, "fc", cost=6, doc="square root"),
     BuiltinFunction("exp2", 1, "f", cost=12, doc="2 to the power x"),
+    BuiltinFunction("approx_exp2", 1, "f", cost=2, doc="2 to the power x; of float32 on GPUs within 2^-21, relatively"),
+    BuiltinFunction("approx_recip", 1, "f", cost=2, doc="1 / x; of float32 on GPUs within 2^-21, relatively"),
     BuiltinFunction("cbrt", 1, "f", cost=16, doc="cube root"),
     BuiltinFunction("erf", 1, "f", cost=16, doc="error function"),
     BuiltinFunction("erfc", 1, "f", cost=16, doc="complementary error function"),

@@ -182,6 +182,30 @@ def test_activations_by_name(device, name, dtype):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["gelu", "silu"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_activations_of_all_halves(device, name, dtype):
+    """On GPUs within one place of the result; on CPUs 1 + erf(x) is off by that of 1 at most."""
+    bits = np.arange(1 << 16, dtype=np.uint16).reshape(256, 256)
+    kind = np.dtype(dtype)
+    x = bits.view(kind)
+    x = np.where(np.isfinite(x.astype(np.float32)), x, kind.type(1))
+    got = pa.gemm(*(pa.asarray(v, device=device) for v in (x, np.eye(256, dtype=kind))), activation=name)
+    wide = x.astype(np.float64)
+    with np.errstate(over="ignore"):
+        tail = np.vectorize(math.erfc, otypes=[float])(-wide / math.sqrt(2)) / 2
+        wanted = wide * (tail if name == "gelu" else 1 / (1 + np.exp(-wide)))
+    found = pa.asnumpy(got).astype(np.float64)
+    with np.errstate(over="ignore"):  # the place of the largest
+        place = np.abs(np.spacing(wanted.astype(kind)).astype(np.float64))
+    if device == "cpu":
+        place = np.maximum(place, np.abs(wide) * 2.0**-22)
+    # bfloat16 has smaller ones, which may be 0: its products flush them, and e to the power 89 is infinite in float32
+    allowed = np.maximum(place, 2.0**-116)
+    assert np.all(np.abs(found - wanted) <= allowed)
+
+
+@pytest.mark.slow
 def test_named_activations_of_what_is_no_number(device):
     """As torch's: a NaN stays one."""
     a = pa.asarray([[np.nan, 0.0, 800.0, -800.0]], dtype="float32", device=device)
