@@ -137,7 +137,11 @@ TUNING = Kind(
     "search, use (never search), force (search anew) or off",
     _one_of("search", "use", "force", "off"),
 )
-PRECISION = Kind("float32 or tf32", "float32 (exact) or tf32 (faster, where a GPU has it)", _one_of(*PRECISIONS))
+PRECISION = Kind(
+    "float32 or tf32",
+    "float32 (as accurate as its arithmetic) or tf32 (faster, where a GPU has it)",
+    _one_of(*PRECISIONS),
+)
 PATH = Kind("path", "a path, for example /tmp/pyarray", _path)
 DIRECTORY = Kind("path, or 0", "a directory, or 0 for none", _path_or_none)
 DEVICE = Kind("text", "the name of a device, for example cpu or cuda:0", _device)

@@ -2,15 +2,16 @@
    and bfloat16 with sums in float32, float64, float32 rounded to tf32 (pa_gemm_tf32.h), and on sm_90 int8 and float8.
    Elsewhere, and in debug mode, pa_gemm_mma is the pa_gemm of pa_gemm_gpu.h, same macros. Included with PA_MMA ("f16",
    "bf16", "f64", "tf32", "s8", "u8", "e4m3", "e5m2"), PA_M_FLOAT8 (whether it is one of the last two), PA_M_HALF_C
-   (whether C is of two bytes and of at most such operands) and the tile: PA_M_ROWS x PA_M_COLUMNS of C by 8 warps, each
-   with PA_M_WARP_ROWS x PA_M_WARP_COLUMNS of them; slices of PA_M_DEPTH, of which PA_M_STAGES are in (dynamic) shared
-   memory. Slices have the layout of memory, so that chunks of 16 bytes are copied by cp.async: in lines along the depth
-   (k-major), or along the rows, of which a tile has panels of 128 bytes. Chunks are swizzled within 128 bytes, so that
-   those read together are in different banks. Unaligned operands are loaded by elements into the same layout, so an
-   element of C doesn't depend on strides. Warps as wide as a tile of halves multiply by wgmma where sm_90a has it: four
-   warps read the operands from shared memory, whose lines are as it wants them, while the threads go on. Else fragments
-   come through registers (PTX ISA, "Matrix fragments for mma.m16n8k16", "Asynchronous warpgroup level matrix
-   instructions"), those of the next instructions ahead of their use. */
+   (whether C is of two bytes and of at most such operands), PA_M_BF16X6 (whether operands are parts of float32) and the
+   tile: PA_M_ROWS x PA_M_COLUMNS of C by 8 warps, each with PA_M_WARP_ROWS x PA_M_WARP_COLUMNS of them; slices of
+   PA_M_DEPTH, of which PA_M_STAGES are in (dynamic) shared memory. Slices have the layout of memory, so that chunks of
+   16 bytes are copied by cp.async: in lines along the depth (k-major), or along the rows, of which a tile has panels of
+   128 bytes. Chunks are swizzled within 128 bytes, so that those read together are in different banks. Unaligned
+   operands are loaded by elements into the same layout, so an element of C doesn't depend on strides. Warps as wide as
+   a tile of halves multiply by wgmma where sm_90a has it: four warps read the operands from shared memory, whose lines
+   are as it wants them, while the threads go on. Else fragments come through registers (PTX ISA, "Matrix fragments for
+   mma.m16n8k16", "Asynchronous warpgroup level matrix instructions"), those of the next instructions ahead of their
+   use. */
 #ifndef PA_GEMM_MMA_H
 #define PA_GEMM_MMA_H
 #include "pa_base.h"
@@ -29,6 +30,9 @@ PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *rt) { pa_gemm(g, rt); 
 #else
 #include "pa_gemm_tiles.h"
 #include "pa_half.h"
+#if PA_M_BF16X6
+#include "pa_gemm_bf16x6.h"
+#endif
 
 #define PA_M_WGMMA (PA_M_HAS_WGMMA && PA_BYTES <= 4 && PA_M_WARP_COLUMNS == PA_M_COLUMNS)
 #define PA_M_TMA (PA_M_WGMMA && PA_M_BULK)

@@ -44,34 +44,40 @@ struct pa_gemm_results {
             values[k] = *(const PA_C *)(d[k] + row * g->rds[k] + col * g->cds[k]);
         return PA_GEMM_EPILOGUE(g->more, sum, values);
     }
-    template <class Sum> __device__ inline PA_C element(Sum sum, PA_C d0, PA_C d1) const
+    template <class Sum> __device__ inline PA_C one(int64_t row, int64_t col, Sum sum) const
     {
-        const PA_C values[PA_GEMM_MAX_ADDENDS] = {d0, d1};
-        return PA_GEMM_EPILOGUE(g->more, sum, values);
+        return (*this)(row, col, sum);
     }
-    /* N neighbours along a row, of which `n` are inside. */
-    template <int N, class Sum>
-    __device__ inline void several(int64_t row, int64_t col, int n, const Sum *sums, PA_C *to) const
-    {
+    /* Neighbours along a row, of the arrays. */
+    template <int N> struct neighbours {
         struct alignas(sizeof(PA_C) * N) vector { PA_C v[N]; } x[PA_GEMM_MAX_ADDENDS];
+    };
+    /* Whether N neighbours from a place on are vectors of the arrays, in each row. */
+    template <int N> __device__ inline bool are_vectors(int64_t row, int64_t col) const
+    {
+        bool all = true;
 #pragma unroll
         for (int k = 0; k < PA_GEMM_ADDENDS; ++k) {
-            const char *from = d[k] + row * g->rds[k] + col * g->cds[k];
-            if (n == N && g->cds[k] == sizeof(PA_C) && ((uint64_t)from & (sizeof(vector) - 1)) == 0)
-                x[k] = *(const vector *)from;
-            else
-#pragma unroll
-                for (int e = 0; e < N; ++e)
-                    if (e < n) x[k].v[e] = *(const PA_C *)(from + e * g->cds[k]);
+            const uint64_t from = (uint64_t)(d[k] + row * g->rds[k] + col * g->cds[k]) | (uint64_t)g->rds[k];
+            all = all && g->cds[k] == sizeof(PA_C) && from % (sizeof(PA_C) * N) == 0;
         }
-        /* without branches where all are inside, so that their instructions are interleaved */
-        if (n == N) {
+        return all;
+    }
+    template <int N> __device__ inline neighbours<N> load(int64_t row, int64_t col) const
+    {
+        neighbours<N> found;
 #pragma unroll
-            for (int e = 0; e < N; ++e) to[e] = element(sums[e], x[0].v[e], x[1].v[e]);
-        } else {
+        for (int k = 0; k < PA_GEMM_ADDENDS; ++k)
+            found.x[k] = *(const typename neighbours<N>::vector *)(d[k] + row * g->rds[k] + col * g->cds[k]);
+        return found;
+    }
+    template <int N, class Sum>
+    __device__ inline void compute(const Sum *sums, const neighbours<N> &addends, PA_C *to) const
+    {
 #pragma unroll
-            for (int e = 0; e < N; ++e)
-                if (e < n) to[e] = element(sums[e], x[0].v[e], x[1].v[e]);
+        for (int e = 0; e < N; ++e) {
+            const PA_C values[PA_GEMM_MAX_ADDENDS] = {addends.x[0].v[e], addends.x[1].v[e]};
+            to[e] = PA_GEMM_EPILOGUE(g->more, sums[e], values);
         }
     }
 #else
@@ -80,11 +86,15 @@ struct pa_gemm_results {
     {
         return (PA_C)PA_STORE(sum);
     }
-    template <int N> __device__ inline void several(int64_t, int64_t, int, const PA_C *stored, PA_C *to) const
+    template <int N> struct neighbours {};
+    template <int N> __device__ inline bool are_vectors(int64_t, int64_t) const { return true; }
+    template <int N> __device__ inline neighbours<N> load(int64_t, int64_t) const { return {}; }
+    template <int N> __device__ inline void compute(const PA_C *stored, const neighbours<N> &, PA_C *to) const
     {
 #pragma unroll
         for (int e = 0; e < N; ++e) to[e] = stored[e];
     }
+    __device__ inline PA_C one(int64_t, int64_t, PA_C stored) const { return stored; }
 #endif
 };
 #endif

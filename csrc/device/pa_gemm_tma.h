@@ -16,7 +16,7 @@ enum {
     PA_TMA_FULL = PA_TMA_STAGED,
 #endif
     /* slices of a block's first tile that the threads copy which multiply them; only bulk copies round to tf32 */
-    PA_TMA_AHEAD = PA_BYTES == 2 ? PA_M_STAGES : 0,
+    PA_TMA_AHEAD = PA_BYTES == 2 && !PA_M_BF16X6 ? PA_M_STAGES : 0,
     PA_TMA_EMPTY = PA_TMA_FULL + PA_M_STAGES * 8,
     PA_TMA_MAPS = PA_TMA_FULL + 256,
     PA_TMA_SLOTS = 1024, /* more than two for each block that can run at a time */
@@ -162,12 +162,26 @@ struct pa_tma_block {
     unsigned base; /* its address */
     unsigned tiles;
     int depths; /* slices of a tile */
+#if PA_M_BF16X6
+    int part; /* slices of a part of an operand */
+#endif
 
     __device__ inline pa_tma_block(const pa_gemm_grid *grid, unsigned char *shared)
     {
         g = grid, memory = shared, base = (unsigned)__cvta_generic_to_shared(shared);
         tiles = (unsigned)pa_gemm_tiles<PA_M_ROWS, PA_M_COLUMNS>(g);
         depths = (int)((g->k + PA_M_DEPTH - 1) / PA_M_DEPTH);
+#if PA_M_BF16X6
+        part = depths / PA_BF16X6_PARTS, depths = part * PA_BF16X6_PRODUCTS;
+#endif
+    }
+    /* Where slice `s` of an operand begins, A or B. */
+    template <bool OF_B> __device__ inline int depth_of(int s) const
+    {
+#if PA_M_BF16X6
+        s = s % part + pa_bf16x6_part<OF_B>(s / part) * part;
+#endif
+        return s * PA_M_DEPTH;
     }
     __device__ inline pa_gemm_tile_origin origin(unsigned tile) const
     {
@@ -194,11 +208,12 @@ PA_FN void pa_tma_produce(const pa_tma_block &o, const pa_tensor_map *map, bool 
             const unsigned to = o.base + stage.at * PA_M_SLICE + OFFSET, full = o.full(stage.at);
             pa_mbarrier_wait(o.empty(stage.at), stage.parity);
             pa_mbarrier_expect(full, ROWS * 128);
-            if (k_major) pa_tma_copy(to, map, full, s * PA_M_DEPTH, row, index);
+            const int depth = o.template depth_of<OFFSET != 0>(s);
+            if (k_major) pa_tma_copy(to, map, full, depth, row, index);
             else
 #pragma unroll
                 for (int panel = 0; panel < ROWS / PA_TMA_LINE; ++panel)
-                    pa_tma_copy(to + panel * PA_M_PANEL, map, full, row + panel * PA_TMA_LINE, s * PA_M_DEPTH, index);
+                    pa_tma_copy(to + panel * PA_M_PANEL, map, full, row + panel * PA_TMA_LINE, depth, index);
         }
     }
 }
@@ -245,9 +260,14 @@ PA_FN void pa_tma_mainloop(const pa_tma_block &o, bool first, const pa_gemm_tile
     const unsigned half = o.base + pa_mma_thread() / 128 * (PA_M_SLICE_A / 2); /* of A: 64 rows, or a panel */
     const bool says = threadIdx.x % 32 == 0; /* that the warp has read a stage */
     unsigned before = 0;
+#if PA_M_BF16X6
+    const int together = o.depths - o.part; /* the rest, the largest products, is added in float32 */
+#else
+    const int together = o.depths;
     if (first) pa_tma_copy_first<K_MAJOR_A, K_MAJOR_B>(o, t);
+#endif
 #pragma unroll 1
-    for (int s = 0; s < o.depths; ++s) {
+    for (int s = 0; s < together; ++s) {
         const uint64_t a = pa_wgmma_descriptor<K_MAJOR_A>(half + stage.at * PA_M_SLICE),
                        b = pa_wgmma_descriptor<K_MAJOR_B>(o.base + stage.at * PA_M_SLICE + PA_M_SLICE_A);
         if (first && s < PA_M_STAGES) {
@@ -264,6 +284,16 @@ PA_FN void pa_tma_mainloop(const pa_tma_block &o, bool first, const pa_gemm_tile
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
     if (o.depths && says) pa_mbarrier_arrive(o.empty(before));
     pa_mma_keep(sum.v[0]);
+#if PA_M_BF16X6
+#pragma unroll 1
+    for (int s = together; s < o.depths; ++s, stage.next()) {
+        pa_mbarrier_wait(o.full(stage.at), stage.parity);
+        pa_wgmma_add_stage<K_MAJOR_A, K_MAJOR_B>(
+            sum.v[0], pa_wgmma_descriptor<K_MAJOR_A>(half + stage.at * PA_M_SLICE),
+            pa_wgmma_descriptor<K_MAJOR_B>(o.base + stage.at * PA_M_SLICE + PA_M_SLICE_A));
+        if (says) pa_mbarrier_arrive(o.empty(stage.at));
+    }
+#endif
 }
 
 #if PA_BYTES == 4
@@ -341,7 +371,9 @@ PA_FN void pa_tma_consume(const pa_tma_block &o)
         else if (k_major_b) pa_tma_mainloop<false, true>(o, first, t, stage, sum);
         else pa_tma_mainloop<false, false>(o, first, t, stage, sum);
 #endif
-#if PA_M_HALF_C
+#if PA_M_BF16X6
+        pa_tf32_store<true>(g, c, pa_tf32_row<true>(), rows, columns, sum, pa_gemm_results(g, t, t.row, t.col));
+#elif PA_M_HALF_C
         const int row = pa_mma_thread() / 32 * PA_M_WARP_ROWS;
         const pa_gemm_results results(g, t, t.row + row, t.col);
         pa_mma_store(g, c + row * g->rcs, rows - row, columns, sum, results, o.memory + PA_TMA_STAGED);
@@ -372,8 +404,10 @@ PA_FN void pa_tma_gemm(const pa_gemm_grid *g)
             slot = pa_tma_operand<PA_M_COLUMNS, PA_M_SLICE_A>(o, g->b, g->n, g->cbs, g->rbs, g->batch_b);
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-        if (fits) pa_tma_consume(o);
+        if (PA_M_BF16X6 || fits) pa_tma_consume(o);
+#if !PA_M_BF16X6 /* whose operands are copies that fit */
         else pa_mma_tiles(g);
+#endif
     }
     __syncthreads(); /* all copies have arrived: the descriptions aren't needed any more */
     if (fits && warp < 2 && threadIdx.x % 32 == 0)

@@ -43,23 +43,16 @@
                  "." PA_MMA " {" SUMS "}, " A ", " B ", p, 1, 1, " ALONG_A ", " ALONG_B "; }"                          \
                  : __VA_ARGS__ : "l"(a), "l"(b), "r"(go), "n"(!K_MAJOR_A), "n"(!K_MAJOR_B))
 #endif
-/* Columns of an instruction. */
-#if PA_M_FLOAT8 && PA_M_COLUMNS > 128
-#define PA_M_WIDTH 128
-#else
-#define PA_M_WIDTH PA_M_COLUMNS
-#endif
-/* Without `go` c is written only. */
-template <bool K_MAJOR_A, bool K_MAJOR_B> PA_FN void pa_wgmma(PA_ACC (*c)[4], uint64_t a, uint64_t b, int go = 1)
+/* Of COLUMNS. Without `go` c is written only. */
+template <int COLUMNS, bool K_MAJOR_A, bool K_MAJOR_B>
+PA_FN void pa_wgmma(PA_ACC (*c)[4], uint64_t a, uint64_t b, int go = 1)
 {
-#if PA_M_WIDTH == 64
-    PA_M_ISSUE("64", PA_M_32, "%32", "%33", "%34", "%35", "%36", PA_M_8(c, 0));
-#elif PA_M_WIDTH == 128
-    PA_M_ISSUE("128", PA_M_64, "%64", "%65", "%66", "%67", "%68", PA_M_8(c, 0), PA_M_8(c, 8));
-#else
-    PA_M_ISSUE("256", PA_M_128, "%128", "%129", "%130", "%131", "%132", PA_M_8(c, 0), PA_M_8(c, 8), PA_M_8(c, 16),
-               PA_M_8(c, 24));
-#endif
+    if constexpr (COLUMNS == 64) PA_M_ISSUE("64", PA_M_32, "%32", "%33", "%34", "%35", "%36", PA_M_8(c, 0));
+    else if constexpr (COLUMNS == 128)
+        PA_M_ISSUE("128", PA_M_64, "%64", "%65", "%66", "%67", "%68", PA_M_8(c, 0), PA_M_8(c, 8));
+    else
+        PA_M_ISSUE("256", PA_M_128, "%128", "%129", "%130", "%131", "%132", PA_M_8(c, 0), PA_M_8(c, 8), PA_M_8(c, 16),
+                   PA_M_8(c, 24));
 }
 
 #if PA_BYTES == 4
@@ -98,32 +91,45 @@ template <int N> PA_FN void pa_mma_keep(PA_ACC (&sum)[N][4])
         for (int e = 0; e < 4; ++e) asm volatile("" : PA_M_SUM(sum[j][e])::"memory");
 }
 
-/* Starts to add the products of a stage, whose operands the descriptors name. */
+/* Adds the products of a stage, whose operands the descriptors name: summed by themselves, then added to `sum` in
+   float32, where tensor cores keep too few bits. */
 template <bool K_MAJOR_A, bool K_MAJOR_B>
-PA_FN void pa_wgmma_stage(PA_ACC (&sum)[PA_M_COLUMNS / 8][4], uint64_t a, uint64_t b)
+PA_FN void pa_wgmma_add_stage(PA_ACC (&sum)[PA_M_COLUMNS / 8][4], uint64_t a, uint64_t b)
 {
-    enum { NEXT_A = (K_MAJOR_A ? 32 : 2048) >> 4, NEXT_B = (K_MAJOR_B ? 32 : 2048) >> 4 };
-#if PA_M_FLOAT8
-    /* Sums of products of float8 have about 14 bits within tensor cores: those of a stage are added in float32. */
+    enum {
+        WIDTH = PA_M_COLUMNS > 128 ? 128 : PA_M_COLUMNS, /* for want of registers */
+        NEXT_A = (K_MAJOR_A ? 32 : 2048) >> 4,
+        NEXT_B = (K_MAJOR_B ? 32 : 2048) >> 4,
+        NEXT_PART = (K_MAJOR_B ? WIDTH * 128 : WIDTH / 64 * PA_M_PANEL) >> 4
+    };
 #pragma unroll
-    for (int part = 0; part < PA_M_COLUMNS / PA_M_WIDTH; ++part) {
-        PA_ACC some[PA_M_WIDTH / 8][4];
+    for (int part = 0; part < PA_M_COLUMNS / WIDTH; ++part) {
+        PA_ACC some[WIDTH / 8][4];
         asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
         for (int d = 0; d < PA_M_STEPS; ++d)
-            pa_wgmma<true, true>(some, a + d * NEXT_A, b + part * (PA_M_WIDTH * 128 >> 4) + d * NEXT_B, d != 0);
+            pa_wgmma<WIDTH, K_MAJOR_A, K_MAJOR_B>(some, a + d * NEXT_A, b + part * NEXT_PART + d * NEXT_B, d != 0);
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
         asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
         pa_mma_keep(some);
 #pragma unroll
-        for (int j = 0; j < PA_M_WIDTH / 8; ++j)
+        for (int j = 0; j < WIDTH / 8; ++j)
 #pragma unroll
-            for (int e = 0; e < 4; ++e) sum[part * PA_M_WIDTH / 8 + j][e] += some[j][e];
+            for (int e = 0; e < 4; ++e) sum[part * WIDTH / 8 + j][e] += some[j][e];
     }
+}
+/* Starts to add the products of a stage, to sums in tensor cores where they have the bits for it. */
+template <bool K_MAJOR_A, bool K_MAJOR_B>
+PA_FN void pa_wgmma_stage(PA_ACC (&sum)[PA_M_COLUMNS / 8][4], uint64_t a, uint64_t b)
+{
+#if PA_M_FLOAT8 /* about 14 bits */
+    pa_wgmma_add_stage<true, true>(sum, a, b);
 #else
+    enum { NEXT_A = (K_MAJOR_A ? 32 : 2048) >> 4, NEXT_B = (K_MAJOR_B ? 32 : 2048) >> 4 };
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
-    for (int d = 0; d < PA_M_STEPS; ++d) pa_wgmma<K_MAJOR_A, K_MAJOR_B>(sum, a + d * NEXT_A, b + d * NEXT_B);
+    for (int d = 0; d < PA_M_STEPS; ++d)
+        pa_wgmma<PA_M_COLUMNS, K_MAJOR_A, K_MAJOR_B>(sum, a + d * NEXT_A, b + d * NEXT_B);
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 #endif
 }

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from strategies import device_subset, examples
 
 import pyarray as pa
+from pyarray._core import clear_plans
 from pyarray.fusion import fused_gemm
 from pyarray.jit.bounded_cache import BoundedCache
 from pyarray.kernels.matmul import gemm, gemm_blocks, gemm_epilogue, thresholds
@@ -350,6 +351,7 @@ def test_the_tuner_may_choose_the_blocks(monkeypatch, tmp_path):
     """Large products ask it; whatever it says, the product is the same."""
     monkeypatch.setattr(tune_store, "folder", lambda: tmp_path)
     monkeypatch.setattr(thresholds, "TUNED_WORK", 1000)
+    clear_plans()  # that were made with the other threshold
     odd = pa.Config(kc=20, mc=12, nc=32)
     tuner = LibraryTuner("matmul", [gemm_blocks.DEFAULT, odd], lambda: "text", warmup=0, rep=1)
     monkeypatch.setattr(gemm, "tuner", lambda: tuner)
@@ -364,3 +366,4 @@ def test_the_tuner_may_choose_the_blocks(monkeypatch, tmp_path):
         a, b = pa.asarray(x, device="cpu"), pa.asarray(y, device="cpu")
         np.testing.assert_array_equal(pa.asnumpy(a @ b), x @ y)
         np.testing.assert_array_equal(pa.asnumpy(pa.gemm(a, b, alpha=2, bias=a)), 2 * (x @ y) + x)
+    clear_plans()

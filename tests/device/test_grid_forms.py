@@ -133,7 +133,7 @@ KINDS = ("float32", "float16", "int8", "complex64")
 def test_large_tiles_tall_and_wide(device, dtype, shape, monkeypatch):
     monkeypatch.setattr(thresholds, "MIN_LARGE_TILES", 1000)
     tiles = split_k.WIDE if shape[1] % 2 else split_k.TALL
-    monkeypatch.setattr(split_k, "_of_float32", lambda *_: (tiles, 1))
+    monkeypatch.setattr(split_k, "float32_schedule", lambda *_: (1.0, tiles, 1))
     m, k, n = shape
     rng = np.random.default_rng(m)
     a, b = (rng.integers(-2, 3, size).astype(dtype) for size in ((m, k), (k, n)))
@@ -150,8 +150,8 @@ def test_parts_of_the_depth(device, tiles, monkeypatch):
     """Any layouts and batches, depths that the parts don't divide, and results that aren't contiguous."""
     rng = np.random.default_rng(tiles)
     for parts, batch, m, k, n in ((2, (), 70, 65, 131), (3, (2,), 5, 30, 7), (5, (2, 3), 9, 17, 4), (3, (), 6, 3, 8)):
-        cut = lambda *arguments, parts=parts: (tiles, min(parts, arguments[-1]))  # noqa: E731
-        monkeypatch.setattr(split_k, "_of_float32", cut)
+        cut = lambda *arguments, parts=parts: (1.0, tiles, min(parts, arguments[-1]))  # noqa: E731
+        monkeypatch.setattr(split_k, "float32_schedule", cut)
         x = rng.integers(-3, 4, (*batch, m, k)).astype("float32")
         y = rng.integers(-3, 4, (k, n)).astype("float32")
         a, b = pa.asarray(x, device=device), pa.asarray(y, device=device)
@@ -166,10 +166,10 @@ def test_parts_of_the_depth(device, tiles, monkeypatch):
 
 def test_few_tiles_are_cut_along_the_depth():
     """For 132 processors; and never where it is asked for the whole, or of few elements."""
-    scheduled = split_k._of_float32
-    assert [scheduled(n, n, 1, n, 132, 16)[1] for n in (64, 1024, 1536, 2048, 3072)] == [1, 4, 3, 1, 4]
-    assert scheduled(1024, 1024, 1, 1024, 132, 1)[1] == 1
-    assert scheduled(64, 64, 1, 100_000, 132, 16)[1] == 16
+    scheduled = split_k.float32_schedule
+    assert [scheduled(n, n, 1, n, 132, 16)[2] for n in (64, 1024, 1536, 2048, 3072)] == [1, 4, 3, 1, 4]
+    assert scheduled(1024, 1024, 1, 1024, 132, 1)[2] == 1
+    assert scheduled(64, 64, 1, 100_000, 132, 16)[2] == 16
 
 
 @examples(10)

@@ -196,5 +196,5 @@ def test_what_is_refused():
             ValueError, match=rf"expected precision to be 'float32', 'tf32' or None, got 'high'; .*{PRECISION}"
         ):
             call(a, a, precision="high")
-    with pytest.raises(ValueError, match=r"expected float32 \(exact\) or tf32"):
+    with pytest.raises(ValueError, match=r"expected float32 \(as accurate as its arithmetic\) or tf32"):
         pa.config.set(PRECISION, "highest")

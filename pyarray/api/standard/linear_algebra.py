@@ -24,10 +24,10 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /, *, out: ndarray | None = None, preci
 
     Float16, bfloat16 and float8 are accumulated in float32, integers wrap, bools are or-ed. CPUs that multiply pairs
     of bfloat16 (AVX-512 BF16 without AMX) take numbers below 1.2e-38 for 0 there. With `precision` "tf32"
-    operands of float32 may be rounded to 11 bits, for speed, and sums stay float32: GPUs of sm_90 do so, and
-    elsewhere the product is exact. With "float32" it is everywhere, and None is what the setting
-    PYARRAY_FLOAT32_MATMUL_PRECISION says, which is exact by default. Raises `TypeError` for 0-d operands and
-    types without a common one, `ValueError` for shapes that don't fit.
+    operands of float32 may be rounded to 11 bits, for speed, and sums stay float32: GPUs of sm_90 do so. With
+    "float32" errors are at most those of float32's arithmetic; None is what the setting
+    PYARRAY_FLOAT32_MATMUL_PRECISION says, by default "float32". Raises `TypeError` for 0-d operands and types
+    without a common one, `ValueError` for shapes that don't fit.
 
     >>> pa.matmul(pa.asarray([[1, 2], [3, 4]]), pa.asarray([1, 1])).tolist()
     [3, 7]

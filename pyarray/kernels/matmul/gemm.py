@@ -12,7 +12,7 @@ from ... import jit, lang, shapes
 from ..._core import BoundLaunch, CallPlan
 from ...array import ndarray
 from ...driver.kernel_step import KernelStep
-from ...dtypes import BY_NAME, DType, int8, int32, int64, uint8
+from ...dtypes import BY_NAME, DType, int8, int32, int64, uint8, uint32
 from ...jit.launch_state import launch_state
 from ...jit.text_kernel import Address, TextKernel
 from ...memory.host_access import not_repeatable
@@ -73,6 +73,10 @@ def gemm(
     if parts > 1 and not isinstance(tiles, Tile):
         matmul.split_k.add_parts(_KERNEL, views[0], views[1], views[2], tiles, parts)
         return
+    if isinstance(tiles, Tile) and tiles.bf16x6:
+        if _by_bf16x6(views, numbers, tiles, epilogue):
+            return
+        tiles = matmul.split_k.schedule(c, a._shape[-1], True)[0]
     extra = [end for x in arrays for end in _buffer_range(x)] if checked else []
     if epilogue is None and a._dtype.is_narrow and a._dtype is not c._dtype:
         epilogue = matmul.gemm_epilogue.Epilogue(c._dtype.name)
@@ -83,6 +87,16 @@ def gemm(
         if isinstance(tiles, Tile):
             numbers = (*numbers, tiles.blocks(c))
         _KERNEL.launch(key, c.device, *views, *numbers, *extra, checked=checked)
+
+
+def _by_bf16x6(views: Sequence[ndarray], numbers: Any, tile: Tile, epilogue: Epilogue | None) -> bool:
+    """Launches the product by parts of bfloat16, and that of float32 for numbers out of range. False if there is no
+    memory for the parts."""
+    a, _, c, *_ = views
+    nb, epilogue = len(c._shape) - 2, epilogue or matmul.gemm_epilogue.Epilogue(c._dtype.name)
+    tiles = matmul.split_k.schedule(c, a._shape[-1], True)[0]
+    keys = ("bfloat16", nb, tile, epilogue), (c._dtype.name, nb, tiles, epilogue)
+    return matmul.gemm_bf16x6.multiply(_FLAGGED, keys, views, numbers, tile)
 
 
 def _tuned(key: Any, a: ndarray, b: ndarray, c: ndarray, *more: Any) -> None:
@@ -206,6 +220,8 @@ def _for_grid_tiles(
         float32 = c._dtype.name == "float32"
         if float32 and is_tf32(precision) and (tile := tile_for(c, True)) and (turned := k_major_operands(a, b, c)):
             return *turned, tile, 1
+        if tile := matmul.gemm_bf16x6.bf16x6_tile(a, b, c):
+            return a, b, c, tile, 1
         if (tile := tile_for(c)) and not (float32 and matmul.split_k.schedule(c, a._shape[-1], False)[1] > 1):
             return copy_if_unaligned(a, c._shape[-1]), copy_if_unaligned(b, c._shape[-2]), c, tile, 1
     return a, b, c, *matmul.split_k.schedule(c, a._shape[-1], checked)
@@ -222,9 +238,9 @@ def _buffer_range(x: ndarray) -> tuple[Address, Address]:
     return Address(x._buffer.ptr), Address(x._buffer.ptr + x._buffer.nbytes)
 
 
-def _program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
+def _program(key: Any, target: str, debug: bool, flagged: bool = False) -> lang.pipeline.Program:
     """`key`: the element type, the axes of the batch, the tiles of a grid; on CPUs, an `Epilogue` and whether
-    block sizes are arguments."""
+    block sizes are arguments. `flagged`: flags say whether it computes."""
     name, nb, tiles, *more = key
     epilogue: Epilogue | None = more[0] if more else None
     blocks = len(more) > 1
@@ -242,14 +258,19 @@ def _program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
         params += [(f"{n}_{end}", lang.ir.ScalarType(int64)) for n in names for end in ("low", "high")]
     loc = lang.ir.Loc(os.path.join("pyarray", "kernels", "matmul", "gemm.py"), 1, 1, 0)
     sites = tuple(lang.bounds_checks.Site("index", loc, "matmul", (n,), 0, 2) for n in names)
+    if flagged:
+        params.append(("flags", lang.ir.ArrayType(uint32, 1, strided=False)))
     if isinstance(tiles, Tile):
         params.append(("blocks", lang.ir.ScalarType(int64)))
-    directions = dict.fromkeys(names, "IN") | {"c": "OUT"}
+    directions = dict.fromkeys((*names, *(["flags"] if flagged else [])), "IN") | {"c": "OUT"}
     if lang.dialect.DIALECTS[target].blocks:
         text, step = _text(dtype, nb, params, epilogue, debug)
     else:
         text, step = _grid_text(dtype, nb, params, epilogue, debug, tiles, target)
-    count = partial(gemm_operations, epilogue is not None)
+    count: lang.operation_counts.CountOperations = partial(gemm_operations, epilogue is not None)
+    if flagged:
+        parts = matmul.gemm_bf16x6
+        count = partial(count, times=parts.PRODUCTS // parts.PARTS) if isinstance(tiles, Tile) else parts.count_nothing
     return lang.pipeline.Program("matmul", text, (step,), tuple(params), directions, sites, count_operations=count)
 
 
@@ -333,6 +354,10 @@ def _grid_text(
     if debug:
         slots += "    pa_runtime run;\n"
         body += "    run = s->run;\n"
+    flagged = "flags" in dict(params)
+    if flagged:  # what one of the two kernels computes, the other one doesn't
+        other = "" if isinstance(tiles, Tile) else "!"
+        body = f"    if ({other}pa_bf16x6_flagged(s->flags_data, s->flags_n0)) return;\n" + body
     text = f"""#include <pa_base.h>
 {headers(dtype, out)}
 typedef struct {{
@@ -341,6 +366,7 @@ typedef struct {{
 {defines}#define PA_G_SMALL {int(tiles == 1)}
 #define PA_G_WIDE {int(tiles == 2)}
 #define PA_GEMM_BATCHES {max(nb, 1)}
+{"#include <pa_gemm_bf16x6.h>" if flagged else ""}
 #include <{header}>
 
 extern "C" __global__ void __launch_bounds__(PA_{letter}_THREADS, PA_{letter}_BLOCKS)
@@ -357,6 +383,7 @@ kernel_matmul(const matmul_slots memory)
 
 # contraction of products and sums is allowed, as in BLAS
 _KERNEL = TextKernel("matmul", _program, flags=("-ffp-contract=fast",))
+_FLAGGED = TextKernel("matmul", partial(_program, flagged=True))
 
 
 def tuner() -> Any:

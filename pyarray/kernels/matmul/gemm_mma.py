@@ -22,7 +22,8 @@ _TYPES = {
 
 class Tile(NamedTuple):
     """The tile of C, a warp's part of it, the depth of a stage, and the number of stages in shared memory. `bulk`:
-    with bulk tensor copies (csrc/device/pa_gemm_tma.h). `header` has the kernel."""
+    with bulk tensor copies (csrc/device/pa_gemm_tma.h). `bf16x6`: of operands that are parts of float32
+    (csrc/device/pa_gemm_bf16x6.h). `header` has the kernel."""
 
     rows: int
     columns: int
@@ -31,6 +32,7 @@ class Tile(NamedTuple):
     depth: int
     stages: int
     bulk: bool = False
+    bf16x6: bool = False
     header: str = "pa_gemm_mma.h"
 
     def macros(self, dtype: DType, out: DType) -> str:
@@ -134,14 +136,16 @@ def _cheapest_tile(m: int, n: int, matrices: int, processors: int, units: str, s
     """The tile of the least cost: the work of the busiest processor, and the bytes that all fetch."""
 
     fetch_cost = th.BULK_FETCH_COST if TILES[units, size][0][0].bulk else th.FETCH_COST
+    return min(TILES[units, size], key=lambda entry: tile_cost(*entry, m, n, matrices, processors, size, fetch_cost))[0]
 
-    def cost(entry: tuple[Tile, int]) -> float:
-        tile, speed = entry
-        count = -(-m // tile.rows) * -(-n // tile.columns) * matrices
-        fetched = count * (tile.rows + tile.columns) * size
-        return -(-count // processors) * tile.rows * tile.columns / speed + fetched * fetch_cost
 
-    return min(TILES[units, size], key=cost)[0]
+def tile_cost(
+    tile: Tile, speed: int, m: int, n: int, matrices: int, processors: int, size: int, fetch_cost: float
+) -> float:
+    """The time for an element of the depth, at 1 TFLOP/s of a multiplication and an addition each."""
+    count = -(-m // tile.rows) * -(-n // tile.columns) * matrices
+    fetched = count * (tile.rows + tile.columns) * size
+    return -(-count // processors) * tile.rows * tile.columns / speed + fetched * fetch_cost
 
 
 def k_major_operands(a: ndarray, b: ndarray, c: ndarray) -> tuple[ndarray, ndarray, ndarray] | None:

@@ -56,13 +56,16 @@ def headers(*dtypes: DType) -> str:
     return "".join(f"#include <{name}>\n" for name in sorted(names))
 
 
-def gemm_operations(epilogue: bool, values: Mapping[str, Any]) -> lang.operation_counts.OperationCounts:
-    """The operations of a product by the shapes of a, b and c: a multiplication and an addition each. An
-    `epilogue` isn't counted."""
+def gemm_operations(
+    epilogue: bool, values: Mapping[str, Any], times: int = 1
+) -> lang.operation_counts.OperationCounts:
+    """The operations of a product by the shapes of a, b and c: a multiplication and an addition each, `times` as many
+    where each is done so often. An `epilogue` isn't counted."""
     results = math.prod(values["c"])
     loads = {name: math.prod(values[name]) if results else 0 for name in "ab"}
     notes = ("what is done to each result is not counted",) if epilogue else ()
-    return lang.operation_counts.OperationCounts(2 * values["a"][-1] * results, loads, {"c": results}, results, notes)
+    operations = 2 * values["a"][-1] * results * times
+    return lang.operation_counts.OperationCounts(operations, loads, {"c": results}, results, notes)
 
 
 def check_precision(function: str, precision: str) -> None:

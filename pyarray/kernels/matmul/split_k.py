@@ -27,7 +27,7 @@ def schedule(c: ndarray, depth: int, whole: bool) -> tuple[int, int]:
     if c._dtype is not float32:
         few = c._size < th.MIN_LARGE_TILES
         return SMALL if few else _large(m, n, c._size // (m * n), processors, c.itemsize > 4)[1], 1
-    return _of_float32(m, n, c._size // (m * n), depth, processors, 1 if whole else th.MAX_PARTS)
+    return float32_schedule(m, n, c._size // (m * n), depth, processors, 1 if whole else th.MAX_PARTS)[1:]
 
 
 def _large(m: int, n: int, batch: int, processors: int, tall: bool = False) -> tuple[int, int]:
@@ -39,7 +39,9 @@ def _large(m: int, n: int, batch: int, processors: int, tall: bool = False) -> t
 
 # A function of its arguments alone.
 @functools.lru_cache(maxsize=4096)
-def _of_float32(m: int, n: int, batch: int, depth: int, processors: int, most: int) -> tuple[int, int]:
+def float32_schedule(m: int, n: int, batch: int, depth: int, processors: int, most: int) -> tuple[float, int, int]:
+    """The time, in that of a large tile for an element of the depth, the tiles and the number of parts, `most` at
+    most."""
     small = -(-m // 64) * -(-n // 64) * batch
     times = [(-(-small // (2 * processors)) * depth * th.SMALL_TILE_TIME, SMALL, 1)]
     for parts in range(1, max(1, min(most, depth // th.MIN_PART_DEPTH)) + 1):
@@ -47,8 +49,7 @@ def _of_float32(m: int, n: int, batch: int, depth: int, processors: int, most: i
         added = th.SUM_TIME + parts * m * n * batch * th.PART_TIME if parts > 1 else 0
         added += th.REST_TIME if depth % parts else 0
         times.append((waves * (depth // parts + th.TILE_TIME) + added, kind, parts))
-    _, tiles, parts = min(times)
-    return tiles, parts
+    return min(times)
 
 
 def add_parts(kernel: TextKernel, a: ndarray, b: ndarray, c: ndarray, tiles: int, parts: int) -> None:
