@@ -262,7 +262,8 @@ def _program(key: Any, target: str, debug: bool, flagged: bool = False) -> lang.
         params.append(("flags", lang.ir.ArrayType(uint32, 1, strided=False)))
     if isinstance(tiles, Tile):
         params.append(("blocks", lang.ir.ScalarType(int64)))
-    directions = dict.fromkeys((*names, *(["flags"] if flagged else [])), "IN") | {"c": "OUT"}
+    inputs: tuple[str, ...] = (*names, "flags") if flagged else names
+    directions = dict.fromkeys(inputs, "IN") | {"c": "OUT"}
     if lang.dialect.DIALECTS[target].blocks:
         text, step = _text(dtype, nb, params, epilogue, debug)
     else:
