@@ -2,7 +2,8 @@
    decides, and other operands take the asynchronous copies of the file that includes this one. Two threads copy slices
    ahead, one of each operand, two warpgroups multiply them, and stages of shared memory go round between them by
    barriers in it: `full` when a stage's bytes are there, `empty` when all warps have read it. Blocks stay and take
-   tiles in turn, so that the next tile is loaded while one is stored.
+   tiles in turn, so that the next tile is loaded while one is stored. The blocks of a cluster (PA_M_CLUSTER of them) have
+   tiles below each other: each copies a part of B to all of them.
    Copies need a description of the operand in global memory (PTX ISA, "Tensor-map"). Addresses change from launch to
    launch, so each block writes its own descriptions, in slots that it takes for its time. */
 #ifndef PA_GEMM_TMA_H
@@ -21,6 +22,7 @@ enum {
     PA_TMA_MAPS = PA_TMA_FULL + 256,
     PA_TMA_SLOTS = 1024, /* more than two for each block that can run at a time */
     PA_TMA_RANK = 2 + PA_GEMM_BATCHES,
+    PA_TMA_ROWS = PA_M_ROWS * PA_M_CLUSTER, /* of a cluster's tile */
     PA_TMA_LINE = 128 / PA_M_SIZE /* elements of a line */
 };
 static_assert(PA_M_DEPTH * PA_M_SIZE == 128, "a line of 128 bytes, as swizzled");
@@ -42,7 +44,7 @@ PA_FN bool pa_tma_fits_operand(const pa_gemm_grid *g, const char *p, int64_t rs,
 }
 PA_FN bool pa_tma_fits(const pa_gemm_grid *g)
 {
-    const int64_t tiles = pa_gemm_tiles<PA_M_ROWS, PA_M_COLUMNS>(g);
+    const int64_t tiles = pa_gemm_tiles<PA_TMA_ROWS, PA_M_COLUMNS>(g);
     return g->m < 1u << 31 && g->n < 1u << 31 && g->k < 1u << 31 && tiles < 1 << 28 &&
            (PA_BYTES == 2 || (g->rbs == PA_M_SIZE && (PA_BYTES == 4 || g->cas == PA_M_SIZE))) &&
            pa_tma_fits_operand(g, g->a, g->ras, g->cas, g->batch_a) &&
@@ -69,6 +71,26 @@ PA_FN void pa_mbarrier_arrive(unsigned barrier)
 {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
+#if PA_M_CLUSTER > 1
+PA_FN void pa_mbarrier_arrive_at(unsigned barrier, unsigned rank)
+{
+    asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1;"
+                 "mbarrier.arrive.shared::cluster.b64 _, [there]; }" ::"r"(barrier), "r"(rank) : "memory");
+}
+PA_FN unsigned pa_cluster_rank(void)
+{
+    unsigned rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+PA_FN void pa_cluster_sync(void)
+{
+    asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory");
+}
+#else
+PA_FN unsigned pa_cluster_rank(void) { return 0; }
+PA_FN void pa_cluster_sync(void) { __syncthreads(); }
+#endif
 
 /* A stage's number, and the parity of its use. */
 struct pa_tma_stage {
@@ -138,21 +160,29 @@ PA_FN void pa_tma_publish(const pa_tensor_map *to, unsigned from)
                  "128;\n\tfence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(to), "r"(from) : "memory");
 }
 
-/* Copies the box at (x, y) of the matrix with an index in the batch. */
+/* Copies the box at (x, y) of the matrix with an index in the batch; with TO_ALL to all blocks of the cluster, at the
+   same place of each. */
+#define PA_TMA_FROM(DIMS, HOW) DIMS ".shared::cluster.global.mbarrier::complete_tx::bytes" HOW " [%0], [%1, {"
 #if PA_GEMM_BATCHES == 1
-#define PA_TMA_AT "3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];"
+#define PA_TMA_AT(HOW, MASK) PA_TMA_FROM("3d", HOW) "%3, %4, %6}], [%2]" MASK ";"
 #define PA_TMA_INDEX "r"(index[0])
 #elif PA_GEMM_BATCHES == 2
-#define PA_TMA_AT "4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];"
+#define PA_TMA_AT(HOW, MASK) PA_TMA_FROM("4d", HOW) "%3, %4, %6, %7}], [%2]" MASK ";"
 #define PA_TMA_INDEX "r"(index[0]), "r"(index[1])
 #else
-#define PA_TMA_AT "5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6, %7}], [%2];"
+#define PA_TMA_AT(HOW, MASK) PA_TMA_FROM("5d", HOW) "%3, %4, %6, %7, %8}], [%2]" MASK ";"
 #define PA_TMA_INDEX "r"(index[0]), "r"(index[1]), "r"(index[2])
 #endif
+template <bool TO_ALL>
 PA_FN void pa_tma_copy(unsigned to, const pa_tensor_map *map, unsigned barrier, int x, int y, const int *index)
 {
-    asm volatile("cp.async.bulk.tensor." PA_TMA_AT ::"r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y), PA_TMA_INDEX
-                 : "memory");
+    const unsigned short mask = (1 << PA_M_CLUSTER) - 1;
+    if (TO_ALL)
+        asm volatile("cp.async.bulk.tensor." PA_TMA_AT(".multicast::cluster", ", %5")
+                     ::"r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y), "h"(mask), PA_TMA_INDEX : "memory");
+    else
+        asm volatile("cp.async.bulk.tensor." PA_TMA_AT("", "")
+                     ::"r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y), "h"(mask), PA_TMA_INDEX : "memory");
 }
 
 /* What all roles know. */
@@ -169,7 +199,7 @@ struct pa_tma_block {
     __device__ inline pa_tma_block(const pa_gemm_grid *grid, unsigned char *shared)
     {
         g = grid, memory = shared, base = (unsigned)__cvta_generic_to_shared(shared);
-        tiles = (unsigned)pa_gemm_tiles<PA_M_ROWS, PA_M_COLUMNS>(g);
+        tiles = (unsigned)pa_gemm_tiles<PA_TMA_ROWS, PA_M_COLUMNS>(g);
         depths = (int)((g->k + PA_M_DEPTH - 1) / PA_M_DEPTH);
 #if PA_M_BF16X6
         part = depths / PA_BF16X6_PARTS, depths = part * PA_BF16X6_PRODUCTS;
@@ -183,9 +213,24 @@ struct pa_tma_block {
 #endif
         return s * PA_M_DEPTH;
     }
+    /* The first tile of the block's cluster, and how far the next one is. */
+    __device__ inline unsigned first_tile() const { return blockIdx.x / PA_M_CLUSTER; }
+    __device__ inline unsigned tile_step() const { return gridDim.x / PA_M_CLUSTER; }
     __device__ inline pa_gemm_tile_origin origin(unsigned tile) const
     {
-        return pa_gemm_origin_of<PA_M_ROWS, PA_M_COLUMNS, unsigned>(g, tile);
+        pa_gemm_tile_origin t = pa_gemm_origin_of<PA_TMA_ROWS, PA_M_COLUMNS, unsigned>(g, tile);
+        t.row += (int64_t)pa_cluster_rank() * PA_M_ROWS;
+        return t;
+    }
+    /* Said by a warp that has read a stage: to all who copy into it. */
+    __device__ inline void release(unsigned stage) const
+    {
+#if PA_M_CLUSTER > 1
+#pragma unroll
+        for (unsigned rank = 0; rank < PA_M_CLUSTER; ++rank) pa_mbarrier_arrive_at(empty(stage), rank);
+#else
+        pa_mbarrier_arrive(empty(stage));
+#endif
     }
     __device__ inline unsigned full(unsigned stage) const { return base + PA_TMA_FULL + stage * 8; }
     __device__ inline unsigned empty(unsigned stage) const { return base + PA_TMA_EMPTY + stage * 8; }
@@ -195,25 +240,27 @@ struct pa_tma_block {
 template <int ROWS, int OFFSET>
 PA_FN void pa_tma_produce(const pa_tma_block &o, const pa_tensor_map *map, bool k_major, const int64_t *batch)
 {
+    enum { SHARE = OFFSET ? PA_M_CLUSTER : 1, OWN = ROWS / SHARE, PANELS = OWN / PA_TMA_LINE };
     pa_tma_stage stage = {0, 1};
-    for (unsigned tile = blockIdx.x; tile < o.tiles; tile += gridDim.x) {
+    const int part = SHARE > 1 ? (int)pa_cluster_rank() : 0; /* of the rows, which this block copies for all */
+    for (unsigned tile = o.first_tile(); tile < o.tiles; tile += o.tile_step()) {
         const pa_gemm_tile_origin t = o.origin(tile);
-        const int row = (int)(OFFSET ? t.col : t.row);
+        const int row = (int)(OFFSET ? t.col : t.row) + part * OWN;
         int index[PA_GEMM_BATCHES];
 #pragma unroll
         for (int d = 0; d < PA_GEMM_BATCHES; ++d) index[d] = batch[d] ? (int)t.index[d] : 0;
 #pragma unroll 1
         for (int s = 0; s < o.depths; ++s, stage.next()) {
-            if (s < PA_TMA_AHEAD && tile == blockIdx.x) continue; /* who multiplies has copied them */
-            const unsigned to = o.base + stage.at * PA_M_SLICE + OFFSET, full = o.full(stage.at);
+            if (s < PA_TMA_AHEAD && tile == o.first_tile()) continue; /* who multiplies has copied them */
+            const unsigned to = o.base + stage.at * PA_M_SLICE + OFFSET + part * OWN * 128, full = o.full(stage.at);
             pa_mbarrier_wait(o.empty(stage.at), stage.parity);
             pa_mbarrier_expect(full, ROWS * 128);
             const int depth = o.template depth_of<OFFSET != 0>(s);
-            if (k_major) pa_tma_copy(to, map, full, depth, row, index);
+            if (k_major) pa_tma_copy<(SHARE > 1)>(to, map, full, depth, row, index);
             else
 #pragma unroll
-                for (int panel = 0; panel < ROWS / PA_TMA_LINE; ++panel)
-                    pa_tma_copy(to + panel * PA_M_PANEL, map, full, row + panel * PA_TMA_LINE, depth, index);
+                for (int panel = 0; panel < PANELS; ++panel)
+                    pa_tma_copy<(SHARE > 1)>(to + panel * PA_M_PANEL, map, full, row + panel * PA_TMA_LINE, depth, index);
         }
     }
 }
@@ -227,7 +274,7 @@ PA_FN int pa_tma_operand(const pa_tma_block &o, const char *p, int64_t rows, int
     int slot = lane == 0 ? pa_tma_take_slot((int)(blockIdx.x * 2 + number) % PA_TMA_SLOTS) : 0;
     if (lane < 16) *(uint64_t *)(o.memory + offset + lane * 8) = 0;
     __syncwarp();
-    if (lane == 0) pa_tma_describe(o.base + offset, o.g, p, rows, rs, cs, batch, ROWS);
+    if (lane == 0) pa_tma_describe(o.base + offset, o.g, p, rows, rs, cs, batch, OFFSET ? ROWS / PA_M_CLUSTER : ROWS);
     slot = __shfl_sync(~0u, slot, 0);
     pa_tma_publish(&pa_tma_maps[slot], o.base + offset);
     if (lane == 0) pa_tma_produce<ROWS, OFFSET>(o, &pa_tma_maps[slot], cs == PA_M_SIZE, batch);
@@ -277,12 +324,12 @@ PA_FN void pa_tma_mainloop(const pa_tma_block &o, bool first, const pa_gemm_tile
         } else pa_mbarrier_wait(o.full(stage.at), stage.parity);
         pa_wgmma_stage<K_MAJOR_A, K_MAJOR_B>(sum.v[0], a, b);
         asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
-        if (s && says) pa_mbarrier_arrive(o.empty(before));
+        if (s && says) o.release(before);
         before = stage.at;
         stage.next();
     }
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-    if (o.depths && says) pa_mbarrier_arrive(o.empty(before));
+    if (o.depths && says) o.release(before);
     pa_mma_keep(sum.v[0]);
 #if PA_M_BF16X6
 #pragma unroll 1
@@ -291,7 +338,7 @@ PA_FN void pa_tma_mainloop(const pa_tma_block &o, bool first, const pa_gemm_tile
         pa_wgmma_add_stage<K_MAJOR_A, K_MAJOR_B>(
             sum.v[0], pa_wgmma_descriptor<K_MAJOR_A>(half + stage.at * PA_M_SLICE),
             pa_wgmma_descriptor<K_MAJOR_B>(o.base + stage.at * PA_M_SLICE + PA_M_SLICE_A));
-        if (says) pa_mbarrier_arrive(o.empty(stage.at));
+        if (says) o.release(stage.at);
     }
 #endif
 }
@@ -307,7 +354,7 @@ PA_FN void pa_tma_step_from(const pa_tma_block &o, int left, pa_tma_stage &stage
     for (int d = 0; d < PA_M_STEPS; ++d) pa_wgmma_from(sum.v[0], a.v[d], b + d * 2);
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
     asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory"); /* `next` was read by the group before */
-    if (read.at != stage.at && threadIdx.x % 32 == 0) pa_mbarrier_arrive(o.empty(read.at));
+    if (read.at != stage.at && threadIdx.x % 32 == 0) o.release(read.at);
     read = stage;
     stage.next();
     if (left > 1) {
@@ -328,7 +375,7 @@ PA_FN void pa_tma_mainloop_from(const pa_tma_block &o, pa_tma_stage &stage, pa_m
         if (left > 1) pa_tma_step_from(o, left - 1, stage, read, sum, odd, even);
     }
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-    if (threadIdx.x % 32 == 0) pa_mbarrier_arrive(o.empty(read.at));
+    if (threadIdx.x % 32 == 0) o.release(read.at);
     pa_mma_keep(sum.v[0]);
 }
 #endif
@@ -343,8 +390,8 @@ PA_FN void pa_tma_consume(const pa_tma_block &o)
     const bool k_major_b = g->rbs == PA_M_SIZE;
 #endif
     pa_tma_stage stage = {0, 0};
-    for (unsigned tile = blockIdx.x; tile < o.tiles; tile += gridDim.x) {
-        const bool first = PA_TMA_AHEAD && tile == blockIdx.x;
+    for (unsigned tile = o.first_tile(); tile < o.tiles; tile += o.tile_step()) {
+        const bool first = PA_TMA_AHEAD && tile == o.first_tile();
         const pa_gemm_tile_origin t = o.origin(tile);
         char *c = t.c + t.row * g->rcs + t.col * g->ccs;
         const int64_t rows = g->m - t.row, columns = g->n - t.col;
@@ -391,11 +438,11 @@ PA_FN void pa_tma_gemm(const pa_gemm_grid *g)
     if (threadIdx.x == 0) {
         for (int s = 0; s < PA_M_STAGES; ++s) {
             pa_mbarrier_init(o.full(s), 2); /* who copies A, and who copies B */
-            pa_mbarrier_init(o.empty(s), PA_M_WORKERS / 32);
+            pa_mbarrier_init(o.empty(s), PA_M_CLUSTER * PA_M_WORKERS / 32);
         }
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
-    __syncthreads();
+    pa_cluster_sync();
     if (warp < PA_M_FIRST / 32) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
         if (fits && warp == 0)
@@ -409,7 +456,7 @@ PA_FN void pa_tma_gemm(const pa_gemm_grid *g)
         else pa_mma_tiles(g);
 #endif
     }
-    __syncthreads(); /* all copies have arrived: the descriptions aren't needed any more */
+    pa_cluster_sync(); /* all copies have arrived: neither this memory nor the descriptions are needed any more */
     if (fits && warp < 2 && threadIdx.x % 32 == 0)
         asm volatile("st.release.gpu.global.b32 [%0], 0;" ::"l"(&pa_tma_taken[slot]) : "memory");
 }

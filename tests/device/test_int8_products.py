@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples
-from test_tensor_cores import LAYOUTS, laid, same
+from test_tensor_cores import LAYOUTS, laid, same, with_clusters
 
 import pyarray as pa
 from pyarray._core import clear_plans
@@ -18,7 +18,7 @@ SIZES = st.one_of(st.integers(0, 40), st.sampled_from([64, 100, 127, 128, 129, 2
 
 def tiles_of(device):
     units = pa.empty(0, device=device).device.driver.properties().get("tensor_cores")
-    return [tile for tile, _ in gemm_mma.TILES.get((units, 1), ())] or [None]
+    return with_clusters([tile for tile, _ in gemm_mma.TILES.get((units, 1), ())]) or [None]
 
 
 def drawn(rng, shape, dtype):
@@ -50,7 +50,7 @@ def test_drawn(device, data, dtype, m, n, k):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_with_a_last_step_and_of_several_blocks(device, dtype, monkeypatch):
     """In calls that are repeated, too."""
-    monkeypatch.setattr(gemm_mma.Tile, "blocks", lambda tile, c: 1)
+    monkeypatch.setattr(gemm_mma.Tile, "blocks", lambda tile, c: tile.cluster)
     rng = np.random.default_rng(3)
     x, y, z = drawn(rng, (2, 264, 136), dtype), drawn(rng, (136, 520), dtype), np.arange(520)
     a, b = (laid(v, "rows", dtype, device) for v in (x, y))

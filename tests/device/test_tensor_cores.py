@@ -27,7 +27,11 @@ def tiles_of(device, dtype):
         return [None]
     if units == "wgmma":  # the others, too: that is how other GPUs do it
         found += gemm_mma.TILES["mma", size]
-    return [tile for tile, _ in dict.fromkeys(found)] or [None]
+    return with_clusters([tile for tile, _ in dict.fromkeys(found)]) or [None]
+
+
+def with_clusters(tiles):
+    return [*tiles, *(tile._replace(cluster=2) for tile in tiles if tile.bulk)]
 
 
 @pytest.fixture(params=DTYPES)
@@ -158,7 +162,7 @@ def test_batches(device, dtype, how, use):
 @pytest.mark.slow
 def test_blocks_that_take_several_tiles(device, dtype, how, use, monkeypatch):
     """As few blocks as there can be take all tiles of a batch one after the other."""
-    monkeypatch.setattr(gemm_mma.Tile, "blocks", lambda tile, c: 1)
+    monkeypatch.setattr(gemm_mma.Tile, "blocks", lambda tile, c: tile.cluster)
     x, y = integers((2, 264, 136), 12), integers((2, 136, 520), 13)
     want = exact(x, y, dtype)
     for tile in tiles_of(device, dtype):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples
-from test_tensor_cores import LAYOUTS, integers, laid, same
+from test_tensor_cores import LAYOUTS, integers, laid, same, with_clusters
 
 import pyarray as pa
 from pyarray._core import clear_plans
@@ -22,7 +22,7 @@ SIZES = st.one_of(st.integers(0, 40), st.sampled_from([64, 100, 127, 128, 129, 2
 def tiles_of(device):
     units = pa.empty(0, device=device).device.driver.properties().get("tensor_cores")
     rounds = units == "wgmma"  # AMD's multiply float32 as it is
-    return [tile for tile, _ in gemm_mma.TILES.get((units, 4), ()) if rounds] or [None]
+    return with_clusters([tile for tile, _ in gemm_mma.TILES.get((units, 4), ()) if rounds]) or [None]
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_calls_that_are_repeated_with_other_addresses(device, use):
 
 
 def test_blocks_that_take_several_tiles(device, use, monkeypatch):
-    monkeypatch.setattr(gemm_mma.Tile, "blocks", lambda tile, c: 1)
+    monkeypatch.setattr(gemm_mma.Tile, "blocks", lambda tile, c: tile.cluster)
     x, y = integers((2, 264, 136), 12), integers((2, 136, 520), 13)
     for tile in tiles_of(device):
         use(tile)

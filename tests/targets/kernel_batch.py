@@ -16,7 +16,9 @@ PARSED = """\
 #undef __global__
 #define __global__ __device__ inline
 #undef __launch_bounds__
+#undef __cluster_dims__
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 """
 _INCLUDE = re.compile(r"^\s*#\s*include [<\"](pa_\w+\.h)[>\"]\n", re.MULTILINE)
 _C = re.compile(r'extern\s+"C"\s*{')

@@ -268,10 +268,11 @@ def _program(key: Any, target: str, debug: bool, flagged: bool = False) -> lang.
         text, step = _text(dtype, nb, params, epilogue, debug)
     else:
         text, step = _grid_text(dtype, nb, params, epilogue, debug, tiles, target)
-    count: lang.operation_counts.CountOperations = partial(gemm_operations, epilogue is not None)
-    if flagged:
-        parts = matmul.gemm_bf16x6
-        count = partial(count, times=parts.PRODUCTS // parts.PARTS) if isinstance(tiles, Tile) else parts.count_nothing
+    by_parts = flagged and isinstance(tiles, Tile)
+    times = matmul.gemm_bf16x6.PRODUCTS // matmul.gemm_bf16x6.PARTS if by_parts else 1
+    count: lang.operation_counts.CountOperations = partial(gemm_operations, epilogue is not None, times=times)
+    if flagged and not by_parts:
+        count = matmul.gemm_bf16x6.count_nothing
     return lang.pipeline.Program("matmul", text, (step,), tuple(params), directions, sites, count_operations=count)
 
 
@@ -333,10 +334,12 @@ def _grid_text(
     out = BY_NAME[epilogue.out] if epilogue else _grid_result(dtype, tiles)
     defines = ("#define PA_DEBUG_CHECKS 1\n" if debug else "") + macros(dtype, out)
     letter, call, header, step = "G", "pa_gemm", "pa_gemm_gpu.h", KernelStep("kernel_matmul", None)
+    cluster = ""
     if isinstance(tiles, Tile):
         defines += tiles.macros(dtype, out)
         *_, blocks = jit.bound_launch.first_slots(params)
         letter, call, header = "M", "pa_gemm_mma", tiles.header
+        cluster = f"__cluster_dims__({tiles.cluster}, 1, 1)" if tiles.cluster > 1 else ""
         step = KernelStep("kernel_matmul", (blocks,), team=True, shared=tiles.shared(dtype, out), threads=tiles.threads)
     slots, addends = slot_fields(params, debug), epilogue.addends if epilogue else ()
     body = f"    g.m = s->c_n{nb}, g.n = s->c_n{nb + 1}, g.k = s->a_n{nb + 1};\n"
@@ -370,7 +373,7 @@ typedef struct {{
 {"#include <pa_gemm_bf16x6.h>" if flagged else ""}
 #include <{header}>
 
-extern "C" __global__ void __launch_bounds__(PA_{letter}_THREADS, PA_{letter}_BLOCKS)
+extern "C" __global__ void __launch_bounds__(PA_{letter}_THREADS, PA_{letter}_BLOCKS) {cluster}
 kernel_matmul(const matmul_slots memory)
 {{
     const matmul_slots *s = &memory;

@@ -23,7 +23,8 @@ _TYPES = {
 class Tile(NamedTuple):
     """The tile of C, a warp's part of it, the depth of a stage, and the number of stages in shared memory. `bulk`:
     with bulk tensor copies (csrc/device/pa_gemm_tma.h). `bf16x6`: of operands that are parts of float32
-    (csrc/device/pa_gemm_bf16x6.h). `header` has the kernel."""
+    (csrc/device/pa_gemm_bf16x6.h). `cluster`: blocks that share B, with tiles below each other. `header` has the
+    kernel."""
 
     rows: int
     columns: int
@@ -33,6 +34,7 @@ class Tile(NamedTuple):
     stages: int
     bulk: bool = False
     bf16x6: bool = False
+    cluster: int = 1
     header: str = "pa_gemm_mma.h"
 
     def macros(self, dtype: DType, out: DType) -> str:
@@ -56,11 +58,18 @@ class Tile(NamedTuple):
         """Of a block: a warpgroup more for bulk copies."""
         return THREADS + 128 if self.bulk else THREADS
 
+    def tiles_of(self, m: int, n: int, matrices: int) -> int:
+        """The number of tiles; a cluster has all of its own."""
+        return -(-m // (self.rows * self.cluster)) * self.cluster * -(-n // self.columns) * matrices
+
     def blocks(self, c: ndarray) -> int:
         """The grid for a product `c`: a block per tile, or with bulk copies no more than processors."""
         m, n = c._shape[-2:]
-        tiles = -(-m // self.rows) * -(-n // self.columns) * (c._size // (m * n)) if c._size else 0
-        return min(tiles, c._buffer.device.driver.properties()["processors"]) if self.bulk else tiles
+        tiles = self.tiles_of(m, n, c._size // (m * n)) if c._size else 0
+        if not self.bulk:
+            return tiles
+        processors = c._buffer.device.driver.properties()["processors"]
+        return min(tiles, processors - processors % self.cluster)
 
 
 def _has_half_results(dtype: DType, out: DType) -> bool:
@@ -136,14 +145,29 @@ def _cheapest_tile(m: int, n: int, matrices: int, processors: int, units: str, s
     """The tile of the least cost: the work of the busiest processor, and the bytes that all fetch."""
 
     fetch_cost = th.BULK_FETCH_COST if TILES[units, size][0][0].bulk else th.FETCH_COST
-    return min(TILES[units, size], key=lambda entry: tile_cost(*entry, m, n, matrices, processors, size, fetch_cost))[0]
+    costs = (
+        (tile_cost(*entry, m, n, matrices, processors, size, fetch_cost), entry[0]) for entry in TILES[units, size]
+    )
+    return clustered(min(costs)[1], m, n, matrices, processors)
+
+
+def clustered(tile: Tile, m: int, n: int, matrices: int, processors: int) -> Tile:
+    """The tile, with clusters where these save more than they cost: of many tiles, and where none is added for its
+    neighbour."""
+
+    def waves(tile: Tile) -> float:
+        return tile.tiles_of(m, n, matrices) / (processors - processors % tile.cluster)
+
+    pairs = tile._replace(cluster=2)
+    many = tile.bulk and waves(pairs) >= th.CLUSTER_WAVES
+    return pairs if many and -(-waves(pairs) // 1) <= -(-waves(tile) // 1) else tile
 
 
 def tile_cost(
     tile: Tile, speed: int, m: int, n: int, matrices: int, processors: int, size: int, fetch_cost: float
 ) -> float:
     """The time for an element of the depth, at 1 TFLOP/s of a multiplication and an addition each."""
-    count = -(-m // tile.rows) * -(-n // tile.columns) * matrices
+    count = tile.tiles_of(m, n, matrices)
     fetched = count * (tile.rows + tile.columns) * size
     return -(-count // processors) * tile.rows * tile.columns / speed + fetched * fetch_cost
 

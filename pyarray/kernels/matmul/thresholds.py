@@ -39,6 +39,7 @@ BF16X6_LAUNCHES_TIME = 12  # of the three launches more
 BF16X6_BLOCKS = 1056  # that split, eight for each processor
 FETCH_COST = 0.001  # of a byte from the cache, where an element takes 1 / (TFLOP/s); fitted for sizes 512 to 8192
 BULK_FETCH_COST = 0.0001  # where tiles are loaded by bulk tensor copies; fitted for sizes 512 to 8192 on an H200
+CLUSTER_WAVES = 2  # from which on clusters pay: they save power, and cost time at the start of a kernel; measured
 
 # An epilogue in the product's kernel, in the units of lang/iteration_cost.py. Those of relu, and of gelu and silu of
 # narrow results, cost less, and less time than a pass over the results (H200); one of gelu or silu of float32 costs 19
