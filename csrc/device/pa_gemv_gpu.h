@@ -4,8 +4,7 @@
      along   contiguous along the depth: a warp for each row of M, whose sum its lanes share
      across  contiguous across the rows: a thread for PA_V_N rows, the warps of a block share the depth
    Loads are vectors of 16 bytes if M is aligned and contiguous, else coalesced elements. The depth is cut into parts if
-   rows are too few for all multiprocessors; pa_gemv_total adds up their sums, in order. Across, the parts may be those
-   of a cluster of PA_V_CLUSTER blocks, which add them up in their shared memory. */
+   rows are too few for all multiprocessors; pa_gemv_total adds up their sums, in order. */
 #ifndef PA_GEMV_GPU_H
 #define PA_GEMV_GPU_H
 #include "pa_gemm_gpu.h"
@@ -180,41 +179,15 @@ PA_FN void pa_gemv_store(const pa_gemv_grid *g, int64_t number, int64_t part, in
     else g->part[(number * g->parts + part) * g->rows + row] = sum;
 }
 
-/* The results of rows from `row` on, of which each block of the cluster has a part's sums in `sums`: a block stores
-   those of a share of the rows. */
-template <int CLUSTER>
-PA_FN void pa_gemv_add_cluster(const pa_gemv_grid *g, int64_t row, int rank, const PA_G_ELEMENT *sums)
-{
-#ifdef PA_V_CLUSTER
-    enum { SHARE = PA_V_ROWS / CLUSTER };
-    asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory");
-    const int r = rank * SHARE + (int)threadIdx.x;
-    if ((int)threadIdx.x < SHARE && row + r < g->rows) {
-        PA_G_ELEMENT all;
-        PA_G_ZERO(all);
-#pragma unroll
-        for (int other = 0; other < CLUSTER; ++other) {
-            uint64_t there;
-            asm volatile("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(sums + r), "r"(other));
-            PA_V_ADD(all, *(const PA_G_ELEMENT *)there);
-        }
-        *(PA_T *)(g->y + (row + r) * g->ys) = PA_STORE(all);
-    }
-    /* a block's memory is there until all have read it */
-    asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory");
-#endif
-}
-
-/* A block for each part of each group of rows of each matrix; the parts are CLUSTER blocks, where that is more than 1. */
-template <int CLUSTER> PA_FN void pa_gemv_blocks(const pa_gemv_grid *args)
+/* A block for each part of each group of rows of each matrix. */
+PA_FN void pa_gemv(const pa_gemv_grid *args)
 {
     __shared__ PA_G_ELEMENT shared[PA_V_WARPS * PA_V_ROWS];
     pa_gemv_grid g = *args;
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     const int64_t group = g.across ? PA_V_ROWS : PA_V_WARPS, groups = (g.rows + group - 1) / group;
-    const int64_t block = blockIdx.x / CLUSTER, row = block % groups * group;
-    const int64_t part = CLUSTER > 1 ? blockIdx.x % CLUSTER : block / groups % g.parts,
-                  number = CLUSTER > 1 ? block / groups : block / groups / g.parts;
+    const int64_t part = blockIdx.x / groups % g.parts, number = blockIdx.x / groups / g.parts,
+                  row = blockIdx.x % groups * group;
     const int64_t first = part * g.part_depth, end = first + g.part_depth < g.depth ? first + g.part_depth : g.depth;
     pa_gemv_select_matrix(&g, number);
     const bool unit = (g.across ? g.rs : g.cs) == (int64_t)sizeof(PA_T);
@@ -231,10 +204,8 @@ template <int CLUSTER> PA_FN void pa_gemv_blocks(const pa_gemv_grid *args)
             PA_G_ELEMENT all = shared[r];
 #pragma unroll
             for (int w = 1; w < PA_V_WARPS; ++w) PA_V_ADD(all, shared[w * PA_V_ROWS + r]);
-            if (CLUSTER > 1) shared[r] = all; /* which no other thread reads */
-            else pa_gemv_store(&g, number, part, row + r, all);
+            pa_gemv_store(&g, number, part, row + r, all);
         }
-        if (CLUSTER > 1) pa_gemv_add_cluster<CLUSTER>(&g, row, (int)part, shared);
         return;
     }
     PA_G_ELEMENT sum;
@@ -250,11 +221,6 @@ template <int CLUSTER> PA_FN void pa_gemv_blocks(const pa_gemv_grid *args)
     }
     if (lane == 0 && row + warp < g.rows) pa_gemv_store(&g, number, part, row + warp, shared[threadIdx.x]);
 }
-
-PA_FN void pa_gemv(const pa_gemv_grid *args) { pa_gemv_blocks<1>(args); }
-#ifdef PA_V_CLUSTER
-PA_FN void pa_gemv_cluster(const pa_gemv_grid *args) { pa_gemv_blocks<PA_V_CLUSTER>(args); }
-#endif
 
 /* A thread for each result, where there are several parts. */
 PA_FN void pa_gemv_total(const pa_gemv_grid *args)

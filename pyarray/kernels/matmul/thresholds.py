@@ -50,5 +50,4 @@ MAX_EPILOGUE_COST = 18
 GEMV_BLOCKS = 4  # blocks of 256 threads that a processor runs at the same time, with the registers of the kernel; timed
 GEMV_MIN_DEPTH = 16  # elements per warp of a part of the depth, at least, across rows; timed
 GEMV_MIN_VECTORS = 8  # vectors per lane of a part of the depth, at least, along rows; timed
-GEMV_CLUSTER_BLOCKS = 1  # for a processor, at least, where parts are clusters
 GEMV_MAX_PARTS = 128  # of the depth: one thread adds up their results
