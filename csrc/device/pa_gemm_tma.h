@@ -27,6 +27,7 @@ enum {
 };
 static_assert(PA_M_DEPTH * PA_M_SIZE == 128, "a line of 128 bytes, as swizzled");
 static_assert(PA_M_STAGES * 16 <= 256, "room for the barriers");
+static_assert(PA_BYTES != 2 || PA_M_COLUMNS / PA_M_CLUSTER >= PA_TMA_LINE, "a panel of B for each block of a cluster");
 
 struct alignas(128) pa_tensor_map { uint64_t words[16]; };
 static __device__ pa_tensor_map pa_tma_maps[PA_TMA_SLOTS];

@@ -19,7 +19,7 @@ from ..argument_slots import slot_fields
 from ..workspace import unchecked_empty
 from . import split_k
 from . import thresholds as th
-from .gemm_mma import Tile, clustered, tile_cost
+from .gemm_mma import Tile, tile_cost
 
 PARTS = 3  # of an operand, as PA_BF16X6_PARTS
 PRODUCTS = 6  # of parts, as PA_BF16X6_PRODUCTS
@@ -54,7 +54,7 @@ def _faster_tile(m: int, n: int, depth: int, matrices: int, elements: int, proce
     work = 2e-6 * cost * processors * _padded(depth) * PRODUCTS  # microseconds, as all that follows
     by_parts = work + elements * th.BF16X6_SPLIT_TIME + th.BF16X6_LAUNCHES_TIME
     plain = th.FLOAT32_TILE_TIME * split_k.float32_schedule(m, n, matrices, depth, processors, th.MAX_PARTS)[0]
-    return clustered(tile, m, n, matrices, processors) if by_parts < plain else None
+    return tile if by_parts < plain else None
 
 
 def _padded(depth: int) -> int:
