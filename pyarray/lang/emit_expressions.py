@@ -108,6 +108,8 @@ class ExprEmitter:
         self.helpers: dict[str, str] = {}
         self.renamed: dict[str, str] = {}
         self.digits: dict[Any, str] = {}  # divisions of a loop's variable, in terms of its digits
+        # what expressions are in the current text: `emit_index_sets`
+        self.known: dict[ir.Expr, ir.Expr | bool | str] = {}
         self.ranges: dict[str, range] = {}  # of the variables of loops of constant length around the current text
         self.digit_lines = ""  # statements behind the variable of a GPU's loop, which make its digits
         self.written: frozenset[str] = frozenset()  # parameters of the kernel that something is stored into
@@ -159,6 +161,11 @@ class ExprEmitter:
     def expr(self, e: ir.Expr) -> str:
         if self.digits and isinstance(e, ir.Binary) and e in self.digits:
             return self.digits[e]
+        if self.known and isinstance(e, (ir.Compare, ir.Builtin, ir.Binary)) and e in self.known:
+            known = self.known[e]
+            if isinstance(known, bool):
+                return str(int(known))
+            return known if isinstance(known, str) else self.expr(known)
         text: str = getattr(self, f"emit_{type(e).__name__}")(e)
         return text
 

@@ -8,6 +8,7 @@ from typing import Any, TypeGuard
 from . import emit_views as views
 from . import ir
 from .emit_delinearized import CountedLoop, delinearized_loop, find_rows, missed
+from .emit_index_sets import write_index_sets
 from .emit_noalias import noalias_arrays, noalias_call, noalias_function, overlap_calls, overlap_function
 from .emit_privatized import privatized_arrays, privatized_block, used_arrays
 from .emit_statements import Emitter, begin_iteration, cname, ctype
@@ -337,6 +338,10 @@ def _product(code: Emitter, loop: ir.For) -> None:
     for n in reversed((*names, inner)):
         out.lines([f"int64_t at_{n} = rest % size_{n};", f"rest /= size_{n};"])
 
+    def statements() -> None:
+        out.lines(f"const int64_t {n} = row_{n};" for n in names)
+        code.write(loop.body)
+
     def body(span: CountedLoop) -> None:
         with span.block(out):
             out.lines(f"const int64_t {n} = row_{n};" for n in names)
@@ -352,7 +357,9 @@ def _product(code: Emitter, loop: ir.For) -> None:
         split = find_rows(code, loop)
         if split is None:
             missed(code, loop)
-            body(CountedLoop("k", "first", "first + row", f"const int64_t {inner} = k;"))
+            span = CountedLoop("k", "first", "first + row", f"const int64_t {inner} = k;")
+            if code.debug or not write_index_sets(code, loop, span, "0", f"size_{inner}", statements):
+                body(span)
         else:
             out.line("const int64_t past = first + row;")
             delinearized_loop(code, loop, split, "first", "past", body)

@@ -15,6 +15,7 @@ from .emit_expressions import ExprEmitter, TestsAhead, literal
 from .emit_expressions import begin_iteration as begin_iteration
 from .emit_expressions import cname as cname
 from .emit_expressions import ctype as ctype
+from .emit_index_sets import write_index_sets
 from .emit_tile_products import is_cpu_contraction, write_cpu_contraction
 from .printer import Printer
 from .promotion import binary, call, identity_of
@@ -165,9 +166,19 @@ class Emitter(ExprEmitter):
         else:
             if not missed(self, s):
                 self.write_pragma(s)
-            if self.tests_ahead is None or not self.write_tested(s, self.tests_ahead):
+            tested = self.tests_ahead is not None and self.write_tested(s, self.tests_ahead)
+            if not tested and not self.write_sets(s):
                 with self.loop_head(s):
                     self.write(s.body)
+
+    def write_sets(self, s: ir.For) -> bool:
+        """A plain loop whose iterations at the ends are a loop of their own. False where there is no need."""
+        (range_,), name = s.ranges, cname(s.variables[0])
+        if not self.dialect.blocks or not unit_step(range_):
+            return False
+        start, stop = self.start(range_), self.expr(range_.stop)  # type: ignore[arg-type]
+        span = CountedLoop(name, start, stop)
+        return write_index_sets(self, s, span, start, stop, lambda: self.write(s.body))
 
     def write_tested(self, s: ir.For, tests_ahead: TestsAhead) -> bool:
         """In debug mode an innermost loop twice: without the checks that a test before it covers, where that holds.

@@ -235,6 +235,13 @@ BUGS = (
     ),
     Bug(
         "the language",
+        "an iteration at the end of a split loop counts as one between the ends",
+        'before + (op == "le")',
+        "before + 1",
+        "test_index_sets.py",
+    ),
+    Bug(
+        "the language",
         "registers of elements that don't exist",
         "                    zero_new_registers(self, body)\n",
         "                    pass\n",
