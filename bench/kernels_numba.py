@@ -145,8 +145,9 @@ def sph(force, density, start, order, positions, velocities, columns, rows, reac
                 for k in range(start[c], start[c + 1]):
                     j = order[k]
                     dx, dy = px - positions[j, 0], py - positions[j, 1]
-                    r = math.sqrt(dx * dx + dy * dy)
-                    if r > 0 and r < reach:
+                    square = dx * dx + dy * dy
+                    if square > 0 and square < reach * reach:
+                        r = math.sqrt(square)
                         weight = mass / (density[j] * f(math.pi * reach**5))
                         pressure = stiffness * (over + max(density[j] - rest, f(0))) / f(2)
                         along = pressure * f(30) * (reach - r) * (reach - r) / r * weight

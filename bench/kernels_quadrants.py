@@ -143,8 +143,9 @@ def sph(
                 for k in range(qd.i32(start[c]), qd.i32(start[c + 1])):
                     j = order[k]
                     d = p - positions[j]
-                    r = d.norm()
-                    if r > 0 and r < reach:
+                    square = d.dot(d)
+                    if square > 0 and square < reach * reach:
+                        r = qd.sqrt(square)
                         weight = mass / (density[j] * qd.math.pi * reach**5)
                         pressure = stiffness * (over + max(density[j] - rest, 0.0)) / 2
                         along = pressure * 30 * (reach - r) * (reach - r) / r * weight

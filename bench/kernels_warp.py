@@ -144,8 +144,9 @@ def sph_force(
             for k in range(int(start[c]), int(start[c + 1])):
                 j = int(order[k])
                 d = p - positions[j]
-                r = wp.length(d)
-                if r > 0.0 and r < reach:
+                square = wp.dot(d, d)
+                if square > 0.0 and square < reach * reach:
+                    r = wp.sqrt(square)
                     weight = mass / (density[j] * wp.pi * wp.pow(reach, 5.0))
                     pressure = stiffness * (over + wp.max(density[j] - rest, 0.0)) / 2.0
                     along = pressure * 30.0 * (reach - r) * (reach - r) / r * weight

@@ -74,9 +74,10 @@ def poly6(d):
 @pa.func
 def push(d, dv, density, other):
     """The force of a neighbour at distance d: pressure pushes away, viscosity drags along."""
-    r = pa.sqrt(d @ d)
+    square = d @ d
     force = pa.zeros(2, dtype=pa.float32)
-    if r > 0 and r < REACH:
+    if square > 0 and square < REACH**2:
+        r = pa.sqrt(square)
         pressure = STIFFNESS * (max(density - REST, 0.0) + max(other - REST, 0.0)) / 2
         force = d * (pressure * 30 * (REACH - r) ** 2 / r) + dv * (VISCOSITY * 40 * (REACH - r))
     return force * (MASS / (other * math.pi * REACH**5))
