@@ -293,8 +293,12 @@ class ExprEmitter:
         loop that waits for one would never end."""
         if not self.may_fail:
             return ""
-        tested = bool(self.sites) and self.sites <= self.hoisted
-        return " && (inside || !at->failed)" if tested else " && !at->failed"
+        return " && (inside || !at->failed)" if self.is_tested else " && !at->failed"
+
+    @property
+    def is_tested(self) -> bool:
+        """Whether a test of the whole block, `inside`, covers all accesses."""
+        return bool(self.sites) and self.sites <= self.hoisted
 
     def start(self, range_: ir.Range) -> str:
         return "0" if range_.start is None else self.expr(range_.start)

@@ -48,11 +48,11 @@ def write_index_sets(
 ) -> bool:
     """Prints the loop over a span of the last variable, whose whole range has these ends as C text, in two parts.
     False, and nothing printed, where that gains nothing."""
-    between = _between(loop) if code.dialect.blocks and not code.debug and not code.loop_guard else None
+    between = _between(loop) if code.dialect.blocks and (code.is_tested or not code.may_fail) else None
     if between is None:
         return False
     code.counters += 1
-    k, out = f"k{code.counters}", code.out
+    k, out, declared = f"k{code.counters}", code.out, [span.declared] if span.declared else []
     with out.block():
         out.line(f"const int64_t {k}_first = {span.first}, {k}_past = {span.past};")
         out.line(f"int64_t {k}_low = {k}_first, {k}_high = {k}_past;")
@@ -62,13 +62,15 @@ def write_index_sets(
         out.line(f"if ({k}_low >= {k}_high) {k}_low = {k}_high = {k}_past;")
         with out.block(f"for (int {k}_last = 0; {k}_last < 2; ++{k}_last)"):
             ends = (f"{k}_last ? {k}_high : {k}_first", f"{k}_last ? {k}_past : {k}_low")
-            with out.block(f"for (int64_t {span.k} = {ends[0]}, {k}_end = {ends[1]}; {span.k} < {k}_end; ++{span.k})"):
-                out.lines(["PA_NOVECTOR;", *([span.declared] if span.declared else [])])
+            bounds = f"int64_t {span.k} = {ends[0]}, {k}_end = {ends[1]}; {span.k} < {k}_end"
+            with out.block(f"for ({bounds}{code.loop_guard}; ++{span.k})"):
+                out.lines(["PA_NOVECTOR;", *declared])
                 body()
             out.line(f"if ({k}_last) break;")
             sums = {e: f"({cname(loop.variables[-1])} + {plus})" for e, plus in between.sums.items()}
             outer, code.known = code.known, code.known | between.known | sums
-            with CountedLoop(span.k, f"{k}_low", f"{k}_high", span.declared).block(out):
+            with out.block(f"for (int64_t {span.k} = {k}_low; {span.k} < {k}_high{code.loop_guard}; ++{span.k})"):
+                out.lines(declared)
                 body()
             code.known = outer
     return True

@@ -340,14 +340,13 @@ def _product(code: Emitter, loop: ir.For) -> None:
 
     def statements() -> None:
         out.lines(f"const int64_t {n} = row_{n};" for n in names)
+        if code.debug:
+            out.line(begin_iteration("t + (k - first)"))
         code.write(loop.body)
 
     def body(span: CountedLoop) -> None:
         with span.block(out):
-            out.lines(f"const int64_t {n} = row_{n};" for n in names)
-            if code.debug:
-                out.line(begin_iteration("t + (k - first)"))
-            code.write(loop.body)
+            statements()
 
     with out.block("for (int64_t t = begin; t < end;)"):
         out.line(f"const int64_t first = at_{inner};")
@@ -358,7 +357,7 @@ def _product(code: Emitter, loop: ir.For) -> None:
         if split is None:
             missed(code, loop)
             span = CountedLoop("k", "first", "first + row", f"const int64_t {inner} = k;")
-            if code.debug or not write_index_sets(code, loop, span, "0", f"size_{inner}", statements):
+            if not write_index_sets(code, loop, span, "0", f"size_{inner}", statements):
                 body(span)
         else:
             out.line("const int64_t past = first + row;")

@@ -333,16 +333,15 @@ class Emitter(ExprEmitter):
             self.write(s.body)
 
     def combine_lanes(self, s: ir.For, lanes: dict[str, str], types: dict[str, Any]) -> None:
-        tail, out = list[str](), self.out
-        halves = f"for (int half = {lane_count(s) // 2}; half > 0; half /= 2)"
-        with out.block(halves), out.block("for (int lane = 0; lane < half; ++lane)"):
-            for acc, op in s.reductions:
-                kind, lane = types[acc], lanes[acc]
-                both = self.combined(op, kind, s.loc, f"{lane}[lane]", f"{lane}[lane + half]")
-                out.line(f"{lane}[lane] = {both};")
-                combined = self.combined(op, kind, s.loc, cname(acc), f"{lane}[0]")
-                tail.append(f"{cname(acc)} = {combined};")
-        out.lines(tail)
+        out, half = self.out, lane_count(s) // 2
+        while half:  # a loop of each length, which compilers vectorise
+            with out.block(f"for (int lane = 0; lane < {half}; ++lane)"):
+                for acc, op in s.reductions:
+                    both = self.combined(op, types[acc], s.loc, f"{lanes[acc]}[lane]", f"{lanes[acc]}[lane + {half}]")
+                    out.line(f"{lanes[acc]}[lane] = {both};")
+            half //= 2
+        for acc, op in s.reductions:
+            out.line(f"{cname(acc)} = {self.combined(op, types[acc], s.loc, cname(acc), f'{lanes[acc]}[0]')};")
 
     def combined(self, op: str, kind: ir.ScalarType, loc: Any, a: str, b: str) -> str:
         """Two accumulators, given as C text, into one."""

@@ -65,10 +65,17 @@ static inline __attribute__((always_inline)) void kernel_centre_body0(const kern
                 const int64_t v_j = k2;
                 lane_v_s[lane] = (lane_v_s[lane] + (*((float *)((char *)v_x.data + (v_i * v_x.s0 + v_j * v_x.s1)))));
             }
-            for (int half = 8; half > 0; half /= 2) {
-                for (int lane = 0; lane < half; ++lane) {
-                    lane_v_s[lane] = (lane_v_s[lane] + lane_v_s[lane + half]);
-                }
+            for (int lane = 0; lane < 8; ++lane) {
+                lane_v_s[lane] = (lane_v_s[lane] + lane_v_s[lane + 8]);
+            }
+            for (int lane = 0; lane < 4; ++lane) {
+                lane_v_s[lane] = (lane_v_s[lane] + lane_v_s[lane + 4]);
+            }
+            for (int lane = 0; lane < 2; ++lane) {
+                lane_v_s[lane] = (lane_v_s[lane] + lane_v_s[lane + 2]);
+            }
+            for (int lane = 0; lane < 1; ++lane) {
+                lane_v_s[lane] = (lane_v_s[lane] + lane_v_s[lane + 1]);
             }
             v_s = (v_s + lane_v_s[0]);
         }
@@ -77,7 +84,7 @@ static inline __attribute__((always_inline)) void kernel_centre_body0(const kern
         }
     }
 }
-#if PA_IN_UNIT(0, 1949)
+#if PA_IN_UNIT(0, 2274)
 __attribute__((noinline)) PA_SHARED void kernel_centre_noalias0(const kernel_centre_env *env, int64_t begin, int64_t end, float *__restrict__ p_v_out, float *__restrict__ p_v_x)
 {
     kernel_centre_env local = *env;
@@ -88,7 +95,7 @@ __attribute__((noinline)) PA_SHARED void kernel_centre_noalias0(const kernel_cen
 #else
 __attribute__((noinline)) PA_SHARED void kernel_centre_noalias0(const kernel_centre_env *env, int64_t begin, int64_t end, float *__restrict__ p_v_out, float *__restrict__ p_v_x);
 #endif
-#if PA_IN_UNIT(1, 974)
+#if PA_IN_UNIT(1, 1137)
 __attribute__((noinline, cold)) PA_SHARED void kernel_centre_overlap0(const kernel_centre_env *env, int64_t begin, int64_t end)
 {
     kernel_centre_body0(env, begin, end, true);
@@ -96,7 +103,7 @@ __attribute__((noinline, cold)) PA_SHARED void kernel_centre_overlap0(const kern
 #else
 __attribute__((noinline, cold)) PA_SHARED void kernel_centre_overlap0(const kernel_centre_env *env, int64_t begin, int64_t end);
 #endif
-#if PA_IN_UNIT(2, 1949)
+#if PA_IN_UNIT(2, 2274)
 PA_SHARED void kernel_centre_loop0(void *context, int64_t begin, int64_t end)
 {
     const kernel_centre_env *env = (const kernel_centre_env *)context;

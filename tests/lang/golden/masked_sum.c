@@ -62,10 +62,20 @@ static inline __attribute__((always_inline)) void kernel_masked_sum_body0(const 
                 const int64_t v_j = k2;
                 lane_v_s[lane] = (lane_v_s[lane] + ((*(const uint8_t *)&v_mask.data[(v_i) * v_mask.n1 + v_j] != 0) ? v_x.data[(v_i) * v_x.n1 + v_j] : 0.0f));
             }
-            for (int half = 16; half > 0; half /= 2) {
-                for (int lane = 0; lane < half; ++lane) {
-                    lane_v_s[lane] = (lane_v_s[lane] + lane_v_s[lane + half]);
-                }
+            for (int lane = 0; lane < 16; ++lane) {
+                lane_v_s[lane] = (lane_v_s[lane] + lane_v_s[lane + 16]);
+            }
+            for (int lane = 0; lane < 8; ++lane) {
+                lane_v_s[lane] = (lane_v_s[lane] + lane_v_s[lane + 8]);
+            }
+            for (int lane = 0; lane < 4; ++lane) {
+                lane_v_s[lane] = (lane_v_s[lane] + lane_v_s[lane + 4]);
+            }
+            for (int lane = 0; lane < 2; ++lane) {
+                lane_v_s[lane] = (lane_v_s[lane] + lane_v_s[lane + 2]);
+            }
+            for (int lane = 0; lane < 1; ++lane) {
+                lane_v_s[lane] = (lane_v_s[lane] + lane_v_s[lane + 1]);
             }
             v_s = (v_s + lane_v_s[0]);
         }

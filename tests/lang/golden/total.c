@@ -53,10 +53,17 @@ static inline __attribute__((always_inline)) void kernel_total_body0(const kerne
                 const int64_t v_i = k2;
                 lane_v_s[lane] = (lane_v_s[lane] + v_v.data[v_i]);
             }
-            for (int half = 8; half > 0; half /= 2) {
-                for (int lane = 0; lane < half; ++lane) {
-                    lane_v_s[lane] = (lane_v_s[lane] + lane_v_s[lane + half]);
-                }
+            for (int lane = 0; lane < 8; ++lane) {
+                lane_v_s[lane] = (lane_v_s[lane] + lane_v_s[lane + 8]);
+            }
+            for (int lane = 0; lane < 4; ++lane) {
+                lane_v_s[lane] = (lane_v_s[lane] + lane_v_s[lane + 4]);
+            }
+            for (int lane = 0; lane < 2; ++lane) {
+                lane_v_s[lane] = (lane_v_s[lane] + lane_v_s[lane + 2]);
+            }
+            for (int lane = 0; lane < 1; ++lane) {
+                lane_v_s[lane] = (lane_v_s[lane] + lane_v_s[lane + 1]);
             }
             v_s = (v_s + lane_v_s[0]);
         }
