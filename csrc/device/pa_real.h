@@ -58,7 +58,7 @@ PA_FN double pa_exp_f64(double x) { PA_EXP(f64, exp, uint64_t, -746.0) }
 PA_FN float pa_approx_exp2_f32(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 PA_FN float pa_approx_recip_f32(float x) { float y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 #elif PA_GPU && defined(__AMDGCN__)
-PA_FN float pa_approx_exp2_f32(float x) { return __builtin_amdgcn_exp2f(x); }
+PA_FN float pa_approx_exp2_f32(float x) { return exp2f(x); } /* old compilers have no builtin for the instruction */
 PA_FN float pa_approx_recip_f32(float x) { return __builtin_amdgcn_rcpf(x); }
 #else
 PA_FN float pa_approx_exp2_f32(float x) { return exp2f(x); }

@@ -77,9 +77,7 @@ def multiply(
         return False
     _SPLIT.launch(len(c._shape) - 2, device, th.BF16X6_BLOCKS, *operands, *parts, flags, checked=False)
     left, right = (_as_operand(x, like) for x, like in zip(parts, operands, strict=True))
-    kernel.launch(
-        keys[0], device, left, right.mT, c, *addends, *numbers, flags, tile.blocks(c), checked=False
-    )
+    kernel.launch(keys[0], device, left, right.mT, c, *addends, *numbers, flags, tile.blocks(c), checked=False)
     kernel.launch(keys[1], device, a, b, c, *addends, *numbers, flags, checked=False)
     return True
 

@@ -32,14 +32,15 @@ COPY_USES = 1024  # uses of an element from which on a copy of unaligned operand
 COPY_MIN_SIDE = 256  # rows and columns of such an operand, at least; timed
 BULK_BATCH_AXES = 3  # of a batch that bulk tensor copies take: a tensor map has five axes
 VECTOR_BYTES = 16  # of a vector load, and of cp.async; the hardware's widest
-# float32 by parts of bfloat16, in microseconds; measured on an H200
+FETCH_COST = 0.001  # of a byte from the cache, where an element takes 1 / (TFLOP/s); fitted for sizes 512 to 8192
+BULK_FETCH_COST = 0.0001  # where tiles are loaded by bulk tensor copies; fitted for sizes 512 to 8192 on an H200
+CLUSTER_WAVES = 2  # from which on clusters pay: they save power, and cost time at the start of a kernel; measured
+
+# Products of float32 by parts of bfloat16, in microseconds; measured on an H200.
 FLOAT32_TILE_TIME = 0.17  # of a large tile for an element of the depth
 BF16X6_SPLIT_TIME = 3e-6  # of an element that is split and stored
 BF16X6_LAUNCHES_TIME = 12  # of the three launches more
 BF16X6_BLOCKS = 1056  # that split, eight for each processor
-FETCH_COST = 0.001  # of a byte from the cache, where an element takes 1 / (TFLOP/s); fitted for sizes 512 to 8192
-BULK_FETCH_COST = 0.0001  # where tiles are loaded by bulk tensor copies; fitted for sizes 512 to 8192 on an H200
-CLUSTER_WAVES = 2  # from which on clusters pay: they save power, and cost time at the start of a kernel; measured
 
 # An epilogue in the product's kernel, in the units of lang/iteration_cost.py. Those of relu, and of gelu and silu of
 # narrow results, cost less, and less time than a pass over the results (H200); one of gelu or silu of float32 costs 19
