@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 from hypothesis import given
-from strategies import examples, numpy_views
+from strategies import dtype_rows, examples, numpy_views
 
 import pyarray as pa
 
@@ -13,7 +13,7 @@ FEW = examples(40)
 
 
 @FEW
-@given(numpy_views())
+@given(numpy_views(dtype_rows.filter(lambda row: row.name != "float8_e5m2")))  # which files have no name for
 def test_save_and_load(x):
     file = io.BytesIO()
     pa.save(file, pa.asarray(x))
