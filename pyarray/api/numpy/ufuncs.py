@@ -39,14 +39,16 @@ def _lcm(x: Any, y: Any) -> Any:
 
 
 def _logaddexp2(x: Any, y: Any) -> Any:
-    top = max(x, y)
-    return top + 1 if x == y else top + k.log1p(k.exp2(min(x, y) - top)) * (1 / math.log(2))
+    a, b = x * float32(1), y * float32(1)  # differences may be more than narrow types hold
+    top = max(a, b)
+    return top + 1 if a == b else top + k.log1p(k.exp2(min(a, b) - top)) * (1 / math.log(2))
 
 
 def _sinc(x: Any) -> Any:
     n = k.round(k.real(x))  # the sine of what is left of a whole number is exact where that of pi x is not
     sign = 1 - 2 * (n - 2 * k.floor(n / 2))
-    return sign * k.sin((x - n) * math.pi) / (x * math.pi) if x != 0 else x + 1
+    wide = x * float32(1)  # pi x may be more than a narrow type holds
+    return sign * k.sin((wide - n) * math.pi) / (wide * math.pi) if x != 0 else wide + 1
 
 
 # The modified Bessel function I0 as polynomials by rising powers: for |x| <= 9 of (I0(x) - 1) / y with
