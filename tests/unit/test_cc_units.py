@@ -1,6 +1,7 @@
 """One C text compiled by several compilers at once."""
 
 import ctypes
+import uuid
 
 import numpy as np
 import pytest
@@ -103,8 +104,8 @@ def several_loops(a: pa.ndarray, b: pa.ndarray, out: pa.ndarray, counts: pa.ndar
 @pytest.mark.parametrize("overlap", [False, True])
 def test_kernels_give_the_same_bits(units, debug, columns, overlap, monkeypatch):
     def results(how):
-        # a flag of its own: it is compiled, whatever the tests before have
-        flag = f"-DTEST_{how}_{debug}_{columns.step}_{overlap}"
+        # a flag of its own: it is compiled, whatever the tests before have, of this run and of others
+        flag = f"-DTEST_{how}_{uuid.uuid4().hex}"
         kernel = pa.kernel(several_loops.__wrapped__, debug=debug, flags=(*OPTIMISED, flag))
         a = pa.asarray(np.random.default_rng(3).standard_normal((40, 70)))[:, columns]
         b = a if overlap else pa.zeros_like(a)
