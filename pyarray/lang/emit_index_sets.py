@@ -22,6 +22,7 @@ MOST_NODES = 300  # of a body, which is written twice
 FARTHEST = 16  # iterations from an end of the range: those at the ends aren't vectorised
 FAR = "(INT64_C(1) << 62)"  # within which sums with such numbers don't overflow
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
+_INVARIANT = (ir.Const, ir.Local, ir.Size, ir.Binary, ir.Cast)  # where no variable changes; a loaded number may
 _LOOPS = (ir.For, ir.While, ir.Break, ir.Continue, ir.Return, ir.BeginIteration)
 
 
@@ -44,10 +45,10 @@ class _Question(NamedTuple):
 
 
 def write_index_sets(
-    code: ExprEmitter, loop: ir.For, span: CountedLoop, start: str, stop: str, body: Callable[[], None]
+    code: ExprEmitter, loop: ir.For, span: CountedLoop, body: Callable[[], None], start: str = "", stop: str = ""
 ) -> bool:
-    """Prints the loop over a span of the last variable, whose whole range has these ends as C text, in two parts.
-    False, and nothing printed, where that gains nothing."""
+    """Prints the loop over a span of the last variable in two parts. Its whole range has the ends `start` and `stop` as
+    C text, or else those of the span. False, and nothing printed, where that gains nothing."""
     between = _between(loop) if code.dialect.blocks and (code.is_tested or not code.may_fail) else None
     if between is None:
         return False
@@ -55,11 +56,11 @@ def write_index_sets(
     k, out, declared = f"k{code.counters}", code.out, [span.declared] if span.declared else []
     with out.block():
         out.line(f"const int64_t {k}_first = {span.first}, {k}_past = {span.past};")
-        out.line(f"int64_t {k}_low = {k}_first, {k}_high = {k}_past;")
+        out.line(f"int64_t {k}_low = {k}_past, {k}_high = {k}_past;")
         with out.block(f"if ({k}_first > -{FAR} && {k}_past < {FAR})"):
-            out.line(f"{k}_low = pa_max_i64({k}_low, {start} + {between.low});")
-            out.line(f"{k}_high = pa_min_i64({k}_high, {stop} - {-between.high});")
-        out.line(f"if ({k}_low >= {k}_high) {k}_low = {k}_high = {k}_past;")
+            out.line(f"{k}_low = pa_max_i64({k}_first, {start or f'{k}_first'} + {between.low});")
+            out.line(f"{k}_high = pa_min_i64({k}_past, {stop or f'{k}_past'} - {-between.high});")
+            out.line(f"if ({k}_low >= {k}_high) {k}_low = {k}_high = {k}_past;")
         with out.block(f"for (int {k}_last = 0; {k}_last < 2; ++{k}_last)"):
             ends = (f"{k}_last ? {k}_high : {k}_first", f"{k}_last ? {k}_past : {k}_low")
             bounds = f"int64_t {span.k} = {ends[0]}, {k}_end = {ends[1]}; {span.k} < {k}_end"
@@ -130,7 +131,8 @@ def _answer(op: str, a: ir.Expr, b: ir.Expr, range_: ir.Range, variable: str, ch
     if not _is_variable(root, variable):
         return None
     end, more = _sum(b)
-    if isinstance(end, ir.Expression) and any(isinstance(n, ir.Local) and n.name in changing for n in ir.walk(end)):
+    nodes = list(ir.walk(end)) if end is not None else []
+    if any(not isinstance(n, _INVARIANT) or (isinstance(n, ir.Local) and n.name in changing) for n in nodes):
         return None
     places = []
     for bound in (range_.start, range_.stop):

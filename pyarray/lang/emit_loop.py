@@ -357,7 +357,7 @@ def _product(code: Emitter, loop: ir.For) -> None:
         if split is None:
             missed(code, loop)
             span = CountedLoop("k", "first", "first + row", f"const int64_t {inner} = k;")
-            if not write_index_sets(code, loop, span, "0", f"size_{inner}", statements):
+            if not write_index_sets(code, loop, span, statements, "0", f"size_{inner}"):
                 body(span)
         else:
             out.line("const int64_t past = first + row;")

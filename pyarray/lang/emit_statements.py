@@ -176,9 +176,8 @@ class Emitter(ExprEmitter):
         (range_,), name = s.ranges, cname(s.variables[0])
         if not self.dialect.blocks or not unit_step(range_):
             return False
-        start, stop = self.start(range_), self.expr(range_.stop)  # type: ignore[arg-type]
-        span = CountedLoop(name, start, stop)
-        return write_index_sets(self, s, span, start, stop, lambda: self.write(s.body))
+        span = CountedLoop(name, self.start(range_), self.expr(range_.stop))  # type: ignore[arg-type]
+        return write_index_sets(self, s, span, lambda: self.write(s.body))
 
     def write_tested(self, s: ir.For, tests_ahead: TestsAhead) -> bool:
         """In debug mode an innermost loop twice: without the checks that a test before it covers, where that holds.

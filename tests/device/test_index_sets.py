@@ -90,6 +90,31 @@ def test_neighbours(device):
         np.testing.assert_array_equal(pa.asnumpy(out), want)
 
 
+@pa.kernel
+def far(out, first, last):
+    for i in range(2):
+        for j in range(first, last):
+            out[i] += 1 if j + 1 < last else 100
+
+
+@pa.kernel
+def shrinks(out, n):
+    for i in range(1):
+        for j in range(n[i]):
+            out[j] = j + 1 if j + 1 < n[i] else -1
+            n[i] -= 1
+
+
+def test_ends_that_are_far_and_ends_that_change(device):
+    for first in (-(2**63), -(2**62) - 2, 2**62 - 3, 2**62, 2**63 - 6):
+        out = pa.zeros(2, dtype=pa.int64, device=device)
+        far(out, first, first + 5)
+        assert out.tolist() == [104, 104]
+    out, n = pa.zeros(6, dtype=pa.int64, device=device), pa.full(1, 6, dtype=pa.int64, device=device)
+    shrinks(out, n)
+    assert out.tolist() == [1, 2, 3, -1, -1, -1]
+
+
 def test_which_loops_are_split(monkeypatch):
     """Those whose questions are about their ends."""
     found = []
