@@ -17,7 +17,6 @@ from . import fft as fft
 from . import keywords as _keywords
 from . import lib as lib
 from . import linalg as linalg
-from . import special as special
 from .api.core import missing_names as _absent
 from .api.methods import functions as _methods
 from .api.methods import numpy_names as _numpy_names
@@ -88,6 +87,7 @@ if _typing.TYPE_CHECKING:  # to which a dtype in a kernel's signature must be a 
     from . import nn as nn
     from . import quaternion as quaternion
     from . import random as random
+    from . import special as special
     from . import testing as testing
     from . import torch as torch
     from . import typing as typing
@@ -147,17 +147,17 @@ _LAZY = {
     "Config": "tune.config",
     "TimeModel": "tune.time_model",
 }
-_LAZY_MODULES = ("nn", "quaternion", "random", "testing", "torch", "typing")
+_LAZY_MODULES = ("nn", "quaternion", "random", "special", "testing", "torch", "typing")
 
 _operators.install()
 _methods.install()
-for _module in (globals(), linalg.__dict__, fft.__dict__, special.__dict__):
+for _module in (globals(), linalg.__dict__, fft.__dict__):
     _keywords.install(_module)
-for _module in (globals(), linalg.__dict__, fft.__dict__, special.__dict__, lib.stride_tricks.__dict__):
+for _module in (globals(), linalg.__dict__, fft.__dict__, lib.stride_tricks.__dict__):
     _docstrings.install(_module)
-for _public in (linalg, fft, special, lib, lib.stride_tricks):
+for _public in (linalg, fft, lib, lib.stride_tricks):
     _absent.list_public(_public)
-_numpy_names.install(special, lib.stride_tricks, linalg=linalg, fft=fft)
+_numpy_names.install(lib.stride_tricks, linalg=linalg, fft=fft)
 _operations.update(assign=_map.assign, astype=_map.astype, contiguous=_map.contiguous)
 _operations.update(cuda_interface=_cuda_interface.interface, from_cuda_interface=_cuda_interface.from_interface)
 _registrations.install()

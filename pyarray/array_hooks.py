@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from pyarray.keywords import INSTEAD, translate_arguments
+from pyarray.lazy import import_now
 
 operations: dict[str, Callable[..., Any]] = {}
 numpy_functions: dict[str, Callable[..., Any]] = {}
@@ -103,9 +104,9 @@ def call_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) 
     full = name if method == "__call__" else f"{name}.{method}"
     operands = [_on_device(self, item) for item in inputs]
     options = {key: value for key, value in kwargs.items() if value is not None or key == "axis"}
-    if name not in numpy_functions:
+    function = numpy_functions.get(name) or _special(name)
+    if function is None:
         raise _missing(full, "ufunc")
-    function = numpy_functions[name]
     if method != "__call__":
         if method == "at" and operands[0] is not inputs[0] and self.device.code:
             what = f"the array that it changes is NumPy's, and the other operands are on {self.device}"
@@ -136,6 +137,13 @@ def call_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) 
     else:
         result = function(*operands)
     return result if out is None else _store_out(out, result, where)
+
+
+def _special(name: str) -> Any:
+    """The function of `pyarray.special`, for the ufuncs of SciPy: imported when one is called. None for another
+    name."""
+    module = import_now("pyarray.special")
+    return getattr(module, name) if name in module.__all__ else None
 
 
 def _cast(ufunc: Any, operands: list[Any], dtype: Any, casting: str) -> tuple[list[Any], list[Any]]:

@@ -152,7 +152,6 @@ def wrapped(function: Callable[..., Any], skip: int = 0) -> Callable[..., Any]:
     if isinstance(function, PlannedFunction):
         return functools.update_wrapper(PlannedFunction(function.plan_table), function)
 
-    @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         if not options:
             return function(*args)
@@ -162,7 +161,11 @@ def wrapped(function: Callable[..., Any], skip: int = 0) -> Callable[..., Any]:
             refuse(function, options, skip)
             raise
 
-    setattr(call, CHECKED, True)
+    # What `functools.wraps` does in a third of the time: importing the package makes 400 of them.
+    call.__module__, call.__name__, call.__qualname__ = function.__module__, function.__name__, function.__qualname__
+    call.__doc__, call.__annotations__ = function.__doc__, function.__annotations__
+    call.__dict__.update(function.__dict__)
+    call.__dict__.update({"__wrapped__": function, CHECKED: True})
     return call
 
 

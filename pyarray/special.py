@@ -8,9 +8,12 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
+from . import docstrings, keywords
+from .api.core import missing_names
 from .api.core.ufunc import PYTHON, as_array_like
 from .api.core.ufunc_functions import UfuncFunction, make_function
 from .api.numpy.ufuncs import i0 as i0
@@ -239,3 +242,8 @@ def log_softmax(x: ArrayLike, /, axis: AxisLike = None) -> ndarray:
         return result
     shifted = _shifted("log_softmax", x, axis)[0]
     return subtract(shifted, log(total(exp(shifted), axis=axis, keepdims=True)))
+
+
+keywords.install(globals())
+docstrings.install(globals())
+missing_names.list_public(sys.modules[__name__])

@@ -1,6 +1,8 @@
 """`pyarray.special` against SciPy's, in every floating type, in kernels, and by SciPy's own names."""
 
 import inspect
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -103,6 +105,19 @@ def test_in_kernels_in_fuse_and_by_scipys_name(device):
     np.testing.assert_allclose(pa.rsqrt(pa.asarray([4, 16], device=device)).get(), [0.5, 0.25])
     with pytest.raises(TypeError, match=r"erf\(\) is not defined for complex128; it takes float"):
         pa.special.erf(1j)
+
+
+def test_a_ufunc_of_scipy_imports_the_functions():
+    code = (
+        "import sys, scipy.special, pyarray as pa\n"
+        "x = pa.asarray([3.0, 5.0])\n"
+        "assert 'pyarray.special' not in sys.modules\n"
+        "assert scipy.special.gamma(x).tolist() == [2.0, 24.0]\n"
+        "try: scipy.special.jv(x, x)\n"
+        "except TypeError as error: assert 'numpy.jv has no pyarray ufunc' in str(error), error\n"
+        "else: raise AssertionError\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_where_signs_are_those_of_c(device):

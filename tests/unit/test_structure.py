@@ -174,8 +174,8 @@ def test_importing_loads_no_gpu_package_no_torch_and_starts_no_compiler():
         "import pyarray\n"
         "heavy = {'torch', 'dask', 'cuda', 'hip', 'rocm', 'matplotlib', 'scipy'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
-        "late = ('fusion', 'debug.', 'kernels.cpp', 'random', 'tune', 'testing', 'torch', 'lang.ir', 'lang.pipeline',\n"
-        "        'jit.kernel.', 'jit.compile', 'jit.launch.', 'jit.saved')\n"
+        "late = ('fusion', 'debug.', 'kernels.cpp', 'random', 'special', 'tune', 'testing', 'torch', 'lang.ir',\n"
+        "        'lang.pipeline', 'jit.kernel.', 'jit.compile', 'jit.launch.', 'jit.saved')\n"
         "loaded = [m for m in sys.modules if m.startswith(tuple(f'pyarray.{name}' for name in late))]\n"
         "assert not loaded, loaded\n"
     )

@@ -47,7 +47,7 @@ _SINGLE: dict[str, Any] = {
 
 def install(*named: Any, **extensions: Any) -> None:
     """Fill the table that `__array_ufunc__` and `__array_function__` read, also with the functions of modules
-    that NumPy or SciPy know by the name alone (`named`) or by that of the module, too."""
+    that NumPy knows by the name alone (`named`) or by that of the module, too."""
     for module in named:
         numpy_functions.update({name: getattr(module, name) for name in module.__all__})
     for name, function in registry.functions().items():
