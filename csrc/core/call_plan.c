@@ -245,7 +245,10 @@ static PyObject *done(run *r) {
     PyObject *device = r->call->operand[0].buffer->device;
     for (; r->allocated < plan->buffers; ++r->allocated) {
         const int64_t nbytes = product(r, &plan->buffer[r->allocated]);
-        if (!(r->buffer[r->allocated] = pac_buffer_allocate(device, nbytes))) return NULL;
+        if ((r->buffer[r->allocated] = pac_buffer_allocate(device, nbytes))) continue;
+        if (!PyErr_ExceptionMatches(PyExc_MemoryError)) return NULL;
+        PyErr_Clear(); /* nothing is launched yet, and the function may have a way that takes less */
+        Py_RETURN_NOTIMPLEMENTED;
     }
     for (int k = 0; k < plan->steps; ++k) {
         const pac_step *step = &plan->step[k];

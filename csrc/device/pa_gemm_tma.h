@@ -436,6 +436,9 @@ PA_FN void pa_tma_gemm(const pa_gemm_grid *g)
     const pa_tma_block o(g, pa_mma_memory);
     const int warp = (int)threadIdx.x / 32;
     const bool fits = pa_tma_fits(g);
+#if PA_M_BF16X6
+    if (!fits) __trap(); /* its operands are copies that fit, and nothing else computes */
+#endif
     int slot = 0;
     if (threadIdx.x == 0) {
         for (int s = 0; s < PA_M_STAGES; ++s) {
@@ -454,7 +457,7 @@ PA_FN void pa_tma_gemm(const pa_gemm_grid *g)
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
         if (PA_M_BF16X6 || fits) pa_tma_consume(o);
-#if !PA_M_BF16X6 /* whose operands are copies that fit */
+#if !PA_M_BF16X6
         else pa_mma_tiles(g);
 #endif
     }

@@ -40,7 +40,7 @@ _ROWS = (
     BuiltinFunction("sqrt", 1, "fc", cost=6, doc="square root"),
     BuiltinFunction("exp2", 1, "f", cost=12, doc="2 to the power x"),
     BuiltinFunction("approx_exp2", 1, "f", doc="2 to the power x; of float32 on GPUs within 2^-21, relatively"),
-    BuiltinFunction("approx_recip", 1, "f", doc="1 / x; of float32 on GPUs within 2^-21, relatively"),
+    BuiltinFunction("approx_recip", 1, "f", doc="1 / x; of float32 on GPUs within 2^-21, or 0 for large x"),
     BuiltinFunction("cbrt", 1, "f", cost=16, doc="cube root"),
     BuiltinFunction("erf", 1, "f", cost=16, doc="error function"),
     BuiltinFunction("erfc", 1, "f", cost=16, doc="complementary error function"),

@@ -169,3 +169,6 @@ def test_which_products_are_split():
     for m, n, k in ((64, 64, 64), (4096, 4096, 16), (16, 8192, 8192), (256, 256, 256), (8192, 8192, 0)):
         assert choose(m, n, k, 1, m * k + k * n, 132) is None
     assert choose(1 << 31, 1024, 1024, 1, 1 << 41, 132) is None
+    for matrices in (1 << 28, (1 << 28) + 5):  # more tiles than its kernel counts
+        assert choose(2, 2, 64, matrices, 1 << 22, 132) is None
+        assert choose(8, 8, 128, matrices, 1 << 22, 132) is None

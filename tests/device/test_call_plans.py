@@ -18,7 +18,8 @@ from pyarray._core import CAPTURED_AT, clear_plans
 from pyarray.array import array_at
 from pyarray.dtypes import asdtype
 from pyarray.jit.launch_state import observing
-from pyarray.memory import Buffer
+from pyarray.jit.replay import replayable
+from pyarray.memory import Buffer, Pool, get_pool
 
 BINARY = (operator.add, operator.mul, operator.gt, operator.eq, operator.and_, operator.truediv)
 IN_PLACE = (operator.iadd, operator.imul, operator.ior)
@@ -191,6 +192,44 @@ def test_results_of_more_elements_than_memory():
     for _ in range(2):
         with pytest.raises(pa.OutOfMemoryError):
             row + column
+
+
+def test_a_function_that_takes_less_memory_where_there_is_none(device, monkeypatch):
+    """It is asked again where there is no memory for what its plan allocates."""
+    calls = []
+
+    @replayable
+    def doubled(x):
+        calls.append(1)
+        try:
+            wide = pa.empty((2, *x.shape), dtype=x.dtype, device=x.device)
+        except pa.OutOfMemoryError:
+            return pa.add(x, x)
+        pa.add(x, x, out=wide[0])
+        return wide[0].copy()
+
+    x = pa.arange(50_000, dtype=pa.float32, device=device)
+    want = 2 * np.arange(50_000, dtype=np.float32)
+    for _ in range(5):
+        np.testing.assert_array_equal(pa.asnumpy(doubled(x)), want)
+    warm = len(calls)
+    assert warm < 5, "it has no plan"
+    pool, none = get_pool(x.device), []
+    allocate = pool.allocate
+
+    def refuse(free_list):
+        if free_list.size >= 2 * x.nbytes:
+            none.append(1)
+            raise pa.OutOfMemoryError("no memory", free_list.size)
+        return allocate(free_list)
+
+    pool.trim()
+    monkeypatch.setattr(Pool, "allocate", lambda _, free_list: refuse(free_list))
+    np.testing.assert_array_equal(pa.asnumpy(doubled(x)), want)
+    assert (len(none), len(calls)) == (2, warm + 1)
+    monkeypatch.undo()
+    np.testing.assert_array_equal(pa.asnumpy(doubled(x)), want)
+    assert len(calls) == warm + 1
 
 
 def test_references_are_given_back():

@@ -183,6 +183,15 @@ def test_nan_and_infinity_stay_in_their_rows_and_columns(device, use):
         assert np.isfinite(np.delete(np.delete(got, 3, 0), 74, 1)).all()
 
 
+def test_bias_of_one_column_and_no_depth(device):
+    """The transposed product is computed, whose steps are those of the product."""
+    x, y = (pa.ones((64, 64), dtype="float32", device=device) for _ in "xy")
+    for columns in (1, 3):
+        bias = pa.asarray(np.arange(1, columns + 1, dtype=np.float32), device=device)
+        got = pa.gemm(x[:40, :0], y[:0, :columns], bias=bias, precision="tf32")
+        same(got, np.broadcast_to(np.arange(1.0, columns + 1), (40, columns)))
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float16", "int32", "complex64"])
 def test_other_types_have_their_precision(device, dtype):
     a = pa.asarray([[1, 2], [3, 4097]], dtype=dtype, device=device)

@@ -59,7 +59,7 @@ def gemm(
         if vector or checked or parts > 1 or widened or not matmul.gemm_epilogue.is_cheap(epilogue):
             _apply_to_sums(*given, epilogue, addends, numbers, precision, sums)
             return
-        if c._strides != given[2]._strides:
+        if (c._shape, c._strides) != (given[2]._shape, given[2]._strides):  # the transposed product
             addends = [_transposed(x) for x in addends]
     arrays = (a, b, c, *addends)
     columns = [shapes.broadcast_strides(x._shape[:-2], x._strides[:-2], batch) for x in arrays]

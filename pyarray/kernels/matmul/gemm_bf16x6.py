@@ -23,6 +23,7 @@ from .gemm_mma import Tile, tile_cost
 
 PARTS = 3  # of an operand, as PA_BF16X6_PARTS
 PRODUCTS = 6  # of parts, as PA_BF16X6_PRODUCTS
+MOST_TILES = 1 << 28  # as pa_tma_fits in csrc/device/pa_gemm_tma.h
 _CHUNK = 8  # elements of a thread, as PA_BF16X6_CHUNK
 _DEPTH = 64  # of a stage
 # with their TFLOP/s of bfloat16 on an H200 with all processors busy; measured
@@ -51,6 +52,8 @@ def _faster_tile(m: int, n: int, depth: int, matrices: int, elements: int, proce
         return None
     costs = ((tile_cost(*entry, m, n, matrices, processors, 2, th.BULK_FETCH_COST), entry[0]) for entry in TILES)
     cost, tile = min(costs)
+    if tile.tiles_of(m, n, matrices) >= MOST_TILES:
+        return None
     work = 2e-6 * cost * processors * _padded(depth) * PRODUCTS  # microseconds, as all that follows
     by_parts = work + elements * th.BF16X6_SPLIT_TIME + th.BF16X6_LAUNCHES_TIME
     plain = th.FLOAT32_TILE_TIME * split_k.float32_schedule(m, n, matrices, depth, processors, th.MAX_PARTS)[0]
@@ -70,12 +73,13 @@ def multiply(
     parts."""
     (a, b, c, *addends), device = views, views[2]._buffer.device
     operands, each = (a, b.mT), _padded(a._shape[-1])
-    flags = unchecked_empty((th.BF16X6_BLOCKS,), uint32, device)
+    blocks = th.BF16X6_BLOCKS_OF_PROCESSOR * device.driver.properties()["processors"]
+    flags = unchecked_empty((blocks,), uint32, device)
     try:
         parts = [_empty_parts(x, each) for x in operands]
     except OutOfMemoryError:
         return False
-    _SPLIT.launch(len(c._shape) - 2, device, th.BF16X6_BLOCKS, *operands, *parts, flags, checked=False)
+    _SPLIT.launch(len(c._shape) - 2, device, blocks, *operands, *parts, flags, checked=False)
     left, right = (_as_operand(x, like) for x, like in zip(parts, operands, strict=True))
     kernel.launch(keys[0], device, left, right.mT, c, *addends, *numbers, flags, tile.blocks(c), checked=False)
     kernel.launch(keys[1], device, a, b, c, *addends, *numbers, flags, checked=False)

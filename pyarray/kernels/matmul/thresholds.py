@@ -40,7 +40,7 @@ CLUSTER_WAVES = 2  # from which on clusters pay: they save power, and cost time 
 FLOAT32_TILE_TIME = 0.17  # of a large tile for an element of the depth
 BF16X6_SPLIT_TIME = 3e-6  # of an element that is split and stored
 BF16X6_LAUNCHES_TIME = 12  # of the three launches more
-BF16X6_BLOCKS = 1056  # that split, eight for each processor
+BF16X6_BLOCKS_OF_PROCESSOR = 8  # that split
 
 # An epilogue in the product's kernel, in the units of lang/iteration_cost.py. Those of relu, and of gelu and silu of
 # narrow results, cost less, and less time than a pass over the results (H200); one of gelu or silu of float32 costs 19
