@@ -1,15 +1,18 @@
 /* The pool of worker threads, and pa_parallel_for.
 
-   A job is open while `remaining` is above zero. Taking blocks is one subtraction, which owns as many as it found, up
-   to those it took; the fields of the job stay as they are until every block is counted in `done`, so they are read
-   after taking. A worker that comes late finds nothing left, owns nothing, and so need not be waited for. Waking is
-   only a hint: a worker that sleeps through a job costs speed, never the result. */
+   The blocks of a job lie in as many parts as threads may work on it. A thread takes those of its own part first, which
+   keeps the same data in its processor's cache from job to job, then those of the others, from the first part on.
+   A part is open while `left` is above zero. Taking blocks is one subtraction, which owns as many as it found, up to
+   those it took; the fields of the job stay as they are until every block is counted in `done`, so they are read after
+   taking. A worker that comes late finds nothing left, owns nothing, and so need not be waited for. Waking is only a
+   hint: a worker that sleeps through a job costs speed, never the result. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "internal.h"
 
@@ -25,6 +28,7 @@
 
 typedef struct worker {
     pa_pool *pool;
+    int number; /* the caller is 0 */
     pthread_t thread;
 #ifdef __linux__
     atomic_int cpu; /* the processor where it polls for work, or ASLEEP, or BUSY */
@@ -32,22 +36,27 @@ typedef struct worker {
 #endif
 } worker;
 
-/* The first five are written by the caller while no block is open. */
+typedef struct part {
+    _Alignas(LINE) _Atomic int64_t left; /* blocks not taken yet; below zero means none, too */
+} part;
+
+/* The first five are written by the caller while no part is open. */
 typedef struct job {
     pa_block block;
     void *context;
     int64_t count, grain, blocks;
-    int threads;                              /* the most that work on it */
-    _Alignas(LINE) _Atomic int64_t remaining; /* blocks not taken yet; below zero means none, too */
+    int threads; /* the most that work on it */
+    part *parts; /* one for each of them; if there are fewer blocks, the last are empty */
 } job;
 
 struct pa_pool {
-    job job;                             /* the workers' */
+    job job, team_job;                   /* the workers', that of a team */
     _Alignas(LINE) _Atomic int64_t done; /* blocks finished */
     _Alignas(LINE) atomic_int busy;           /* a caller is inside */
     atomic_int sleeping;                      /* workers in wait_for_work */
     atomic_int waiting;                       /* the caller is in wait_for_blocks */
     atomic_int stop;
+    atomic_int joined; /* threads of a team, which may have more than the pool */
     pthread_mutex_t mutex;
     pthread_cond_t work, finished;
     worker *workers;
@@ -78,7 +87,7 @@ static void reset(pa_pool *pool)
     pthread_cond_init(&pool->work, NULL);
     pthread_cond_init(&pool->finished, NULL);
     pool->started = 0;
-    atomic_store(&pool->job.remaining, 0);
+    for (int i = 0; i < pool->threads; i++) atomic_store(&pool->job.parts[i].left, 0);
     atomic_store(&pool->busy, 0);
     atomic_store(&pool->sleeping, 0);
     atomic_store(&pool->waiting, 0);
@@ -121,28 +130,60 @@ static void unlist_pool(pa_pool *pool)
 
 /* ---- workers ---- */
 
-/* Takes and runs blocks until none is left; returns how many it ran. Workers count them in `done`, all at once: the job
-   cannot end before that, so the next block one takes is of the same job. */
-static int64_t run_blocks(job *job)
+static int64_t blocks_before(const job *job, int part)
 {
+    int64_t parts = job->blocks < job->threads ? job->blocks : job->threads;
+    int64_t more = job->blocks % parts;
+    return part < parts ? job->blocks / parts * part + (part < more ? part : more) : job->blocks;
+}
+
+/* The blocks that the fields tell. A worker may take the first of them before the last part is open. */
+static void open_job(job *job)
+{
+    for (int i = 0; i < job->threads && i < job->blocks; i++)
+        atomic_store(&job->parts[i].left, blocks_before(job, i + 1) - blocks_before(job, i));
+}
+
+static int is_open(job *job)
+{
+    for (int i = 0; i < job->threads; i++)
+        if (atomic_load_explicit(&job->parts[i].left, memory_order_relaxed) > 0) return 1;
+    return 0;
+}
+
+static int64_t run_part(job *job, int number)
+{
+    part *part = &job->parts[number];
     int64_t ran = 0, left;
-    while ((left = atomic_load_explicit(&job->remaining, memory_order_relaxed)) > 0) {
-        /* Several while there are many: the processors pass `remaining` around, which may take longer than a small
-           block. */
-        int64_t taken = left / (2 * job->threads);
+    while ((left = atomic_load_explicit(&part->left, memory_order_relaxed)) > 0) {
+        /* Several while there are many: the processors pass `left` around, which may take longer than a small block. */
+        int64_t taken = left / 2;
         taken = taken < 1 ? 1 : taken > MAX_TAKEN ? MAX_TAKEN : taken;
-        left = atomic_fetch_sub(&job->remaining, taken);
+        left = atomic_fetch_sub(&part->left, taken);
+        if (left <= 0) break;
+        int64_t past = blocks_before(job, number + 1);
         for (; left > 0 && taken > 0; left--, taken--, ran++) {
-            int64_t begin = (job->blocks - left) * job->grain;
-            job->block(job->context, begin, left == 1 ? job->count : begin + job->grain);
+            int64_t at = past - left, begin = at * job->grain;
+            job->block(job->context, begin, at + 1 == job->blocks ? job->count : begin + job->grain);
         }
     }
     return ran;
 }
 
-static void work_once(pa_pool *pool)
+/* Takes and runs blocks until none is left; returns how many it ran. Workers count them in `done`, all at once: the job
+   cannot end before that, so the next block one takes is of the same job. The caller finds parts that nobody works on
+   in their order, so that blocks may wait for those before them. */
+static int64_t run_blocks(job *job, int number)
 {
-    int64_t ran = run_blocks(&pool->job);
+    int64_t ran = 0;
+    for (int i = 0; i < job->threads; i++) ran += run_part(job, i ? (i <= number ? i - 1 : i) : number);
+    return ran;
+}
+
+static void work_once(worker *self)
+{
+    pa_pool *pool = self->pool;
+    int64_t ran = run_blocks(&pool->job, self->number);
     if (!ran) return;
     int64_t blocks = pool->job.blocks; /* read before counting: the caller may open the next job right after */
     if (atomic_fetch_add(&pool->done, ran) + ran == blocks && atomic_load(&pool->waiting)) {
@@ -152,7 +193,7 @@ static void work_once(pa_pool *pool)
     }
 }
 
-static int has_work(pa_pool *pool) { return atomic_load(&pool->job.remaining) > 0 || atomic_load(&pool->stop); }
+static int has_work(pa_pool *pool) { return is_open(&pool->job) || atomic_load(&pool->stop); }
 
 static int is_done(pa_pool *pool) { return atomic_load(&pool->done) == pool->job.blocks; }
 
@@ -222,7 +263,7 @@ static void wait_for_work(worker *self)
 static void wake_two(pa_pool *pool)
 {
     int sleeping = atomic_load(&pool->sleeping);
-    if (!sleeping || atomic_load(&pool->job.remaining) <= 0) return;
+    if (!sleeping || !is_open(&pool->job)) return;
     pthread_mutex_lock(&pool->mutex);
     pthread_cond_signal(&pool->work);
     if (sleeping > 1) pthread_cond_signal(&pool->work);
@@ -239,7 +280,7 @@ static void *worker_main(void *argument)
         if (atomic_load(&pool->stop)) return NULL;
         mark_busy(self);
         wake_two(pool);
-        work_once(pool);
+        work_once(self);
     }
 }
 
@@ -256,7 +297,7 @@ static void start_workers(pa_pool *pool, int wanted)
     pthread_attr_setstacksize(&attributes, WORKER_STACK);
     while (pool->started < wanted) {
         worker *next = &pool->workers[pool->started];
-        *next = (worker){.pool = pool};
+        *next = (worker){.pool = pool, .number = pool->started + 1};
 #ifdef __linux__
         next->cpu = BUSY;
         next->excluded = -1;
@@ -289,36 +330,27 @@ static void run_here(pa_block block, void *context, int64_t count, int64_t grain
     }
 }
 
-static void run_on_workers(pa_pool *pool, const job *made)
+static void run_on_workers(pa_pool *pool)
 {
-    pool->job.block = made->block;
-    pool->job.context = made->context;
-    pool->job.count = made->count;
-    pool->job.grain = made->grain;
-    pool->job.blocks = made->blocks;
+    int64_t blocks = pool->job.blocks;
     atomic_store(&pool->done, 0);
-    start_workers(pool, (int)(made->blocks < pool->threads ? made->blocks : pool->threads) - 1);
-    atomic_store(&pool->job.remaining, made->blocks); /* opens the job */
+    start_workers(pool, (int)(blocks < pool->threads ? blocks : pool->threads) - 1);
+    open_job(&pool->job);
     move_off_caller(pool);
     wake_two(pool);
     inside_block = 1;
-    atomic_fetch_add(&pool->done, run_blocks(&pool->job));
+    atomic_fetch_add(&pool->done, run_blocks(&pool->job, 0));
     inside_block = 0;
     wait_for_blocks(pool);
 }
 
-/* The job of each thread of a team, the caller among them. */
-typedef struct team_job {
-    job job;
-    atomic_int joined; /* a team may have more threads than the pool */
-} team_job;
-
 static void run_in_team(void *data)
 {
-    team_job *work = data;
-    if (atomic_fetch_add(&work->joined, 1) >= work->job.threads) return;
+    pa_pool *pool = data;
+    int number = atomic_fetch_add(&pool->joined, 1);
+    if (number >= pool->threads) return;
     inside_block = 1;
-    run_blocks(&work->job);
+    run_blocks(&pool->team_job, number);
     inside_block = 0;
 }
 
@@ -331,11 +363,29 @@ void pa_parallel_for(pa_pool *pool, pa_block block, void *context, int64_t count
         run_here(block, context, count, grain);
         return;
     }
-    team_job work = {{block, context, count, grain, blocks, pool->threads, blocks}, 0};
     uintptr_t team = atomic_load(&pool->team);
-    if (team) ((pa_team)team)(run_in_team, &work, 0, 0); /* waits for all of its threads */
-    else run_on_workers(pool, &work.job);
+    job *job = team ? &pool->team_job : &pool->job;
+    job->block = block;
+    job->context = context;
+    job->count = count;
+    job->grain = grain;
+    job->blocks = blocks;
+    if (team) {
+        atomic_store(&pool->joined, 0);
+        open_job(job);
+        ((pa_team)team)(run_in_team, pool, 0, 0); /* waits for all of its threads */
+    } else
+        run_on_workers(pool);
     atomic_store(&pool->busy, 0);
+}
+
+static size_t parts_bytes(const pa_pool *pool) { return 2 * (size_t)pool->threads * sizeof(part); }
+
+static void free_pool(pa_pool *pool)
+{
+    pa_memory_free(pool->job.parts, parts_bytes(pool));
+    free(pool->workers);
+    pa_memory_free(pool, sizeof *pool);
 }
 
 pa_pool *pa_pool_create(int threads)
@@ -343,12 +393,16 @@ pa_pool *pa_pool_create(int threads)
     if (threads < 1) threads = 1;
     pa_pool *pool = pa_memory_alloc(sizeof *pool);
     if (!pool) return NULL;
-    *pool = (pa_pool){.threads = threads, .job.threads = threads};
+    *pool = (pa_pool){.threads = threads, .job.threads = threads, .team_job.threads = threads};
+    part *parts = pa_memory_alloc(parts_bytes(pool));
     pool->workers = calloc((size_t)threads, sizeof *pool->workers);
-    if (!pool->workers) {
-        pa_memory_free(pool, sizeof *pool);
+    pool->job.parts = parts;
+    if (!parts || !pool->workers) {
+        free_pool(pool);
         return NULL;
     }
+    pool->team_job.parts = parts + threads;
+    memset(parts, 0, parts_bytes(pool));
     reset(pool);
     pthread_once(&fork_once, watch_forks);
     list_pool(pool);
@@ -367,8 +421,7 @@ void pa_pool_destroy(pa_pool *pool)
     pthread_cond_destroy(&pool->work);
     pthread_cond_destroy(&pool->finished);
     pthread_mutex_destroy(&pool->mutex);
-    free(pool->workers);
-    pa_memory_free(pool, sizeof *pool);
+    free_pool(pool);
 }
 
 void pa_pool_use(pa_pool *pool, uintptr_t team)
