@@ -47,6 +47,19 @@ void meetings(const void *slots, pa_runtime *rt)
     job j = *(const job *)slots;
     rt->parallel_for(rt, meet, &j, j.count, j.grain);
 }
+/* seen[k]: where the kth thread began; each waits in its first block until all `micros` of them have one. */
+static void start(void *context, int64_t begin, int64_t end)
+{
+    job *j = (job *)context;
+    const int64_t k = __atomic_fetch_add(j->nested, 1, __ATOMIC_SEQ_CST);
+    if (k < j->micros) j->seen[k] = begin;
+    for (int w = 0; w < 1000000 && __atomic_load_n(j->nested, __ATOMIC_SEQ_CST) < j->micros; w++) usleep(100);
+}
+void starts(const void *slots, pa_runtime *rt)
+{
+    job j = *(const job *)slots;
+    rt->parallel_for(rt, start, &j, j.count, j.grain);
+}
 /* Two blocks, of which the one on a worker runs until nested[1] is set. */
 static _Thread_local int is_caller;
 static void hold(void *context, int64_t begin, int64_t end)
@@ -113,7 +126,7 @@ void team(void (*fn)(void *), void *data, unsigned threads, unsigned flags)
 def entry():
     driver = get_device("cpu").driver
     module = driver.load(cc.toolchain().compile(BLOCKS))
-    return {name: driver.symbol(module, name) for name in ("run", "nest", "meetings", "held", "team")}
+    return {name: driver.symbol(module, name) for name in ("run", "nest", "meetings", "starts", "held", "team")}
 
 
 @pytest.fixture(params=[(1, False), (2, False), (5, False), (16, False), (1, True), (2, True), (5, True)])
@@ -218,6 +231,20 @@ def test_blocks_run_at_the_same_time(entry, team):
     lib.pa_launch(entry["meetings"], slots, pool, ffi.NULL)
     lib.pa_pool_destroy(pool)
     assert list(seen) == [1, 1]
+
+
+@pytest.mark.parametrize("team", [False, True])
+@pytest.mark.parametrize("count", [3, 4, 30, 301])
+def test_each_thread_begins_with_a_part_of_its_own(entry, team, count):
+    pool = lib.pa_pool_create(3)
+    lib.pa_pool_use(pool, entry["team"] if team else 0)
+    for grain in (1, 7):
+        seen, begun = (ctypes.c_int64 * 3)(), ctypes.c_int64()
+        slots = struct.pack("5q", count * grain, grain, ctypes.addressof(seen), ctypes.addressof(begun), 3)
+        lib.pa_launch(entry["starts"], slots, pool, ffi.NULL)
+        assert begun.value == count
+        assert sorted(seen) == [grain * (count // 3 * k + min(k, count % 3)) for k in range(3)]
+    lib.pa_pool_destroy(pool)
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="not a Linux")
