@@ -24,6 +24,7 @@ from .aggregates import (
 )
 from .infer_elements import convert
 from .infer_invoke import coerce_to_annotation
+from .infer_records import fixed_place
 from .infer_scope import Scope
 from .infer_temporaries import assign_temporary, evaluate_in_order, has_side_effect, nest_lets, new_temporary
 from .infer_values import describe, is_array, is_local_array
@@ -170,16 +171,22 @@ def replaced(scope: Scope, node: ast.Call, args: list[Any], keywords: dict[str, 
     if len(args) != 1 or not isinstance(args[0], Aggregate) or not args[0].complete:
         got = describe(args[0]) if args else "nothing"
         scope.fail(node, f"{what}() takes a dataclass or a named tuple, and fields by name, got {got}")
-    owner = args[0] if args[0].place is None else with_origins(args[0])  # a record of an array is copied as a whole
+    lets: list[tuple[str, ir.Expr]] = []
+    owner, is_changed = args[0], any(has_side_effect(x) for name, v in keywords.items() for _, x in leaves(name, v))
+    is_record = owner.place is not None  # of an array, which is copied as a whole
+    if is_record and is_changed:  # Python finds the record, evaluates the new values, and then reads the other fields
+        before: list[ir.Stmt] = []
+        owner = fixed_place(scope, owner, before, always=True)
+        lets += [(s.name, s.value) for s in before if isinstance(s, ir.Assign)]
+    owner = with_origins(owner) if is_record else owner
     unknown = [name for name in keywords if name not in owner.names]
     if unknown:
         there = f"there are: {', '.join(owner.names)}"
         scope.fail(node, f"{owner.kind.__name__} has no field {unknown[0]!r}", there)
-    lets: list[tuple[str, ir.Expr]] = []
     if any(has_side_effect(x) for name, item in fields_of("", owner) for _, x in leaves(name, item)):
         owner = transform("", owner, lambda _, x: _bound(scope, x, lets))  # also what is replaced is evaluated
-    current = dict(zip(owner.names, owner.items, strict=True))
-    ordered = evaluate_in_order(scope, {**current, **keywords}, owner.names)
+    kept = {name: item for name, item in zip(owner.names, owner.items, strict=True) if name not in keywords}
+    ordered = evaluate_in_order(scope, keywords | kept if is_record else kept | keywords, owner.names)
     if lets:
         ordered = _after(ordered, owner.names, lets)
     annotations = field_annotations(owner.kind)

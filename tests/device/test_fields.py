@@ -130,6 +130,44 @@ def test_parts_of_what_calls_return(device):
             agree(parts_of_results, device, np.zeros((4, 6)), np.zeros((4, 3), np.int64))
 
 
+@pa.func
+def take(calls, value):
+    calls[0] = 10 * calls[0] + value
+    return value
+
+
+@pa.kernel
+def copies_with_other_fields(out, r, calls):
+    for i in range(1):
+        y = 1
+        p = replace(r[y % 4], n=(y := 3))
+        out[0] = 10 * p.x + p.n
+        p = replace(Particle(y * 0.5, 2), n=(y := 1))
+        out[1] = 10 * p.x + p.n
+        p = replace(r[(y := y + 1)], x=(y := y + 5))
+        out[2] = 10 * p.x + p.n
+        p = replace(replace(r[y % 4], n=(y := 2)), x=r[y].x + y)
+        out[3] = 10 * p.x + p.n
+        p = replace(Particle(take(calls, 1), take(calls, 2)), n=take(calls, 3), x=take(calls, 4))
+        out[4] = 10 * p.x + p.n
+        p = replace(r[take(calls, 5) % 4], n=take(calls, 6))
+        out[5] = 10 * p.x + p.n
+        q = Ray(y, y + 1)._replace(d=(y := 9))
+        out[6] = 10 * q.o + q.d + y
+
+
+def test_what_is_copied_is_found_before_the_new_values(device):
+    records = pa.zeros(4, dtype=Particle, device=device)
+    records["x"][:] = pa.asarray([0.5, 1.5, 2.5, 3.5], device=device)
+    records["n"][:] = pa.asarray([5, 6, 7, 8], device=device)
+    for checked in (False, True):
+        with debug(checked):
+            out, calls = pa.zeros(7, device=device), pa.zeros(1, dtype=pa.int64, device=device)
+            copies_with_other_fields(out, records, calls)
+            assert out.tolist() == [18.0, 16.0, 77.0, 47.0, 43.0, 21.0, 38.0]
+            assert calls.tolist() == [123456]
+
+
 REFUSED = {
     "q = p; q.x = 1": "'p' is the object 'q' in Python, of which fields are assigned",
     "q = same(p); q.x = 1": "'p' is the object 'q' in Python",

@@ -29,6 +29,11 @@ def apply(f, a):
     return f(a)
 
 
+class Two(NamedTuple):
+    x: int
+    y: int
+
+
 class Pair(NamedTuple):
     x: int
     y: int = 4
@@ -55,7 +60,7 @@ class Pair(NamedTuple):
 
 
 NAMES = {
-    "note": note, "mix": mix, "both": both, "halves": halves, "Pair": Pair, "M": MODULUS,
+    "note": note, "mix": mix, "both": both, "halves": halves, "Pair": Pair, "Two": Two, "M": MODULUS,
     "ndrange": pa.ndrange, "atomic_add": pa.atomic_add, "apply": apply, "make_rng": pa.rng,
 }  # fmt: skip
 
@@ -74,7 +79,7 @@ class _Writer:
         simple = ["x", "y", "z", str(draw.randint(0, 9)), "p.x", "q.y", "len(w)", "t[0]", "t[1]"]
         if depth > 1:
             return draw.choice(simple)
-        kind = draw.choice("vvvnnnmmwwupttgalkibhrfFFy" + ("" if self.calls else "zZ"))
+        kind = draw.choice("vvvnnnmmwwupettgalkibhrfFFy" + ("" if self.calls else "zZ"))
         if kind in "fFy":
             self.calls += 1
             inner_text = self.number(depth + 1)
@@ -87,6 +92,7 @@ class _Writer:
             "u": lambda: f"({inner()} {draw.choice(['+', '-', '*'])} {inner()}) % M",
             "p": lambda: f"Pair(y={inner()}, x={inner()}).{draw.choice('xy')}",
             "t": lambda: f"({inner()}, {inner()}, {inner()})[{draw.randint(0, 2)}]",
+            "e": lambda: f"Two(y={inner()}, x={inner()})._replace({draw.choice('xy')}={inner()}).{draw.choice('xy')}",
             "g": lambda: f"({draw.choice('pq')} + {draw.choice('pq')})[{inner()}]",
             "a": lambda: f"(atomic_add(log, 1, {inner()}) % M)",
             "l": lambda: f"len({draw.choice('pq')})",
