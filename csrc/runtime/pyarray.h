@@ -53,11 +53,11 @@ int pa_pool_threads(const pa_pool *pool);
        for (int64_t i = 0; i < count; i += grain) block(context, i, min(i + grain, count));
    in any order and on any worker. A grain below 1 counts as 1.
    Each thread takes the blocks of a part of its own first, by an atomic counter, several at a time while there are
-   many, then those of the other parts. The caller takes blocks until none is left, then waits for those that workers *took*, and for nothing else: a worker that has not woken yet is never waited
-   for, and never touches `context` later. It all runs here, in order, when: the pool is NULL or has one worker, there
-   is one block, another thread is using the pool, or the call comes from inside a block (nested). After fork() a child
-   has no workers and starts its own. Forking from inside a block is not supported. `context` stays the caller's, and is
-   not used after the return. */
+   many, then those of the other parts. The caller takes blocks until none is left, then waits for those that workers
+   *took*, and for nothing else: a worker that has not woken yet is never waited for, and never touches `context` later.
+   It all runs here, in order, when: the pool is NULL or has one worker, there is one block, another thread is using the
+   pool, or the call comes from inside a block (nested). After fork() a child has no workers and starts its own. Forking
+   from inside a block is not supported. `context` stays the caller's, and is not used after the return. */
 void pa_parallel_for(pa_pool *pool, pa_block block, void *context, int64_t count, int64_t grain);
 
 /* memcpy by all workers: one core doesn't fill the memory's bandwidth, nor that of a bus to a GPU. */

@@ -33,6 +33,7 @@ INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^",
     "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
 }  # fmt: skip
+MOST_IN_REGISTERS = 64  # elements of a local array, of which compilers may make variables
 TestsAhead = Callable[[ir.For, Callable[[str], str], str, str], tuple[frozenset[int], list[str]]]
 
 
@@ -353,7 +354,17 @@ class ExprEmitter:
 
     def emit_Element(self, e: ir.Element) -> str:
         self.declare(e.array.type)
+        if isinstance(e.array, ir.Local):
+            return self.element(self.expr(e.array), e.array.type.shape, e.index, e.site)
         return f"{self.expr(e.array)}.m[{self.position(e.array.type.shape, e.index, e.site)}]"
+
+    def element(self, array: str, shape: tuple[int, ...], index: tuple[ir.Expr, ...], site: int | None) -> str:
+        """An element of a local array, whose variable is given as C text."""
+        position = self.position(shape, index, site)
+        # A place that gcc computes from a pointer: its vectors of an array's elements might be any memory's, so that
+        # the accumulators of a reduction of them wouldn't stay in registers.
+        behind_pointer = self.dialect.blocks and math.prod(shape) > MOST_IN_REGISTERS
+        return f"(&{array}.m[0])[{position}]" if behind_pointer else f"{array}.m[{position}]"
 
     def position(self, shape: tuple[int, ...], index: tuple[ir.Expr, ...], site: int | None) -> str:
         """The number of an element in C order, checked if it has a site."""

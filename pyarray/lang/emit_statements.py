@@ -110,7 +110,7 @@ class Emitter(ExprEmitter):
         return "" if s.body and isinstance(s.body[0], ir.BeginIteration) else self.loop_guard
 
     def write_SetElement(self, s: ir.SetElement) -> None:
-        place = f"{self.renamed.get(s.name) or cname(s.name)}.m[{self.position(s.shape, s.index, s.site)}]"
+        place = self.element(self.renamed.get(s.name) or cname(s.name), s.shape, s.index, s.site)
         if s.site is None and all(isinstance(n, (ir.Const, ir.Local)) for n in s.index):
             self.out.line(f"{place} = {self.expr(s.value)};")
             return

@@ -116,7 +116,7 @@ def write_cpu_contraction(code: Any, s: ir.For) -> None:
     """CPU text: vectors along the last axis, whose elements' sums are those of the result."""
     loops, (begin, along, result) = nest_of(s)
     (variable,), (range_,), (update,) = along.variables, along.ranges, along.body
-    place = f"{cname(result.name)}.m[{code.position(result.shape, result.index, None)}]"
+    place = code.element(cname(result.name), result.shape, result.index, None)
     kind, out, k = result.value.type.dtype.ctype, code.out, cname(variable)
     *outer, inner = (_head(code, loop) for loop in loops)
     out.open()

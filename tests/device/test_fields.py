@@ -153,7 +153,7 @@ def copies_with_other_fields(out, r, calls):
         p = replace(r[take(calls, 5) % 4], n=take(calls, 6))
         out[5] = 10 * p.x + p.n
         q = Ray(y, y + 1)._replace(d=(y := 9))
-        out[6] = 10 * q.o + q.d + y
+        out[6] = 10 * q.o + q.d + y + i
 
 
 def test_what_is_copied_is_found_before_the_new_values(device):

@@ -1,6 +1,7 @@
 """Softmax and its relatives along rows: one launch, in which a row is read from memory once.
 
-Rows are loops over elements, which the threads of a GPU's block share and keep in registers."""
+Rows are loops over elements, which the threads of a GPU's block share and keep in registers. CPUs keep exponentials in
+the result instead of computing them twice."""
 
 from __future__ import annotations
 
@@ -42,27 +43,34 @@ def row_function(name: str, x: ndarray, rows: ndarray) -> ndarray:
     length = rows._shape[1]
     wide = float32 if x._dtype.itemsize < 8 else x._dtype
     matrix = out.reshape(rows._shape[0], 1 if reduced else length)
-    _kernel(name, wide)(matrix, rows)
+    keeps = name == "softmax" and wide is x._dtype and not x._buffer.device.driver.grid
+    _kernel(name, wide, keeps)(matrix, rows)
     return out
 
 
 # The text depends on these; dtypes are in its variants' keys.
 @functools.cache
-def _kernel(name: str, wide: DType) -> jit.kernel.Kernel:
-    reduced, result = name == "logsumexp", _RESULTS[name]
-    store = f"        out[i, 0] = {result}\n"
-    if not reduced:
-        store = "        for j in unordered(range(x.shape[1])):\n"
-        store += f"            value = wide(x[i, j])\n            out[i, j] = {result}\n"
+def _kernel(name: str, wide: DType, keeps: bool) -> jit.kernel.Kernel:
+    each, result, sum_ = "for j in unordered(range(x.shape[1])):", _RESULTS[name], "exp(value - top)"
+    if name == "logsumexp":
+        store = f"out[i, 0] = {result}"
+    elif keeps:
+        sum_ = "out[i, j]"
+        store = f"{each}\n            out[i, j] = out[i, j] / total"
+    else:
+        store = f"{each}\n            value = wide(x[i, j])\n            out[i, j] = {result}"
+    keep = "\n            out[i, j] = exp(value - top)" if keeps else ""
     text = f"""def {name}(out, x):
     for i in range(x.shape[0]):
         top = wide(-inf)
-        for j in unordered(range(x.shape[1])):
+        {each}
             top = max(top, wide(x[i, j]))
         top = top if top - top == 0 else wide(0)
         total = wide(0)
-        for j in unordered(range(x.shape[1])):
-            total = total + exp(wide(x[i, j]) - top)
-{store}"""
+        {each}
+            value = wide(x[i, j]){keep}
+            total = total + {sum_}
+        {store}
+"""
     names = {"wide": wide, "inf": math.inf, "unordered": unordered}
     return jit.kernel.from_text(name, text, names | {"exp": kernel_math.exp, "log": kernel_math.log})
