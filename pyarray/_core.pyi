@@ -13,13 +13,14 @@ MOST_PLANS: int  # of a function; then its table starts anew
 
 class FreeList:
     """Free blocks of one size class of one pool. `returns` is called with (list, address) in place of keeping a
-    block, `takes` with (list) in place of taking one, where they are not None. `zeroed`: blocks that the device has
-    just allocated hold zeros."""
+    block, `takes` with (list) in place of taking one, where they are not None; but while what is reserved is `within`
+    its limit, blocks are kept. `zeroed`: blocks that the device has just allocated hold zeros."""
 
     size: int
     pool: Any
     returns: Callable[[FreeList, int], None] | None
     takes: Callable[[FreeList], int] | None
+    within: FreeLists | None
     zeroed: bool
     def __init__(self, pool: Any, size: int) -> None: ...
     def append(self, ptr: int, /) -> None: ...
@@ -29,9 +30,12 @@ class FreeList:
     def __len__(self) -> int: ...
 
 class FreeLists:
-    """Number of bytes -> free list of a pool, found once for each size class."""
+    """Number of bytes -> free list of a pool, found once for each size class. `reserved`: bytes that the pool has from
+    the device; blocks go back to it from `limit` on."""
 
     pool: Any
+    reserved: int
+    limit: int
     def __init__(self, pool: Any, find: Callable[[int], FreeList]) -> None: ...
     def __getitem__(self, nbytes: int, /) -> FreeList: ...
 

@@ -30,13 +30,15 @@ extern PyObject *pac_asdtype; /* the row that a value names: a function of pyarr
 /* ---- memory ----------------------------------------------------------------------------------------------------- */
 
 /* Free blocks of one size class. `returns` is called with (list, address) in place of keeping the block, and `takes`
-   with (list) in place of taking one, where they are not None: pools with a limit, devices with several streams. */
+   with (list) in place of taking one, where they are not None: pools with a limit, devices with several streams.
+   `within`: the pool's free lists, or None; while what the pool has reserved is within its limit, blocks are kept
+   without asking. */
 typedef struct pac_free_list {
     PyObject_HEAD
     uintptr_t *blocks;
     Py_ssize_t count, capacity;
     int64_t size; /* bytes of a block */
-    PyObject *pool, *returns, *takes;
+    PyObject *pool, *returns, *takes, *within;
     char zeroed; /* blocks that the device has just allocated hold zeros */
 } pac_free_list;
 

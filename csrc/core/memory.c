@@ -5,6 +5,20 @@
 
 PyTypeObject *pac_buffer_type, *pac_free_list_type;
 
+/* Number of size classes, as `class_size` of pyarray/memory/pool.py makes them: granules of 64 bytes up to 512, then 8
+   in each power of two. */
+enum { CLASSES = 8 + 8 * 56 };
+
+/* The free lists of a pool by size class: FreeLists(pool, find), where `find(nbytes)` gives the list of a size. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *pool, *find;
+    long long reserved, limit; /* bytes that the pool has from the device, and from which blocks go back to it */
+    pac_free_list *lists[CLASSES];
+} free_lists;
+
+static PyTypeObject *free_lists_type;
+
 /* ---- free lists ------------------------------------------------------------------------------------------------- */
 
 static int keep_block(pac_free_list *list, uintptr_t ptr) {
@@ -22,8 +36,14 @@ static int keep_block(pac_free_list *list, uintptr_t ptr) {
     return 0;
 }
 
+static int is_kept(const pac_free_list *list) {
+    if (list->returns == Py_None) return 1;
+    const free_lists *within = (const free_lists *)list->within;
+    return Py_IS_TYPE(list->within, free_lists_type) && within->reserved <= within->limit;
+}
+
 static int return_block(pac_free_list *list, uintptr_t ptr) {
-    if (list->returns == Py_None) return keep_block(list, ptr);
+    if (is_kept(list)) return keep_block(list, ptr);
     PyObject *done = PyObject_CallFunction(list->returns, "OK", list, (unsigned long long)ptr);
     Py_XDECREF(done);
     return done ? 0 : -1;
@@ -77,6 +97,7 @@ static PyObject *free_list_new(PyTypeObject *type, PyObject *args, PyObject *Py_
     list->pool = Py_NewRef(pool);
     list->returns = Py_NewRef(Py_None);
     list->takes = Py_NewRef(Py_None);
+    list->within = Py_NewRef(Py_None);
     return (PyObject *)list;
 }
 
@@ -86,6 +107,7 @@ static int free_list_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(list->pool);
     Py_VISIT(list->returns);
     Py_VISIT(list->takes);
+    Py_VISIT(list->within);
     return 0;
 }
 
@@ -94,6 +116,7 @@ static int free_list_clear(PyObject *self) {
     Py_CLEAR(list->pool);
     Py_XSETREF(list->returns, Py_NewRef(Py_None));
     Py_XSETREF(list->takes, Py_NewRef(Py_None));
+    Py_XSETREF(list->within, Py_NewRef(Py_None));
     return 0;
 }
 
@@ -104,6 +127,7 @@ static void free_list_dealloc(PyObject *self) {
     Py_XDECREF(list->pool);
     Py_XDECREF(list->returns);
     Py_XDECREF(list->takes);
+    Py_XDECREF(list->within);
     PyMem_Free(list->blocks);
     type->tp_free(self);
     Py_DECREF(type);
@@ -121,6 +145,7 @@ static PyMemberDef free_list_members[] = {
     {"pool", T_OBJECT, offsetof(pac_free_list, pool), READONLY, "The pool."},
     {"returns", T_OBJECT, offsetof(pac_free_list, returns), 0, "Called with (list, address), or None."},
     {"takes", T_OBJECT, offsetof(pac_free_list, takes), 0, "Called with (list), or None."},
+    {"within", T_OBJECT, offsetof(pac_free_list, within), 0, "The `FreeLists` within whose limit it isn't, or None."},
     {"zeroed", T_BOOL, offsetof(pac_free_list, zeroed), 0, "Blocks that the device has just allocated hold zeros."},
     {0},
 };
@@ -137,24 +162,12 @@ static PyType_Spec free_list_spec = {"pyarray._core.FreeList", sizeof(pac_free_l
 
 /* ---- size classes ----------------------------------------------------------------------------------------------- */
 
-/* Number of the size class, as `class_size` of pyarray/memory/pool.py makes them: granules of 64 bytes up to 512, then
-   8 classes in each power of two. */
-enum { CLASSES = 8 + 8 * 56 };
-
 static int class_of(int64_t nbytes) {
     if (nbytes <= 512) return nbytes <= 64 ? 0 : (int)((nbytes - 1) >> 6);
     const int shift = 60 - __builtin_clzll((unsigned long long)(nbytes - 1));
     return 8 + 8 * (shift - 6) + (int)((nbytes - 1) >> shift) - 8;
 }
 
-/* The free lists of a pool by size class: FreeLists(find), where `find(nbytes)` gives the list of a size. */
-typedef struct {
-    PyObject_HEAD
-    PyObject *pool, *find;
-    pac_free_list *lists[CLASSES];
-} free_lists;
-
-static PyTypeObject *free_lists_type;
 static PyObject *make_pool, *pool_name; /* function of a device without a pool; "pool" */
 
 static PyObject *free_lists_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(options)) {
@@ -213,6 +226,8 @@ static PyObject *free_lists_subscript(PyObject *self, PyObject *number) {
 
 static PyMemberDef free_lists_members[] = {
     {"pool", T_OBJECT, offsetof(free_lists, pool), READONLY, "The pool."},
+    {"reserved", T_LONGLONG, offsetof(free_lists, reserved), 0, "Bytes that the pool has from the device."},
+    {"limit", T_LONGLONG, offsetof(free_lists, limit), 0, "Bytes from which blocks go back to the device."},
     {0},
 };
 static PyType_Slot free_lists_slots[] = {
@@ -353,20 +368,39 @@ static int buffer_clear(PyObject *self) {
     return 0;
 }
 
+static int is_finalizing(void) {
+#if PY_VERSION_HEX >= 0x030D0000
+    return Py_IsFinalizing();
+#else
+    return _Py_IsFinalizing();
+#endif
+}
+
+/* Gives the block of a buffer back. What Python functions of the pool raise can't reach anyone here; but an interrupt
+   that comes in them is for the program. Then the block may be in the list or not, and is not given back again. */
+static void return_last(pac_free_list *list, uintptr_t ptr) {
+    PyObject *kind, *value, *traceback;
+    PyErr_Fetch(&kind, &value, &traceback);
+    if (return_block(list, ptr) < 0) {
+        if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
+            PyErr_Clear();
+            PyErr_SetInterrupt();
+        } else
+            PyErr_WriteUnraisable((PyObject *)list);
+    }
+    PyErr_Restore(kind, value, traceback);
+}
+
 static void buffer_dealloc(PyObject *self) {
     pac_buffer *buffer = (pac_buffer *)self;
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
     if (buffer->weakrefs) PyObject_ClearWeakRefs(self);
     pac_free_list *list = buffer->free_list;
-    if (list && list->returns == Py_None && list->count < list->capacity)
+    if (list && is_kept(list) && list->count < list->capacity)
         list->blocks[list->count++] = buffer->ptr;
-    else if (list) {
-        PyObject *kind, *value, *traceback;
-        PyErr_Fetch(&kind, &value, &traceback);
-        if (return_block(list, buffer->ptr) < 0) PyErr_WriteUnraisable(self);
-        PyErr_Restore(kind, value, traceback);
-    }
+    else if (list && (is_kept(list) || !is_finalizing())) /* at its end a process gives all back by itself */
+        return_last(list, buffer->ptr);
     Py_XDECREF(list);
     Py_XDECREF(buffer->device);
     Py_XDECREF(buffer->owner);

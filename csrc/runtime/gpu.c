@@ -62,7 +62,9 @@ static unsigned blocks_of(const pa_gpu_device *device, const pa_gpu_step *step, 
     const int64_t *values = (const int64_t *)slots;
     const int64_t row = step->team && step->row_slot >= 0 ? values[step->row_slot] : 0;
     const int one_row = step->guard_count > 0; /* of a block */
-    int64_t most = step->team && row <= LONG_ROW && !one_row ? device->resident_blocks : INT32_MAX,
+    /* HIP takes less than 2^32 threads; those that there are stride */
+    const int64_t largest = UINT32_MAX / step->threads < INT32_MAX ? UINT32_MAX / step->threads : INT32_MAX;
+    int64_t most = step->team && row <= LONG_ROW && !one_row ? device->resident_blocks : largest,
             count = step->team ? step->threads : 1;
     for (int k = 0; k < step->size_count; ++k)
         if (values[step->size_slots[k]] <= 0) return 0;

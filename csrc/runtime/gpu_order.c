@@ -113,6 +113,8 @@ static void record_access(pa_gpu_device *device, pa_gpu_stream *stream, pa_gpu_r
 /* A stream that got all of the last work waits for the others, once; from then on it counts as the only one. */
 static int record_accesses(pa_gpu_device *device, pa_gpu_stream *stream, const pa_gpu_range *ranges, int count)
 {
+    /* between the start of this work and its record another stream may have become the only one */
+    if (device->only_stream != stream) device->only_stream = 0;
     int error = record_event(device, stream);
     if (error) return error;
     ++stream->recorded_work;
@@ -162,12 +164,14 @@ int pa_gpu_after_access(pa_gpu_device *device, uintptr_t ptr, size_t nbytes, int
     const pa_gpu_range range = {ptr, ptr + nbytes, writes};
     uintptr_t context;
     pa_gpu_stream *stream = pa_gpu_current_stream(device);
+    const int error_of_context = PA_GPU_ORDERED(device, stream) ? pa_gpu_enter_context(device, &context) : 0;
+    if (error_of_context || !PA_GPU_ORDERED(device, stream)) {
+        pa_gpu_count_work(stream);
+        return error_of_context;
+    }
+    pthread_mutex_lock(&lock); /* counted and recorded at once: a fence of another thread comes before both or after */
     pa_gpu_count_work(stream);
-    if (!PA_GPU_ORDERED(device, stream)) return 0;
-    int error = pa_gpu_enter_context(device, &context);
-    if (error) return error;
-    pthread_mutex_lock(&lock);
-    error = record_accesses(device, stream, &range, 1);
+    int error = record_accesses(device, stream, &range, 1);
     pthread_mutex_unlock(&lock);
     pa_gpu_leave_context(device, context);
     return error;

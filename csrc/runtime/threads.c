@@ -87,7 +87,7 @@ static void reset(pa_pool *pool)
     pthread_cond_init(&pool->work, NULL);
     pthread_cond_init(&pool->finished, NULL);
     pool->started = 0;
-    for (int i = 0; i < pool->threads; i++) atomic_store(&pool->job.parts[i].left, 0);
+    for (int i = 0; i < 2 * pool->threads; i++) atomic_store(&pool->job.parts[i].left, 0); /* the team's, too */
     atomic_store(&pool->busy, 0);
     atomic_store(&pool->sleeping, 0);
     atomic_store(&pool->waiting, 0);

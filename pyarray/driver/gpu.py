@@ -105,6 +105,8 @@ class GpuDriver(GpuStreams):
         return code, ptr
 
     def free(self, ptr: int, nbytes: int) -> None:
+        if not self._gpu.alive:  # in the child of a fork, and at the end of the process
+            return
         if self._pool is None:
             self.call("free", ptr)
             return
@@ -125,6 +127,7 @@ class GpuDriver(GpuStreams):
             self._staging.copy_in(ptr, host, nbytes, stream)
 
     def copy_out(self, host: int, ptr: int, nbytes: int) -> None:
+        launched = self._launched()
         if nbytes <= DIRECT:
             code = lib.pa_gpu_copy_out(self._gpu, ffi.cast("void *", host), ptr, nbytes)
             if code:
@@ -132,7 +135,7 @@ class GpuDriver(GpuStreams):
         else:
             self.before_access(ptr, nbytes, False)  # no `after_access`: the copy is done at the return
             self._staging.copy_out(host, ptr, nbytes, self.current_stream())
-        self._succeeded = max(self._succeeded, self._launched())
+        self._succeeded = max(self._succeeded, launched)
 
     def read_async(self, ptr: int, nbytes: int) -> Callable[[], bytes]:
         """Copies up to 64 bytes to the host, after the work of the current stream so far. The function that

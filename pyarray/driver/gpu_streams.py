@@ -58,7 +58,6 @@ class GpuStreams(GpuCalls):
         for hook in self.on_streams:
             hook()
         with self._lock:
-            self._threads_in[stream] += 1
             if stream in self._ended_streams:  # or a new one with the handle of a destroyed one
                 self.stream_wait_event(stream, self._order_events[stream])
                 self._ended_streams.discard(stream)
@@ -66,17 +65,20 @@ class GpuStreams(GpuCalls):
                 self._streams[stream] = ffi.new("pa_gpu_stream *", {"handle": stream})
             if code := lib.pa_gpu_enter_stream(self._gpu, self._streams[stream]):
                 self.fail("entering a stream", code)
+            self._threads_in[stream] += 1
             lib.pa_gpu_set_current_stream(self._gpu, self._streams[stream])
 
     def leave_stream(self, stream: int, before: int) -> None:
         with self._lock:
             self._threads_in[stream] -= 1
-            if stream and not self._threads_in[stream]:
-                self.order_event(stream)
-                self._ended_streams.add(stream)
-                if code := lib.pa_gpu_leave_stream(self._gpu, self._streams[stream]):
-                    self.fail("an event of a stream", code)
-            lib.pa_gpu_set_current_stream(self._gpu, self._streams[before])
+            try:
+                if stream and not self._threads_in[stream]:
+                    self.order_event(stream)
+                    self._ended_streams.add(stream)
+                    if code := lib.pa_gpu_leave_stream(self._gpu, self._streams[stream]):
+                        self.fail("an event of a stream", code)
+            finally:  # also after an error: the stream may be destroyed
+                lib.pa_gpu_set_current_stream(self._gpu, self._streams[before])
 
     def stream_create(self, non_blocking: bool) -> int:
         return int(self.call("stream_create", NON_BLOCKING if non_blocking else 0))

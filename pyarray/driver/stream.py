@@ -10,7 +10,9 @@ from .base import Device, get_device
 
 __all__ = ["Event", "Stream", "current_stream", "synchronize"]
 
+PER_THREAD = 2  # CU_STREAM_PER_THREAD, hipStreamPerThread
 _entered = threading.local()
+_kept: list[Stream] = []  # that an error came in the leaving of: the driver still records events in them
 
 
 class Stream:
@@ -47,13 +49,17 @@ class Stream:
     @staticmethod
     def of(handle: int, device: Device | str | None = None) -> Stream:
         """The stream of another library by its handle (`torch.cuda.Stream.cuda_stream`, CuPy's `ptr`), which
-        stays that library's; 0 is the default stream.
+        stays that library's; 0 is the default stream. Raises `ValueError` for 2, which is another stream in each
+        thread, so that the work of one thread isn't in order with another's.
 
         >>> Stream.of(0, "cpu").handle
         0
         """
         self = Stream.__new__(Stream)
         self.device, self.handle = get_device(device), int(handle)
+        if self.handle == PER_THREAD:
+            what = "handle 2 is the per-thread default stream, of which each thread has its own"
+            raise ValueError(f"{what}; make a stream for each thread, pa.Stream(), or take the default one, 0")
         return self
 
     def __enter__(self) -> Stream:
@@ -65,7 +71,11 @@ class Stream:
 
     def __exit__(self, *exception: object) -> None:
         driver, before, stream = _stack().pop()
-        driver.leave_stream(stream.handle, before)
+        try:
+            driver.leave_stream(stream.handle, before)
+        except BaseException:
+            _kept.append(stream)
+            raise
 
     def synchronize(self) -> None:
         """Returns when the work so far is done. Raises `DeviceError` if any of it failed."""

@@ -54,14 +54,23 @@ class Pool:
 
     def __init__(self, device: Device, limit: int):
         self.device = device
-        self.limit = limit
         self.classes = FreeLists(self, self.find_free_list)
+        self.classes.limit = min(limit, LARGEST)
         self.lists: dict[int, FreeList] = {}
         self.stream_ordered = False  # there are several streams
         self.freed_at: dict[int, int] = {}  # by block: the driver's `work_count` when it came back
-        self.reserved = 0
         self.peak = 0
         self._lock = new_lock()
+
+    @property
+    def limit(self) -> int:
+        """Bytes from which blocks go back to the device."""
+        return self.classes.limit
+
+    @property
+    def reserved(self) -> int:
+        """Bytes from the device."""
+        return self.classes.reserved
 
     def find_free_list(self, nbytes: int) -> FreeList:
         """The free list that serves `nbytes`, made when there is none. Raises for what is no size."""
@@ -77,27 +86,27 @@ class Pool:
                 if self.stream_ordered:
                     self._order(free_list)
                 elif size > UNCOUNTED or self.limit < UNCOUNTED:
-                    free_list.returns = self._return_counted
+                    # What is pooled is a part of what is reserved: below the limit nothing need be summed up.
+                    free_list.returns, free_list.within = self.give_back, self.classes
             return self.lists[size]
 
-    def _return_counted(self, free_list: FreeList, ptr: int) -> None:
-        """Takes back a block of a larger class: one that would exceed the limit goes back to the device."""
-        # What is pooled is a part of what is reserved: below the limit nothing need be summed up.
+    def _order(self, free_list: FreeList) -> None:
+        """The next user of a block waits, on the device, for all work that was enqueued when the block came back."""
+        free_list.within = None
+        free_list.returns, free_list.takes = self._return_ordered, self._take_ordered
+
+    def _return_ordered(self, free_list: FreeList, ptr: int) -> None:
+        self.freed_at[ptr] = self.device.driver.work_count()
         if self.reserved <= self.limit:
             free_list.keep(ptr)
         else:
             self.give_back(free_list, ptr)
 
-    def _order(self, free_list: FreeList) -> None:
-        """The next user of a block waits, on the device, for all work that was enqueued when the block came back."""
-        free_list.returns, free_list.takes = self._return_ordered, self._take_ordered
-
-    def _return_ordered(self, free_list: FreeList, ptr: int) -> None:
-        self.freed_at[ptr] = self.device.driver.work_count()
-        self._return_counted(free_list, ptr)
-
     def _take_ordered(self, free_list: FreeList) -> int:
-        ptr = free_list.take()
+        try:
+            ptr = free_list.take()
+        except IndexError:  # another thread took the last block
+            return self.allocate(free_list)
         driver = self.device.driver
         work = self.freed_at.pop(ptr, None)  # None: freed before there were streams
         driver.wait_for(driver.work_count() if work is None else work)
@@ -115,7 +124,7 @@ class Pool:
                 ptr = self.device.driver.allocate(size)
             if not ptr:
                 raise self._out_of_memory(size)
-            self.reserved += size
+            self.classes.reserved += size
             self.peak = max(self.peak, self.reserved)
             return ptr
 
@@ -129,11 +138,18 @@ class Pool:
 
     def give_back(self, free_list: FreeList, ptr: int) -> None:
         """Returns a block: it is pooled within the limit, else freed."""
-        with self._lock:
+        # A garbage collection may come here in a thread that has the driver's lock, for which another waits with this
+        # one.
+        if not self._lock.acquire(blocking=False):
+            free_list.keep(ptr)
+            return
+        try:
             if self.pooled() + free_list.size <= self.limit:
                 free_list.keep(ptr)
             else:
                 self._free(free_list, ptr)
+        finally:
+            self._lock.release()
 
     def pooled(self) -> int:
         """Bytes kept for reuse."""
@@ -160,7 +176,7 @@ class Pool:
 
     def _free(self, free_list: FreeList, ptr: int) -> None:
         self.freed_at.pop(ptr, None)
-        self.reserved -= free_list.size
+        self.classes.reserved -= free_list.size
         self.device.driver.free(ptr, free_list.size)
 
     def _out_of_memory(self, size: int) -> OutOfMemoryError:

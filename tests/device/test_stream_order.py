@@ -394,3 +394,56 @@ def test_it_can_be_turned_off(device, tmp_path):
         said[setting] = int(ran.stdout)
     assert said["0"] == 0
     assert (said["1"] > 0) == pa.get_device(device).driver.grid
+
+
+def test_work_that_ends_after_another_stream_became_the_only_one(device):
+    """An upload takes long; meanwhile another thread makes many launches in its stream, and reads it then."""
+    if device == "cpu":
+        pytest.skip("a CPU has one stream")
+    x, y = pa.zeros(1000, device=device), pa.zeros(16, device=device)
+    driver, stream = x.device.driver, pa.Stream(device, non_blocking=True)
+    begun, many, ended, read = (threading.Event() for _ in range(4))
+
+    def upload():
+        with stream:
+            driver.before_access(x._ptr, x.nbytes, True)
+            begun.set()
+            many.wait(60)
+            driver.after_access(x._ptr, x.nbytes, True)
+            ended.set()
+            read.wait(60)
+
+    thread = threading.Thread(target=upload)
+    thread.start()
+    begun.wait(60)
+    for _ in range(1100):
+        y += 1
+    many.set()
+    ended.wait(60)
+    before = x.device.stream_waits
+    x[-8:] + 0
+    waits = x.device.stream_waits - before
+    read.set()
+    thread.join()
+    assert waits == 1
+
+
+def test_a_stream_that_is_left_after_an_error(device, monkeypatch):
+    if device == "cpu":
+        pytest.skip("a CPU has one stream")
+    driver, before = pa.get_device(device).driver, pa.current_stream(device).handle
+
+    def fail(stream):
+        raise RuntimeError("no event")
+
+    monkeypatch.setattr(driver, "order_event", fail)
+    with pytest.raises(RuntimeError, match="no event"), pa.Stream(device):
+        pass
+    monkeypatch.undo()
+    assert pa.current_stream(device).handle == before
+    assert (pa.ones(3, device=device) + 1).tolist() == [2, 2, 2]
+
+
+def test_the_stream_of_each_thread_is_refused(device):
+    with pytest.raises(ValueError, match="per-thread default stream, of which each thread has its own; make a stream"):
+        pa.Stream.of(2, device)

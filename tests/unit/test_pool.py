@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -118,6 +119,106 @@ def test_small_blocks_above_the_limit_go_at_the_next_miss(device):
     assert pool.stats().pooled == 128_000
     Buffer.allocate(device, 1000)
     assert pool.stats().pooled == 1024
+
+
+def test_what_a_driver_raises_when_a_block_comes_back(device, monkeypatch):
+    """Nobody can catch it, and the buffer isn't given back again."""
+    pool, said, freed = limited(device, 0), [], []
+
+    def free(ptr, nbytes):
+        freed.append(ptr)
+        raise RuntimeError("lost")
+
+    monkeypatch.setattr(device.driver, "free", free)
+    monkeypatch.setattr(sys, "unraisablehook", lambda found: said.append((str(found.exc_value), found.object)))
+    buffer = Buffer.allocate(device, 1 << 20)
+    ptr, references = buffer.ptr, sys.getrefcount(device)
+    del buffer
+    assert freed == [ptr]
+    assert sys.getrefcount(device) == references - 1
+    assert said == [("lost", pool.lists[1 << 20])]
+
+
+def test_an_interrupt_when_a_block_comes_back(device, monkeypatch):
+    limited(device, 0)
+
+    def free(ptr, nbytes):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(device.driver, "free", free)
+    buffer = Buffer.allocate(device, 1 << 20)
+    live = [buffer]
+    del buffer
+    with pytest.raises(KeyboardInterrupt):
+        live.clear()
+
+
+INTERRUPTED = """
+import signal
+import pyarray as pa
+
+def work():
+    while True:
+        b = a + 1
+        c = b * 2
+        b += c
+
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+a, interrupted = pa.ones(10_000), 0
+for k in range(150):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 1e-4 + k % 7 * 2e-4)
+        work()
+    except KeyboardInterrupt:
+        interrupted += 1
+assert interrupted == 150
+made = [pa.full(10_000, i) for i in range(20)]
+assert len({x._ptr for x in made}) == 20 and all((x == i).all() for i, x in enumerate(made))
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers")
+@pytest.mark.parametrize("limit", ["", "0"])
+def test_programs_that_are_interrupted(limit):
+    env = os.environ | {"PYARRAY_POOL_LIMIT": limit}
+    run = subprocess.run([sys.executable, "-c", INTERRUPTED], env=env, timeout=300, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("limit", ["", "0"])
+def test_arrays_that_live_to_the_end_of_the_process(limit):
+    code = "import sys, pyarray as pa; sys.kept = [pa.zeros(100), pa.zeros(1 << 20)]"
+    env = os.environ | {"PYARRAY_POOL_LIMIT": limit}
+    run = subprocess.run([sys.executable, "-c", code], env=env, timeout=300, capture_output=True, text=True)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_a_block_that_comes_back_waits_for_no_other_thread(device):
+    pool = limited(device, 0)
+    buffer, held, end = Buffer.allocate(device, 1 << 20), threading.Event(), threading.Event()
+
+    def hold():
+        with pool._lock:
+            held.set()
+            end.wait(60)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(60)
+    ptr = buffer.ptr
+    del buffer
+    assert holder.is_alive()
+    assert pool.lists[1 << 20].take() == ptr
+    end.set()
+    holder.join()
+
+
+def test_a_block_that_another_thread_took_first(device):
+    pool = Pool(device, 1 << 40)
+    pool.use_stream_order()
+    free_list = pool.find_free_list(1 << 20)
+    assert pool._take_ordered(free_list)
+    assert pool.stats().in_use == 1 << 20
 
 
 def test_limit_comes_from_the_setting(device, monkeypatch):
