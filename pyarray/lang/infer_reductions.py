@@ -10,9 +10,10 @@ from . import ir
 from .collapse_loops import sole_inner_loop
 from .infer_assign import refuse_assigned
 from .infer_scope import Scope
-from .infer_temporaries import new_temporary
+from .infer_temporaries import assign_temporary, new_temporary
 from .parallel_reductions import Element, around, find_reductions, reduced_elements
 from .promotion import compare, constant
+from .summaries import assigned_in, names_in
 
 _REDUCTION_OPS = ("add", "mul", "and", "or", "xor", "min", "max")
 
@@ -40,8 +41,24 @@ def reducing_loop(scope: Scope, loop: ir.For) -> list[ir.Stmt]:
     made = replace(loop, body=body, reductions=found.entries())
     if not elements:
         return [made]
-    before, after = around(made, elements, _runs(loop))
-    return [*before, made, *after]
+    # the bounds are asked behind the loop, too, which may have changed what they read
+    bounds: list[ir.Stmt] = []
+    changing = assigned_in(*body)
+    made = replace(made, ranges=tuple(_fixed_bounds(scope, r, changing, bounds) for r in made.ranges))
+    before, after = around(made, elements, _runs(made))
+    return [*bounds, *before, made, *after]
+
+
+def _fixed_bounds(scope: Scope, range_: ir.Range, changing: set[str], into: list[ir.Stmt]) -> ir.Range:
+    """The range, with temporaries for those bounds that may be others behind the loop."""
+    plain = (ir.Local, ir.Const, ir.Size, ir.Cast, ir.Unary, ir.Binary, ir.Builtin)
+
+    def fixed(x: ir.Expr | None) -> ir.Expr | None:
+        if x is None or (all(isinstance(n, plain) for n in ir.walk(x)) and not names_in(x) & changing):
+            return x
+        return assign_temporary(scope, x, into)
+
+    return ir.Range(fixed(range_.start), fixed(range_.stop), range_.step)
 
 
 def _has_constant_steps(loop: ir.For) -> bool:

@@ -340,3 +340,31 @@ def test_sums_of_nothing_and_of_zeros_have_their_sign(device, n, value):
     from_negative_zero(out, pa.asarray(np.full(max(n, 1), value), device=device), n)
     sign = 1.0 if n and not np.signbit(value) else -1.0
     assert pa.asnumpy(out).tolist() == [sign] * 4
+
+
+@pa.kernel
+def bound_is_reduced(out, v, n0):
+    n = n0
+    for i in range(n):
+        n -= 1
+        out[0] += v[i] * v[i]
+
+
+@pa.kernel
+def bound_is_stored(out, v, count):
+    for i in range(1, count[0]):
+        out[0] += v[i]
+        count[0] = 0
+    for i in range(0, -count[1], -1):
+        count[1] = 0
+        out[1] = max(out[1], v[-i])
+
+
+def test_bounds_are_evaluated_before_the_loop(device):
+    v = np.arange(300.0)
+    as_python(bound_is_reduced, device, np.zeros(1), v, 300)
+    as_python(bound_is_stored, device, np.zeros(2), v, np.array([300, 300]))
+    gradients = pa.zeros(300, device=device), pa.ones(1, device=device)
+    out = pa.zeros(1, device=device)
+    bound_is_reduced.grad(out, pa.asarray(v, device=device), 300, grad_v=gradients[0], grad_out=gradients[1])
+    np.testing.assert_array_equal(pa.asnumpy(gradients[0]), 2 * v)
