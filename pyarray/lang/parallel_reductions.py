@@ -186,9 +186,11 @@ class Element:
 def reduced_elements(
     body: tuple[ir.Stmt, ...], variables: tuple[str, ...], new_name: Any
 ) -> tuple[tuple[ir.Stmt, ...], list[Element]]:
-    """The body with variables in the place of elements that each iteration updates, and these."""
+    """The body with variables in the place of elements that each iteration updates, and these. An element that
+    `continue` may keep all iterations from needn't exist, so it must not be read before the loop."""
     changing = {*assigned_in(*body), *variables}
-    stores = [s for s in body if isinstance(s, ir.Store) and _element_operator(s, changing) is not None]
+    reached = body[: next((k for k, s in enumerate(body) if _may_leave(s)), len(body))]
+    stores = [s for s in reached if isinstance(s, ir.Store) and _element_operator(s, changing) is not None]
     elements: list[Element] = []
     result = []
     for s in body:
@@ -205,6 +207,12 @@ def reduced_elements(
 
         result.append(ir.Assign(s.loc, name, ir.rewrite(s.value, change)))
     return tuple(result), elements
+
+
+def _may_leave(s: ir.Stmt) -> bool:
+    """Whether the statement may end the iteration; what stands in an inner loop ends that one's."""
+    inner = (*s.then, *s.orelse) if isinstance(s, ir.If) else ()
+    return isinstance(s, (ir.Continue, ir.Break, ir.Return)) or any(map(_may_leave, inner))
 
 
 def _is_element(node: Any, s: ir.Store) -> bool:

@@ -197,6 +197,8 @@ REFUSED = {
     "if v[i] > 0: out[0] += v[i]": "update one element of 'out'",
     "out[0] += out[1]": "update one element of 'out'",
     "out[n] += 1\n        out[0] += 1": "update one element of 'out'",
+    "if n > 2: continue\n        out[n] += v[i]": "update one element of 'out'",
+    "if v[i] > 0:\n            if n > 2: continue\n        out[n] = max(out[n], v[i])": "update one element of 'out'",
 }
 
 
@@ -358,6 +360,24 @@ def bound_is_stored(out, v, count):
     for i in range(0, -count[1], -1):
         count[1] = 0
         out[1] = max(out[1], v[-i])
+
+
+@pa.kernel
+def left_behind_the_element(out, v):
+    for i in range(v.size):
+        for j in range(3):
+            if v[j] > i:
+                break
+            if v[j] > 1:
+                continue
+        out[1] += v[i]
+        if v[i] > 2:
+            continue
+        v[i] = 0
+
+
+def test_elements_before_continue(device):
+    as_python(left_behind_the_element, device, np.zeros(2), np.arange(500) % 4)
 
 
 def test_bounds_are_evaluated_before_the_loop(device):
