@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from typing import NoReturn
 
 from . import ir
 from .collapse_loops import sole_inner_loop
@@ -34,6 +35,8 @@ def reducing_loop(scope: Scope, loop: ir.For) -> list[ir.Stmt]:
     if isinstance(found, str):
         if found not in scope.reduced:
             return [loop]  # `races` says what is wrong
+        if found != find_reductions(body, names, any_cast=True):
+            _refuse_cast(scope, scope.reduced[found], found)
         refuse_assigned(scope, scope.reduced[found], found)
     if not _has_constant_steps(loop):
         what = "the step of a parallel loop that reduces is a constant"
@@ -47,6 +50,12 @@ def reducing_loop(scope: Scope, loop: ir.For) -> list[ir.Stmt]:
     made = replace(made, ranges=tuple(_fixed_bounds(scope, r, changing, bounds) for r in made.ranges))
     before, after = around(made, elements, _runs(made))
     return [*bounds, *before, made, *after]
+
+
+def _refuse_cast(scope: Scope, where: ast.AST, name: str) -> NoReturn:
+    what = f"{name!r} is cast at each update, and what rounds or wraps at each step can't be reduced in parts"
+    advice = "before the loop give it a type that holds its updates, as in s = pa.float64(0); cast the result behind it"
+    scope.fail(where, what, advice)
 
 
 def _fixed_bounds(scope: Scope, range_: ir.Range, changing: set[str], into: list[ir.Stmt]) -> ir.Range:

@@ -1,5 +1,6 @@
 """Reductions of parallel loops: what Python says, the same bits for any number of threads."""
 
+import math
 import os
 import subprocess
 import sys
@@ -291,6 +292,58 @@ def operand_cast_at_each_step(out, v):
     out[0] = s
 
 
+@pa.kernel
+def most_stored_at_each_step(out, v):
+    for i in range(v.size):
+        out[0] = max(out[0], v[i])
+
+
+@pa.kernel
+def most_cast_at_each_step(out, v):
+    best: pa.int8 = 0
+    for i in range(v.size):
+        if v[i] > best:
+            best = v[i]
+    out[0] = best
+
+
+@pa.kernel
+def most_read_as_another_type(out, v):
+    m = 0.1
+    for i in range(v.size):
+        m = max(pa.float32(m), v[i])
+    out[0] = m
+
+
+@pa.kernel
+def best_cast_at_each_step(out, v):
+    best, where = 0, -1
+    for i in range(v.size):
+        if v[i] < best:
+            best = int(v[i])
+            where = i
+    out[0] = where
+
+
+@pa.kernel
+def best_rounded_at_each_step(out, v):
+    best: pa.float32 = 1.0
+    where = -1
+    for i in range(v.size):
+        if v[i] < best:
+            best, where = v[i], i
+    out[0] = where
+
+
+@pa.kernel
+def best_compared_as_another_type(out, v):
+    best, where = 0, -1
+    for i in range(v.size):
+        if pa.float64(v[i]) > pa.float64(best):
+            best, where = v[i], i
+    out[0] = where
+
+
 @pytest.mark.parametrize(("kernel", "out", "dtype"), [
     (cast_at_each_step, "int64", "int64"),
     (truncated_at_each_step, "int64", "int64"),
@@ -298,10 +351,19 @@ def operand_cast_at_each_step(out, v):
     (stored_at_each_step, "bool", "int64"),
     (number_or_truth, "int64", "int64"),
     (operand_cast_at_each_step, "float64", "int64"),
+    (most_stored_at_each_step, "uint8", "int64"),
+    (most_stored_at_each_step, "uint8", "int8"),
+    (most_stored_at_each_step, "int64", "float64"),
+    (most_stored_at_each_step, "bool", "int8"),
+    (most_cast_at_each_step, "int64", "int64"),
+    (most_read_as_another_type, "float64", "float32"),
+    (best_cast_at_each_step, "int64", "float64"),
+    (best_rounded_at_each_step, "int64", "float64"),
+    (best_compared_as_another_type, "int64", "int64"),
 ])  # fmt: skip
 def test_what_is_rounded_at_each_step_has_no_parts(kernel, out, dtype):
     """Parts that are rounded one by one would make another number than Python's."""
-    with pytest.raises(pa.CompileError, match="at the same time"):
+    with pytest.raises(pa.CompileError, match=r"at the same time|cast at each update"):
         kernel(pa.zeros(1, dtype=out), pa.ones(3000, dtype=dtype))
 
 
@@ -312,13 +374,35 @@ def narrow(out, least, v):
         least[0] = max(least[0], v[i])
 
 
-def test_high_bits_may_be_lost_at_each_step():
+def test_high_bits_may_be_lost_at_each_step(device):
     v = np.arange(3000)
-    out, least = pa.zeros(1, dtype=pa.uint8), pa.zeros(1, dtype=pa.int64)
-    narrow(out, least, v)
-    assert out.tolist() == [v.sum() % 256]
-    narrow(pa.zeros(1), least, v + 0.75)
-    assert least.tolist() == [2999]
+    as_python(narrow, device, np.zeros(1, np.uint8), np.zeros(1, np.int64), v)
+    as_python(most_stored_at_each_step, device, np.zeros(1, np.int64), v.astype(np.uint32))
+    as_python(most_stored_at_each_step, device, np.zeros(1, np.float32), v / 7)
+    as_python(most_stored_at_each_step, device, np.zeros(1, np.float16), v)
+
+
+@pa.kernel
+def records_of_other_types(out, rounded, v, w):
+    best, where = math.inf, -1
+    top, at = pa.float64(-1), -1
+    for i in range(v.size):
+        if v[i] < best:
+            best, where = v[i], i
+        if top < w[i]:
+            top, at = w[i], i
+    out[0], out[1], out[2], out[3] = best, where, top, at
+    alone: pa.float32 = 0
+    for i in range(v.size):
+        if v[i] / 7 > alone:
+            alone = v[i] / 7
+    rounded[0] = alone
+
+
+def test_the_best_of_a_record_may_have_a_wider_type(device):
+    v = np.random.default_rng(1).integers(-1000, 1000, 3000)
+    as_python(records_of_other_types, device, np.zeros(4), np.zeros(1, np.float32), v, (v / 7).astype(np.float32))
+    as_python(records_of_other_types, device, np.zeros(4), np.zeros(1, np.float32), v * 2**50 + v, v.astype(np.int16))
 
 
 @pa.kernel
