@@ -12,11 +12,9 @@ from .collapse_loops import sole_inner_loop
 from .infer_assign import refuse_assigned
 from .infer_scope import Scope
 from .infer_temporaries import assign_temporary, new_temporary
-from .parallel_reductions import Element, around, find_reductions, reduced_elements
+from .parallel_reductions import Element, around, find_reductions, reduced_elements, uncast, update_operator
 from .promotion import compare, constant
 from .summaries import assigned_in, names_in
-
-_REDUCTION_OPS = ("add", "mul", "and", "or", "xor", "min", "max")
 
 
 def reducing_loop(scope: Scope, loop: ir.For) -> list[ir.Stmt]:
@@ -101,24 +99,16 @@ def reductions_of(
             scope.fail(statement.loc, what, "use range alone")
     assignments = [n for n in ir.walk(*body) if isinstance(n, (ir.Assign, ir.Let)) and n.name in outer]
     for statement in assignments:
-        value = _uncast(statement.value)
-        operands: tuple[ir.Expr, ...] = ()
-        if isinstance(value, (ir.Binary, ir.Builtin)):
-            operands = (value.a, value.b) if isinstance(value, ir.Binary) else value.args
+        value = uncast(statement.value)
+        operands = value.args if isinstance(value, ir.Builtin) else ir.children(value)
         op = getattr(value, "op", getattr(value, "name", ""))
         reads = [n for n in ir.walk(*body) if isinstance(n, ir.Local) and n.name == statement.name]
-        first = _uncast(operands[0]) if operands else None
-        plain = op in _REDUCTION_OPS and len(reads) == 1 and reads[0] is first
-        if not plain or statement not in body or statement.name in operators:
+        plain = isinstance(value, (ir.Binary, ir.Builtin)) and op == update_operator(statement.value, statement.name)
+        is_first = plain and len(reads) == 1 and reads[0] is uncast(operands[0])
+        if not is_first or statement not in body or statement.name in operators:
             what = f"{statement.name!r} is not a plain reduction, so the loop's order matters"
             scope.fail(node, what, "use range alone")
         operators[statement.name] = op
     if any(isinstance(n, (ir.Break, ir.Continue, ir.Return)) for n in ir.walk(*body)):
         scope.fail(node, "an unordered loop runs all of its iterations", "use range alone")
     return tuple(operators.items())
-
-
-def _uncast(expr: ir.Expr) -> ir.Expr:
-    while isinstance(expr, ir.Cast):
-        expr = expr.a
-    return expr

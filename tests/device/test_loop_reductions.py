@@ -472,3 +472,45 @@ def test_bounds_are_evaluated_before_the_loop(device):
     out = pa.zeros(1, device=device)
     bound_is_reduced.grad(out, pa.asarray(v, device=device), 300, grad_v=gradients[0], grad_out=gradients[1])
     np.testing.assert_array_equal(pa.asnumpy(gradients[0]), 2 * v)
+
+
+UNORDERED = {
+    "s = int(pa.int8(s + v[j]))": "int64",
+    "s = int(s + v[j] / 2)": "int64",
+    "m = max(m, v[j])": "int64",
+    "m = min(m, v[j] / 2)": "int64",
+    "x = max(pa.float32(x), v[j])": "float32",
+}
+
+
+@pytest.mark.parametrize("statement", UNORDERED)
+def test_an_unordered_loop_rounds_no_parts(statement):
+    from linecache import cache
+
+    text = (
+        "def k(out, v):\n    for i in range(1):\n        s, x = 0, 0.5\n        m: pa.uint8 = 0\n"
+        f"        for j in pa.unordered(range(v.size)):\n            {statement}\n        out[0] = s + m + x\n"
+    )
+    path = f"<unordered {statement}>"
+    cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+    exec(compile(text, path, "exec"), space := {"pa": pa})
+    with pytest.raises(pa.CompileError, match="is not a plain reduction, so the loop's order matters"):
+        pa.kernel(space["k"])(pa.zeros(1), pa.zeros(80, dtype=UNORDERED[statement]))
+
+
+@pa.kernel
+def unordered_in_other_types(out, v, w):
+    for i in range(1):
+        s = pa.int16(0)
+        m, low = pa.float32(-math.inf), pa.int64(0)
+        for j in pa.unordered(range(v.size)):
+            s = pa.int16(s + v[j])
+            m = pa.float32(max(m, v[j] / 3))
+            low = min(low, w[j])
+        out[0], out[1], out[2] = s, m, low
+
+
+def test_an_unordered_loop_may_cast_what_keeps_the_result(device):
+    v = np.arange(1000) * 7
+    with np.errstate(over="ignore"):
+        as_python(unordered_in_other_types, device, np.zeros(3), v, (v - 500).astype(np.int16))
