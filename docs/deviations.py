@@ -120,6 +120,11 @@ DEVIATIONS = (
         "in parts, at once: NaN where one part is infinite and another is 0",
     ),
     Deviation(
+        "`prod` of complex numbers, some of which are infinite",
+        "one factor after the other, from the first one",
+        "in parts that start from 1+0j, which is not neutral: it may be NaN",
+    ),
+    Deviation(
         "norms of float16",
         "float16, which they overflow at 65504",
         "float32",

@@ -204,8 +204,9 @@ def shown(value: Any) -> str:
 
 
 @functools.cache
-def _above(dtype: DType) -> frozenset[DType]:
-    return frozenset((dtype,)).union(*(_above(up) for up in _EDGES.get(dtype, ())))
+def above(dtype: DType) -> frozenset[DType]:
+    """The types that hold all numbers of this one, itself among them."""
+    return frozenset((dtype,)).union(*(above(up) for up in _EDGES.get(dtype, ())))
 
 
 @functools.cache
@@ -222,8 +223,8 @@ def promote(a: DType, b: DType) -> DType:
             return high
         if low is bool_:
             return high
-    common = _above(a) & _above(b)
-    least = [point for point in common if common <= _above(point)]
+    common = above(a) & above(b)
+    least = [point for point in common if common <= above(point)]
     if not least:
         raise TypeError(f"{a} and {b} have no common type that holds both; cast one of them with astype")
     return least[0]

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from typing import NoReturn
 
 from . import ir
 from .collapse_loops import sole_inner_loop
 from .infer_assign import refuse_assigned
 from .infer_scope import Scope
-from .infer_temporaries import new_temporary
-from .parallel_reductions import Element, around, find_reductions, reduced_elements
+from .infer_temporaries import assign_temporary, new_temporary
+from .parallel_reductions import Element, around, find_reductions, reduced_elements, uncast, update_operator
 from .promotion import compare, constant
-
-_REDUCTION_OPS = ("add", "mul", "and", "or", "xor", "min", "max")
+from .summaries import assigned_in, names_in
 
 
 def reducing_loop(scope: Scope, loop: ir.For) -> list[ir.Stmt]:
@@ -33,6 +33,8 @@ def reducing_loop(scope: Scope, loop: ir.For) -> list[ir.Stmt]:
     if isinstance(found, str):
         if found not in scope.reduced:
             return [loop]  # `races` says what is wrong
+        if found != find_reductions(body, names, any_cast=True):
+            _refuse_cast(scope, scope.reduced[found], found)
         refuse_assigned(scope, scope.reduced[found], found)
     if not _has_constant_steps(loop):
         what = "the step of a parallel loop that reduces is a constant"
@@ -40,8 +42,30 @@ def reducing_loop(scope: Scope, loop: ir.For) -> list[ir.Stmt]:
     made = replace(loop, body=body, reductions=found.entries())
     if not elements:
         return [made]
-    before, after = around(made, elements, _runs(loop))
-    return [*before, made, *after]
+    # the bounds are asked behind the loop, too, which may have changed what they read
+    bounds: list[ir.Stmt] = []
+    changing = assigned_in(*body)
+    made = replace(made, ranges=tuple(_fixed_bounds(scope, r, changing, bounds) for r in made.ranges))
+    before, after = around(made, elements, _runs(made))
+    return [*bounds, *before, made, *after]
+
+
+def _refuse_cast(scope: Scope, where: ast.AST, name: str) -> NoReturn:
+    what = f"{name!r} is cast at each update, and what rounds or wraps at each step can't be reduced in parts"
+    advice = "before the loop give it a type that holds its updates, as in s = pa.float64(0); cast the result behind it"
+    scope.fail(where, what, advice)
+
+
+def _fixed_bounds(scope: Scope, range_: ir.Range, changing: set[str], into: list[ir.Stmt]) -> ir.Range:
+    """The range, with temporaries for those bounds that may be others behind the loop."""
+    plain = (ir.Local, ir.Const, ir.Size, ir.Cast, ir.Unary, ir.Binary, ir.Builtin)
+
+    def fixed(x: ir.Expr | None) -> ir.Expr | None:
+        if x is None or (all(isinstance(n, plain) for n in ir.walk(x)) and not names_in(x) & changing):
+            return x
+        return assign_temporary(scope, x, into)
+
+    return ir.Range(fixed(range_.start), fixed(range_.stop), range_.step)
 
 
 def _has_constant_steps(loop: ir.For) -> bool:
@@ -75,24 +99,16 @@ def reductions_of(
             scope.fail(statement.loc, what, "use range alone")
     assignments = [n for n in ir.walk(*body) if isinstance(n, (ir.Assign, ir.Let)) and n.name in outer]
     for statement in assignments:
-        value = _uncast(statement.value)
-        operands: tuple[ir.Expr, ...] = ()
-        if isinstance(value, (ir.Binary, ir.Builtin)):
-            operands = (value.a, value.b) if isinstance(value, ir.Binary) else value.args
+        value = uncast(statement.value)
+        operands = value.args if isinstance(value, ir.Builtin) else ir.children(value)
         op = getattr(value, "op", getattr(value, "name", ""))
         reads = [n for n in ir.walk(*body) if isinstance(n, ir.Local) and n.name == statement.name]
-        first = _uncast(operands[0]) if operands else None
-        plain = op in _REDUCTION_OPS and len(reads) == 1 and reads[0] is first
-        if not plain or statement not in body or statement.name in operators:
+        plain = isinstance(value, (ir.Binary, ir.Builtin)) and op == update_operator(statement.value, statement.name)
+        is_first = plain and len(reads) == 1 and reads[0] is uncast(operands[0])
+        if not is_first or statement not in body or statement.name in operators:
             what = f"{statement.name!r} is not a plain reduction, so the loop's order matters"
             scope.fail(node, what, "use range alone")
         operators[statement.name] = op
     if any(isinstance(n, (ir.Break, ir.Continue, ir.Return)) for n in ir.walk(*body)):
         scope.fail(node, "an unordered loop runs all of its iterations", "use range alone")
     return tuple(operators.items())
-
-
-def _uncast(expr: ir.Expr) -> ir.Expr:
-    while isinstance(expr, ir.Cast):
-        expr = expr.a
-    return expr

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
+from ..dtypes import DType, above
 from . import ir
 from .loop_dependences import structural_key
 from .promotion import SWAPPED_COMPARISON
@@ -38,12 +39,13 @@ def uncast(e: Any) -> Any:
     return e
 
 
-def find_reductions(body: tuple[ir.Stmt, ...], names: Iterable[str]) -> Found | str:
-    """How the body updates the variables; the name of one that it uses in another way."""
+def find_reductions(body: tuple[ir.Stmt, ...], names: Iterable[str], any_cast: bool = False) -> Found | str:
+    """How the body updates the variables; the name of one that it uses in another way. With `any_cast` updates may
+    round, which no reduction may: it tells what is wrong."""
     nodes, names = list(ir.walk(*body)), set(names)
     found, updates, seen = Found(), dict.fromkeys(names, 0), set[int]()
     for n in nodes:
-        record = list(_record(n, names)) if isinstance(n, ir.If) else []
+        record = list(_record(n, names, any_cast)) if isinstance(n, ir.If) else []
         if record:
             seen |= {id(s) for s in n.then}
             updates[record[0]] += 1
@@ -55,7 +57,7 @@ def find_reductions(body: tuple[ir.Stmt, ...], names: Iterable[str]) -> Found | 
         if isinstance(n, ir.Let) and n.name in names:
             return n.name
         if isinstance(n, ir.Assign) and n.name in names and id(n) not in seen:
-            op = update_operator(n.value, n.name)
+            op = update_operator(n.value, n.name, any_cast=any_cast)
             if op is None or found.operators.setdefault(n.name, op) != op:
                 return n.name
             updates[n.name] += 1
@@ -89,7 +91,7 @@ def record_comparison(s: ir.If, names: Iterable[str]) -> tuple[str, str] | None:
     return None
 
 
-def _record(s: ir.If, names: set[str]) -> tuple[str, ...]:
+def _record(s: ir.If, names: set[str], any_cast: bool) -> tuple[str, ...]:
     """The variables that a statement `if x < best: best = x; ...` sets, the best one first; none of another one."""
     c = s.condition
     if s.orelse or not isinstance(c, ir.Compare) or c.op not in _BEST:
@@ -98,7 +100,7 @@ def _record(s: ir.If, names: set[str]) -> tuple[str, ...]:
     if found is None:
         return ()
     best = found[0]
-    other = uncast(c.a) if getattr(uncast(c.b), "name", "") == best else uncast(c.b)
+    own, other = (c.b, c.a) if getattr(uncast(c.b), "name", "") == best else (c.a, c.b)
     assigned = _without_temporaries(s.then)
     if assigned is None:
         return ()
@@ -106,10 +108,31 @@ def _record(s: ir.If, names: set[str]) -> tuple[str, ...]:
     reads = {n.name for value in (other, *values) for n in ir.walk(value) if isinstance(n, ir.Local)}
     if len(targets) != len(set(targets)) or not set(targets) <= names or best not in targets or reads & names:
         return ()
-    value = uncast(values[targets.index(best)])
-    if structural_key(value) != structural_key(other):
+    value = values[targets.index(best)]
+    same = structural_key(uncast(value)) == structural_key(uncast(other))
+    if not same or not (any_cast or _assigns_compared(other, own, value, rounded=len(targets) == 1)):
         return ()
     return (best, *(name for name in targets if name != best))
+
+
+def _assigns_compared(compared: Any, best: Any, value: Any, rounded: bool) -> bool:
+    """Whether a record's best becomes the number that is compared with it: what belongs to it would else be that of
+    another iteration. A best alone may be `rounded`, which keeps the order."""
+    if isinstance(_exact(best), ir.Cast):
+        return False
+    key, value = structural_key(_exact(compared)), _exact(value)
+    while rounded and structural_key(value) != key and isinstance(value, ir.Cast):
+        if not _keeps_order(value.a.type.dtype, value.type.dtype):
+            return False
+        value = _exact(value.a)
+    return bool(structural_key(value) == key)
+
+
+def _exact(e: Any) -> Any:
+    """The expression without the casts around it that change no number."""
+    while isinstance(e, ir.Cast) and e.type.dtype in above(e.a.type.dtype):
+        e = e.a
+    return e
 
 
 def _without_temporaries(statements: tuple[ir.Stmt, ...]) -> list[tuple[str, Any]] | None:
@@ -132,24 +155,31 @@ def _without_temporaries(statements: tuple[ir.Stmt, ...]) -> list[tuple[str, Any
     return result
 
 
-def _casts(e: Any) -> list[Any]:
+def _casts(e: Any) -> list[DType]:
     """The dtypes that a value has, from that of its operation to the last one that it is cast to."""
     return [*(_casts(e.a) if isinstance(e, ir.Cast) else ()), e.type.dtype]
 
 
-def _keeps_parts(op: str, dtypes: list[Any]) -> bool:
-    """Whether a variable of the last type may be reduced in parts if an update casts it to these, one by one: sums
-    of rounded parts are another number than what is rounded at each step. Of an integer, high bits may be lost,
-    since the others don't depend on them."""
+def _keeps_order(a: DType, b: DType) -> bool:
+    """Whether a cast makes no number less than one that was below it. Of integers that is so where none wraps; of a
+    float as an integer that is undefined for NaN and large numbers."""
+    return b in above(a) or (a.kind != "c" and b.kind == "f")
+
+
+def _keeps_parts(op: str, read: list[DType], stored: list[DType]) -> bool:
+    """Whether a variable may be reduced in parts if an update reads it as these dtypes, one by one, and casts the
+    result to those: sums of rounded parts are another number than what is rounded at each step. Of an integer, high
+    bits may be lost, since the others don't depend on them; not in a minimum or maximum."""
+    if op in ("min", "max"):
+        return all(b in above(a) for a, b in pairwise(read)) and all(_keeps_order(a, b) for a, b in pairwise(stored))
+    dtypes = [*read, *stored]
     kind = dtypes[-1]
     if kind.kind in "iu" and any(d.kind in "iu" and d.itemsize < kind.itemsize for d in dtypes):
         return False
-    if op in ("min", "max"):
-        return True  # rounding keeps the order
     return all(b.kind not in "biu" or a.kind in ("b" if b.kind == "b" else "biu") for a, b in pairwise(dtypes))
 
 
-def update_operator(value: Any, name: str, stored: Any = None) -> str | None:
+def update_operator(value: Any, name: str, stored: DType | None = None, any_cast: bool = False) -> str | None:
     """The operator of `name op x`, which reads the variable once; None of another value. `stored` is the dtype of
     the element that it is stored into."""
     results = [*_casts(value), *([] if stored is None else [stored])]
@@ -167,7 +197,7 @@ def update_operator(value: Any, name: str, stored: Any = None) -> str | None:
         return None
     if isinstance(value, ir.Logic) and not sides[0]:
         return None  # the variable decides whether the other operand is evaluated
-    if not _keeps_parts(op, [*_casts(operands[sides.index(True)]), *results]):
+    if not any_cast and not _keeps_parts(op, _casts(operands[sides.index(True)]), results):
         return None
     return "add" if op == "sub" else op
 
@@ -186,9 +216,11 @@ class Element:
 def reduced_elements(
     body: tuple[ir.Stmt, ...], variables: tuple[str, ...], new_name: Any
 ) -> tuple[tuple[ir.Stmt, ...], list[Element]]:
-    """The body with variables in the place of elements that each iteration updates, and these."""
+    """The body with variables in the place of elements that each iteration updates, and these. An element that
+    `continue` may keep all iterations from needn't exist, so it must not be read before the loop."""
     changing = {*assigned_in(*body), *variables}
-    stores = [s for s in body if isinstance(s, ir.Store) and _element_operator(s, changing) is not None]
+    reached = body[: next((k for k, s in enumerate(body) if _may_leave(s)), len(body))]
+    stores = [s for s in reached if isinstance(s, ir.Store) and _element_operator(s, changing) is not None]
     elements: list[Element] = []
     result = []
     for s in body:
@@ -205,6 +237,12 @@ def reduced_elements(
 
         result.append(ir.Assign(s.loc, name, ir.rewrite(s.value, change)))
     return tuple(result), elements
+
+
+def _may_leave(s: ir.Stmt) -> bool:
+    """Whether the statement may end the iteration; what stands in an inner loop ends that one's."""
+    inner = (*s.then, *s.orelse) if isinstance(s, ir.If) else ()
+    return isinstance(s, (ir.Continue, ir.Break, ir.Return)) or any(map(_may_leave, inner))
 
 
 def _is_element(node: Any, s: ir.Store) -> bool:

@@ -197,6 +197,8 @@ REFUSED = {
     "if v[i] > 0: out[0] += v[i]": "update one element of 'out'",
     "out[0] += out[1]": "update one element of 'out'",
     "out[n] += 1\n        out[0] += 1": "update one element of 'out'",
+    "if n > 2: continue\n        out[n] += v[i]": "update one element of 'out'",
+    "if v[i] > 0:\n            if n > 2: continue\n        out[n] = max(out[n], v[i])": "update one element of 'out'",
 }
 
 
@@ -252,74 +254,6 @@ def test_a_local_array_is_no_reduction(statement):
 
 
 @pa.kernel
-def cast_at_each_step(out, v):
-    s = pa.int64(0)
-    for i in range(v.size):
-        s = pa.uint8(s + v[i])
-    out[0] = s
-
-
-@pa.kernel
-def truncated_at_each_step(out, v):
-    s = 5000
-    for i in range(v.size):
-        s = int(s - v[i] / 2)
-    out[0] = s
-
-
-@pa.kernel
-def stored_at_each_step(out, v):
-    for i in range(v.size):
-        out[0] += v[i]
-
-
-@pa.kernel
-def number_or_truth(out, v):
-    s = 4
-    for i in range(v.size):
-        s = s or v[i] > 3
-    out[0] = s
-
-
-@pa.kernel
-def operand_cast_at_each_step(out, v):
-    s = 0.5
-    for i in range(v.size):
-        s = int(s) + v[i]
-    out[0] = s
-
-
-@pytest.mark.parametrize(("kernel", "out", "dtype"), [
-    (cast_at_each_step, "int64", "int64"),
-    (truncated_at_each_step, "int64", "int64"),
-    (stored_at_each_step, "int64", "float64"),
-    (stored_at_each_step, "bool", "int64"),
-    (number_or_truth, "int64", "int64"),
-    (operand_cast_at_each_step, "float64", "int64"),
-])  # fmt: skip
-def test_what_is_rounded_at_each_step_has_no_parts(kernel, out, dtype):
-    """Parts that are rounded one by one would make another number than Python's."""
-    with pytest.raises(pa.CompileError, match="at the same time"):
-        kernel(pa.zeros(1, dtype=out), pa.ones(3000, dtype=dtype))
-
-
-@pa.kernel
-def narrow(out, least, v):
-    for i in range(v.size):
-        out[0] += v[i]
-        least[0] = max(least[0], v[i])
-
-
-def test_high_bits_may_be_lost_at_each_step():
-    v = np.arange(3000)
-    out, least = pa.zeros(1, dtype=pa.uint8), pa.zeros(1, dtype=pa.int64)
-    narrow(out, least, v)
-    assert out.tolist() == [v.sum() % 256]
-    narrow(pa.zeros(1), least, v + 0.75)
-    assert least.tolist() == [2999]
-
-
-@pa.kernel
 def from_negative_zero(out, v, n):
     s, z = -0.0, -pa.complex128(0)
     for i in range(n):
@@ -340,3 +274,49 @@ def test_sums_of_nothing_and_of_zeros_have_their_sign(device, n, value):
     from_negative_zero(out, pa.asarray(np.full(max(n, 1), value), device=device), n)
     sign = 1.0 if n and not np.signbit(value) else -1.0
     assert pa.asnumpy(out).tolist() == [sign] * 4
+
+
+@pa.kernel
+def bound_is_reduced(out, v, n0):
+    n = n0
+    for i in range(n):
+        n -= 1
+        out[0] += v[i] * v[i]
+
+
+@pa.kernel
+def bound_is_stored(out, v, count):
+    for i in range(1, count[0]):
+        out[0] += v[i]
+        count[0] = 0
+    for i in range(0, -count[1], -1):
+        count[1] = 0
+        out[1] = max(out[1], v[-i])
+
+
+@pa.kernel
+def left_behind_the_element(out, v):
+    for i in range(v.size):
+        for j in range(3):
+            if v[j] > i:
+                break
+            if v[j] > 1:
+                continue
+        out[1] += v[i]
+        if v[i] > 2:
+            continue
+        v[i] = 0
+
+
+def test_elements_before_continue(device):
+    as_python(left_behind_the_element, device, np.zeros(2), np.arange(500) % 4)
+
+
+def test_bounds_are_evaluated_before_the_loop(device):
+    v = np.arange(300.0)
+    as_python(bound_is_reduced, device, np.zeros(1), v, 300)
+    as_python(bound_is_stored, device, np.zeros(2), v, np.array([300, 300]))
+    gradients = pa.zeros(300, device=device), pa.ones(1, device=device)
+    out = pa.zeros(1, device=device)
+    bound_is_reduced.grad(out, pa.asarray(v, device=device), 300, grad_v=gradients[0], grad_out=gradients[1])
+    np.testing.assert_array_equal(pa.asnumpy(gradients[0]), 2 * v)
