@@ -60,7 +60,7 @@ def test_softmax(device, shape, tile):
     np.testing.assert_allclose(pa.asnumpy(y), e / e.sum(1, keepdims=True), rtol=1e-5)
 
 
-@pytest.mark.parametrize("tile", [(8, 8, 4), (16, 32, 16), (3, 5, 7)])
+@pytest.mark.parametrize("tile", [(8, 8, 4), (16, 32, 16), (3, 5, 7), (16, 64, 8), (32, 64, 16)])
 def test_product(device, tile):
     (a, at), (b, bt) = drawn((33, 21), device), drawn((21, 40), device, 1, strided=True)
     c = pa.empty((33, 40), dtype=pa.float32, device=device)
