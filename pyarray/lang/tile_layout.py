@@ -279,13 +279,14 @@ def leading_statements(s: ir.For) -> list[Any]:
     assigned = [n.name for n in ir.walk(*s.body) if isinstance(n, (ir.Assign, ir.Let, ir.SetElement))]
     taken, unknown = list[Any](), set(assigned)
     for x in s.body:
-        plain = isinstance(x, ir.Assign) and isinstance(x.value.type, ir.ScalarType)
-        plain = plain and not has_any((x,), ir.Load, ir.Element)
-        if not plain and not (isinstance(x, ir.For) and x.capacity and _copy_of(x)):
+        number, loads = "", has_any((x,), ir.Load, ir.Element)
+        if isinstance(x, ir.Assign) and isinstance(x.value.type, ir.ScalarType) and not loads:
+            number = x.name
+        elif not (isinstance(x, ir.For) and x.capacity and _copy_of(x)):
             break
-        if names_in(x) & unknown or (plain and assigned.count(x.name) > 1):
+        if names_in(x) & unknown or assigned.count(number) > 1:
             break
-        unknown -= {x.name} if plain else set()
+        unknown.discard(number)
         taken.append(x)
     return taken
 
