@@ -31,6 +31,7 @@ class BarrierEmitter(GridEmitter):
     plan: TilePlan | None = None  # while the statements are those of a block's iteration with tiles
     pending = Pending()
     asked: tuple[ir.Expr, ...] = ()  # what the loop at hand evaluates before each of its iterations
+    scratch_bytes = 0
 
     def effects(self, parts: Any) -> Pending:
         """What these statements read and write that threads share."""
@@ -64,10 +65,52 @@ class BarrierEmitter(GridEmitter):
             self.barrier()
         self.pending |= step
 
+    def scratch(self, count: int, dtype: Any) -> str:
+        """Shared memory of one step, declared here, which the next step that needs some takes, too."""
+        assert self.plan is not None
+        self.counters += 1
+        name, offset = f"scratch{self.counters}", self.plan.shared_bytes
+        self.out.line(f"{dtype.ctype} *const {name} = ({dtype.ctype} *)(tile_memory + {offset});")
+        self.scratch_bytes = max(self.scratch_bytes, offset + -(-count * dtype.itemsize // 16) * 16)
+        return name
+
+    def value_of_one(self, e: Any) -> str:
+        """C text of an expression with an effect: one thread evaluates it, and all get the value."""
+        self.order(self.effects((e,)), uses_scratch=True)
+        name = self.scratch(1, e.type.dtype)
+        with self.out.block("if (rank == 0)"):
+            self.out.line(f"{name}[0] = {self.expr(e)};")
+        self.barrier()
+        self.pending |= Pending(scratch=True)
+        return f"{name}[0]"
+
+    def variable_of_one(self, e: Any) -> Any:
+        """The same as a variable; what has no effect, too, since it may stand before or behind one."""
+        if e is None or isinstance(e, ir.Const):
+            return e
+        value = self.value_of_one(e)
+        self.counters += 1
+        name = f"given{self.counters}"
+        self.out.line(f"const {e.type.dtype.ctype} {name} = {value};")
+        self.renamed[f".{name}"] = name
+        return ir.Local(e.loc, e.type, f".{name}")
+
+    def with_heads_of_one(self, s: Any) -> Any:
+        """A loop or branch whose condition or ranges have an effect, with variables in their place."""
+        if isinstance(s, ir.While):  # there is a value for each turn
+            turn = ir.If(s.loc, s.condition, s.body, (ir.Break(s.loc),))
+            return replace(s, condition=ir.Const(s.loc, ir.BOOL, True), body=(turn,))
+        if isinstance(s, ir.If):
+            return replace(s, condition=self.variable_of_one(s.condition))
+        bounds = ([self.variable_of_one(x) for x in (r.start, r.stop, r.step)] for r in s.ranges)
+        return replace(s, ranges=tuple(ir.Range(*x) for x in bounds))
+
     def write_control(self, s: Any) -> None:
         """A loop or branch that all threads take alike. A barrier in a branch that isn't taken, or in a loop without
         iterations, is for nobody."""
-        heads = (s.condition,) if isinstance(s, (ir.If, ir.While)) else s.ranges
+        if self.effects(_heads(s)).written:
+            s = self.with_heads_of_one(s)
+        heads = _heads(s)
         self.order(self.effects(heads))
         if isinstance(s, ir.If):
             before = self.pending
@@ -88,3 +131,7 @@ class BarrierEmitter(GridEmitter):
         super().write_statement(s)
         self.pending |= before
         self.asked = outer
+
+
+def _heads(s: Any) -> tuple[Any, ...]:
+    return (s.condition,) if isinstance(s, (ir.If, ir.While)) else s.ranges

@@ -38,7 +38,6 @@ class TileEmitter(BarrierEmitter):
 
     offsets: dict[str, str]  # variable that runs over an axis → C text of its distance from the tile's start
     register: str = ""  # C text of which element of a thread's registers is at hand
-    scratch_bytes = 0
 
     # ---- the iteration
 
@@ -79,30 +78,15 @@ class TileEmitter(BarrierEmitter):
     def write_uniform(self, s: ir.Stmt) -> None:
         """A statement that stands for all threads: one of them does what has an effect."""
         effects = self.effects((s,))
-        written = effects.written
-        self.order(effects, isinstance(s, ir.Assign) and bool(written))
-        if isinstance(s, ir.Assign) and written:  # by an atomic or a call, of which all get the value
-            kind = s.value.type
-            name = self.scratch(1, kind.dtype)
-            with self.out.block("if (rank == 0)"):
-                self.out.line(f"{name}[0] = {self.expr(s.value)};")
-            self.barrier()
-            self.out.line(f"{cname(s.name)} = {name}[0];")
-            self.pending |= Pending(scratch=True)
-        elif isinstance(s, (ir.Store, ir.SetElement)) or written:
+        if isinstance(s, ir.Assign) and effects.written:  # by an atomic or a call
+            self.out.line(f"{cname(s.name)} = {self.value_of_one(s.value)};")
+            return
+        self.order(effects)
+        if isinstance(s, (ir.Store, ir.SetElement)) or effects.written:
             with self.out.block("if (rank == 0)"):
                 super().write_statement(s)
         else:
             super().write_statement(s)
-
-    def scratch(self, count: int, dtype: Any) -> str:
-        """Shared memory of one step, declared here, which the next step that needs some takes, too."""
-        assert self.plan is not None
-        self.counters += 1
-        name, offset = f"scratch{self.counters}", self.plan.shared_bytes
-        self.out.line(f"{dtype.ctype} *const {name} = ({dtype.ctype} *)(tile_memory + {offset});")
-        self.scratch_bytes = max(self.scratch_bytes, offset + -(-count * dtype.itemsize // 16) * 16)
-        return name
 
     # ---- nests
 

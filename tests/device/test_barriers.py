@@ -96,6 +96,41 @@ def test_what_a_thread_says_to_the_others_before_a_branch(device, program):
     assert sorted(tiles[:, 0] // 10) == ([1, 2, 3, 4] if program is numbered else [0, 0, 1, 2])
 
 
+@pa.func
+def next_number(count):
+    return pa.atomic_add(count, 2, 1)
+
+
+@pa.kernel
+def numbered_in_heads(out: M, x: M, count: C):
+    for i, j in pa.tiles(x, (32, 32)):
+        y = x[i, j]
+        if pa.atomic_add(count, 0, 1) < 2:
+            y = y + 100
+        elif pa.atomic_add(count, 1, 1) < 1:
+            y = y + 200
+        own = 3 + i.start // 16 + j.start // 32
+        while pa.atomic_add(count, own, 1) < 3:
+            if count[own] == 2:
+                continue
+            y = y + 10
+        for _ in range(next_number(count)):
+            y = y + 1
+        out[i, j] = y
+
+
+def test_conditions_and_ranges_with_effects(device):
+    """One thread of a tile evaluates them, for all."""
+    out, x, count = on(device, np.zeros((64, 64), "f"), np.zeros((64, 64), "f"), np.zeros(7, "i4"))
+    numbered_in_heads(out, x, count)
+    tiles = pa.asnumpy(out).reshape(2, 32, 2, 32).swapaxes(1, 2).reshape(4, -1)
+    np.testing.assert_array_equal(tiles, np.repeat(tiles[:, :1], 1024, axis=1))
+    np.testing.assert_array_equal(pa.asnumpy(count), [4, 2, 4, 4, 4, 4, 4])
+    assert sorted(tiles[:, 0] // 100) == [0, 1, 1, 2]
+    assert set(tiles[:, 0] // 10 % 10) == {2}
+    assert sorted(tiles[:, 0] % 10) == [0, 1, 2, 3]
+
+
 @pa.kernel
 def counted(a: V, c: V):
     for i in pa.tiles(a, 256):
