@@ -111,10 +111,15 @@ class GridEmitter(Emitter):
         self.write(loop.body)
 
     def write_statement(self, s: ir.Stmt) -> None:
-        reads = self.team and not self.syncs(s) and has_any((s,), ir.Load, ir.Invoke)
+        if not self.team or self.syncs(s):
+            super().write_statement(s)
+            return
+        reads = has_any((s,), ir.Load, ir.Invoke)
+        # barriers in a branch that isn't taken, or in a loop without iterations, are for nobody
+        stays = reads or (self.unsynced_reads and isinstance(s, (ir.If, ir.For, ir.While)))
         self.unsynced_reads |= reads
         super().write_statement(s)
-        self.unsynced_reads |= reads
+        self.unsynced_reads |= stays
 
     def syncs(self, s: ir.Stmt) -> bool:
         """Whether its text is for the team as a whole, with its own barriers."""
@@ -146,6 +151,15 @@ class GridEmitter(Emitter):
         with self.out.block("if (rank == 0)"):
             super().write_Store(s)
         self.sync()
+
+    def write_If(self, s: ir.If) -> None:
+        before = self.unsynced_reads
+        with self.out.block(f"if ({self.expr(s.condition)})"):
+            self.write(s.then)
+        if s.orelse:
+            self.unsynced_reads |= before
+            with self.out.orelse():
+                self.write(s.orelse)
 
     def write_For(self, s: ir.For) -> None:
         if self.team and self.syncs(s):

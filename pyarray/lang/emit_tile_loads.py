@@ -24,7 +24,6 @@ def write_loop_with_loads(code: Any, s: ir.For) -> bool:
     variable, number = cname(s.variables[0]), f"turn_{cname(s.variables[0])}"
     copies = [x for x in leading if (copied := copied_tile(x, code.plan)) and copied[0].name in names]
     rest = tuple(x for x in s.body if x not in copies)
-    read, written = code.effects((s,))
     with out.block():
         start = code.expr(range_.start) if range_.start is not None else "0"
         out.line(f"const int64_t first_turn = {start}, past_turn = {code.expr(range_.stop)};")
@@ -41,7 +40,7 @@ def write_loop_with_loads(code: Any, s: ir.For) -> bool:
             out.line(f"const int64_t {variable} = {number};")
             out.lines(_places(code, names))
             code.write(rest)
-    code.read, code.written_tiles, code.stale_scratch = code.read | read, code.written_tiles | written, True
+    code.pending |= code.whole((s,))
     return True
 
 

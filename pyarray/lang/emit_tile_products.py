@@ -20,7 +20,7 @@ def write_contraction(code: Any, loops: list[ir.For], body: Any) -> None:
     """GPU text: a thread's elements, whose sums are in registers."""
     begin, along, result = body
     layout, name, out = code.plan.layout(axes_of(loops)), begin.name, code.out
-    code.order(*code.effects((loops[0],)))
+    code.order(code.effects((loops[0],)))
     code.declare_lengths(loops)
     zero_new_registers(code, body)
     out.line(f"{code.type_of(name).dtype.ctype} sums[{layout.elements}];")
@@ -44,7 +44,7 @@ def write_product(code: Any, loops: list[ir.For], body: Any, product: Product) -
     """GPU text of a product by matrix instructions, onto sums that are fragments."""
     begin, along, result = body
     layout, name, out = code.plan.layout(axes_of(loops)), begin.name, code.out
-    code.order(*code.effects((loops[0],)))
+    code.order(code.effects((loops[0],)))
     out.line(f"float sums[{layout.elements}];")
     code.renamed[name] = f"sums[(row_step * {layout.column_steps} + column_step) * {layout.vector} + v]"
     code.each_element(loops, (), lambda: code.write((begin,)), guarded=False)

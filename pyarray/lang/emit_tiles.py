@@ -1,9 +1,9 @@
 """GPU text of an iteration with tiles: a block of threads runs it.
 
-All threads run the statements between the nests of loops over tile axes with the same values, and share the elements
-of each nest by its layout (`tile_layout.py`). A barrier stands before a nest that reads what other threads may have
-written since the last one, or writes what they may have read. The bits of a result depend on the text alone: partial
-results are combined by lanes of 32, and those of such lanes in order."""
+All threads run the statements between the nests of loops over tile axes with the same values, and share the elements of
+each nest by its layout (`tile_layout.py`). A barrier stands before a nest that reads what other threads may have
+written since the last one, or writes what they may have read (`emit_tile_barriers.py`). The bits of a result depend on
+the text alone: partial results are combined by lanes of 32, and those of such lanes in order."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from typing import Any
 
 from . import ir
 from .emit_statements import cname
-from .emit_team import GridEmitter
-from .emit_tile_loads import write_loop_with_loads
+from .emit_tile_barriers import BarrierEmitter, Pending
 from .emit_tile_products import write_contraction, write_product, zero_new_registers, zero_operands
 from .emit_tile_vectors import Vectors, find_vectors, load_vectors, store_vectors, vector_test
 from .tile_layout import (
@@ -31,20 +30,14 @@ from .tile_layout import (
     product_of,
 )
 
-_MEMORY = "memory"  # of all arrays, among the tiles that barriers are for
 _MOST_UNROLLED = 128
 
 
-class TileEmitter(GridEmitter):
+class TileEmitter(BarrierEmitter):
     """Statements of a grid's loop; of a block's iteration with tiles while there is a `plan`."""
 
-    plan: TilePlan | None = None
     offsets: dict[str, str]  # variable that runs over an axis → C text of its distance from the tile's start
     register: str = ""  # C text of which element of a thread's registers is at hand
-    read: set[str]  # what threads may have read since the last barrier, and written
-    written_tiles: set[str]
-    scratch_bytes = 0
-    stale_scratch = False  # whether threads may still read what an earlier turn of a loop has left in scratch memory
 
     # ---- the iteration
 
@@ -52,8 +45,7 @@ class TileEmitter(GridEmitter):
         """The text of an iteration, and how its tiles are kept."""
         plan = plan_of(loop, dict(self.kernel.variables), self.dialect.matrix_units)
         self.plan, self.offsets, self.scratch_bytes = plan, {}, plan.shared_bytes
-        self.read, self.written_tiles = self.effects(loop.body)
-        self.stale_scratch = True
+        self.pending = self.whole(loop.body)
         text = self.printed(self.write, loop.body)
         self.plan = None
         return text, plan
@@ -69,38 +61,6 @@ class TileEmitter(GridEmitter):
             lines.append(f"{variables[name].dtype.ctype} {cname(name)}[{layout.elements}];")
         return lines
 
-    # ---- barriers
-
-    def effects(self, parts: Any) -> tuple[set[str], set[str]]:
-        """What these statements read and write that threads share."""
-        read, written = set[str](), set[str]()
-        assert self.plan is not None
-        for n in ir.walk(*parts):
-            if isinstance(n, ir.Load):
-                read.add(_MEMORY)
-            elif isinstance(n, (ir.Store, ir.Atomic)):
-                written.add(_MEMORY)
-            elif isinstance(n, ir.Invoke):
-                (read if n.function in self.pure else written).add(_MEMORY)
-            elif isinstance(n, ir.Element) and getattr(n.array, "name", "") in self.plan.shared:
-                read.add(n.array.name)  # type: ignore[union-attr]
-            elif isinstance(n, ir.SetElement) and n.name in self.plan.shared:
-                written.add(n.name)
-        return read, written
-
-    def barrier(self) -> None:
-        self.out.line("__syncthreads();")
-        self.read, self.written_tiles, self.stale_scratch = set(), set(), False
-
-    def order(self, read: set[str], written: set[str], uses_scratch: bool = False) -> None:
-        """A barrier before a step, if it needs one."""
-        if read & self.written_tiles or written & (self.read | self.written_tiles):
-            self.barrier()
-        if uses_scratch and self.stale_scratch:
-            self.barrier()
-        self.read |= read
-        self.written_tiles |= written
-
     # ---- statements between nests
 
     def write_statement(self, s: ir.Stmt) -> None:
@@ -111,56 +71,22 @@ class TileEmitter(GridEmitter):
         elif isinstance(s, (ir.For, ir.While, ir.If)):
             self.write_control(s)
         else:
+            if isinstance(s, ir.Continue):
+                self.order(self.effects(self.asked))
             self.write_uniform(s)
-
-    def write_control(self, s: Any) -> None:
-        """A loop or branch that all threads take alike."""
-        heads = (s.condition,) if isinstance(s, (ir.If, ir.While)) else s.ranges
-        self.order(*self.effects(heads))
-        if isinstance(s, ir.If):
-            before = set(self.read), set(self.written_tiles)
-            with self.out.block(f"if ({self.expr(s.condition)})"):
-                self.write(s.then)
-            then = self.read, self.written_tiles
-            self.read, self.written_tiles = before
-            if s.orelse:
-                with self.out.orelse():
-                    self.write(s.orelse)
-            self.read, self.written_tiles = self.read | then[0], self.written_tiles | then[1]
-            return
-        if isinstance(s, ir.For) and write_loop_with_loads(self, s):
-            return
-        read, written = self.effects((s,))
-        self.read, self.written_tiles, self.stale_scratch = self.read | read, self.written_tiles | written, True
-        super().write_statement(s)
-        self.read, self.written_tiles, self.stale_scratch = self.read | read, self.written_tiles | written, True
 
     def write_uniform(self, s: ir.Stmt) -> None:
         """A statement that stands for all threads: one of them does what has an effect."""
-        read, written = self.effects((s,))
-        self.order(read, written, isinstance(s, ir.Assign) and bool(written))
-        if isinstance(s, ir.Assign) and written:  # by an atomic or a call, of which all get the value
-            kind = s.value.type
-            name = self.scratch(1, kind.dtype)
-            with self.out.block("if (rank == 0)"):
-                self.out.line(f"{name}[0] = {self.expr(s.value)};")
-            self.barrier()
-            self.out.line(f"{cname(s.name)} = {name}[0];")
-            self.stale_scratch = True
-        elif isinstance(s, (ir.Store, ir.SetElement)) or written:
+        effects = self.effects((s,))
+        if isinstance(s, ir.Assign) and effects.written:  # by an atomic or a call
+            self.out.line(f"{cname(s.name)} = {self.value_of_one(s.value)};")
+            return
+        self.order(effects)
+        if isinstance(s, (ir.Store, ir.SetElement)) or effects.written:
             with self.out.block("if (rank == 0)"):
                 super().write_statement(s)
         else:
             super().write_statement(s)
-
-    def scratch(self, count: int, dtype: Any) -> str:
-        """Shared memory of one step, declared here, which the next step that needs some takes, too."""
-        assert self.plan is not None
-        self.counters += 1
-        name, offset = f"scratch{self.counters}", self.plan.shared_bytes
-        self.out.line(f"{dtype.ctype} *const {name} = ({dtype.ctype} *)(tile_memory + {offset});")
-        self.scratch_bytes = max(self.scratch_bytes, offset + -(-count * dtype.itemsize // 16) * 16)
-        return name
 
     # ---- nests
 
@@ -176,7 +102,7 @@ class TileEmitter(GridEmitter):
             elif is_contraction(body):
                 write_contraction(self, loops, body)
             else:
-                self.order(*self.effects((s,)))
+                self.order(self.effects((s,)))
                 self.declare_lengths(loops)
                 if guarded := not self.is_harmless(loops, body):
                     zero_new_registers(self, body)
@@ -192,7 +118,7 @@ class TileEmitter(GridEmitter):
         """Whether elements that don't exist may be computed, too: of tiles of which each thread has its own."""
         assert self.plan is not None
         kinds = (ir.Store, ir.Atomic, ir.Invoke, ir.If, ir.For)
-        unwritten = self.effects(body)[0] - self.plan.operands  # arrays and tiles in shared memory
+        unwritten = self.effects(body).read - self.plan.operands  # arrays and tiles in shared memory
         is_plain = not unwritten and not any(isinstance(n, kinds) for n in ir.walk(*body))
         of_registers = all(isinstance(s, ir.SetElement) and s.name in self.plan.registers for s in body)
         return is_plain and of_registers and self.plan.layout(axes_of(loops)).is_exact
@@ -313,8 +239,7 @@ class TileEmitter(GridEmitter):
         ((name, op),) = loops[-1].reductions
         kind = self.type_of(name)
         partial = self.scratch(self.plan.threads // WARP, kind.dtype)  # type: ignore[union-attr]
-        read, written = self.effects(body)
-        self.order(read, written, uses_scratch=True)
+        self.order(self.effects(body), uses_scratch=True)
         self.declare_lengths(loops)
         self.each_element(loops, body, lambda: self.write(body))
         self.combine_lanes_of_block(name, op, kind, loops[0].loc, WARP)
@@ -323,7 +248,7 @@ class TileEmitter(GridEmitter):
         self.barrier()
         warps = self.plan.threads // WARP  # type: ignore[union-attr]
         self.combine_partials(name, op, kind, loops[0].loc, partial, "0", warps)
-        self.stale_scratch = True
+        self.pending |= Pending(scratch=True)
 
     def write_reduction(self, loops: list[ir.For], body: Any) -> None:
         """Rows into their results, by the lanes of each row."""
@@ -338,8 +263,8 @@ class TileEmitter(GridEmitter):
             vectors = find_vectors(self, [*loops, *inner], update, layout.vector)
         warps = max(layout.lanes // WARP, 1)
         partial = self.scratch(layout.row_steps * layout.groups * warps, kind.dtype) if warps > 1 else ""
-        read, written = self.effects((*loops[-1].body,))
-        self.order(read, set() if partial else written, bool(partial))
+        effects = self.effects(loops[-1].body)
+        self.order(Pending(effects.read) if partial else effects, bool(partial))
         self.declare_lengths([*loops, *inner])
         if vectors is not None:
             self.out.line(f"const bool in_vectors = {vector_test(self, [*loops, *inner], vectors)};")
@@ -371,8 +296,8 @@ class TileEmitter(GridEmitter):
                 self.register = "0"
                 self.combine_partials(name, op, kind, body[1].loc, partial, f"row * {warps}", warps)
                 self.store_row(layout, tests, body[2])
-            self.register, self.offsets, self.stale_scratch = "", {}, True
-            self.written_tiles |= written
+            self.register, self.offsets = "", {}
+            self.pending |= Pending(written=effects.written, scratch=True)
 
     def reduce_columns(self, layout: Layout, inner: list[ir.For], update: Any, vectors: Vectors | None) -> None:
         """A row's elements of a thread."""

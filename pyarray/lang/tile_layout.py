@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from . import ir
 from .parse import FunctionSource
-from .summaries import has_any
+from .summaries import has_any, names_in
 
 WARP = 32  # lanes that combine by shuffles, on every device
 MOST_THREADS, FEWEST_THREADS = 512, 64  # of a block
@@ -273,12 +273,20 @@ def loaded_ahead(s: ir.For, plan: TilePlan, loop: ir.For | None = None) -> list[
 
 
 def leading_statements(s: ir.For) -> list[Any]:
-    """What the body of a loop begins with: assignments of numbers, and nests that copy elements into tiles."""
-    taken = list[Any]()
+    """What the body of a loop begins with, and what can be done for the next iteration before the one at hand:
+    assignments of numbers, and nests that copy elements into tiles. They read nothing that the body assigns, but for
+    numbers that stand before them and that it assigns nowhere else."""
+    assigned = [n.name for n in ir.walk(*s.body) if isinstance(n, (ir.Assign, ir.Let, ir.SetElement))]
+    taken, unknown = list[Any](), set(assigned)
     for x in s.body:
-        plain = isinstance(x, ir.Assign) and not any(isinstance(n, (ir.Load, ir.Element)) for n in ir.walk(x))
-        if not plain and not (isinstance(x, ir.For) and x.capacity and _copy_of(x)):
+        number, loads = "", has_any((x,), ir.Load, ir.Element)
+        if isinstance(x, ir.Assign) and isinstance(x.value.type, ir.ScalarType) and not loads:
+            number = x.name
+        elif not (isinstance(x, ir.For) and x.capacity and _copy_of(x)):
             break
+        if names_in(x) & unknown or assigned.count(number) > 1:
+            break
+        unknown.discard(number)
         taken.append(x)
     return taken
 

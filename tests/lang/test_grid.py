@@ -18,6 +18,8 @@ from pyarray.jit.kernel import func, kernel
 from pyarray.kernels.elementwise import elementwise as maps
 from pyarray.kernels.matmul import gemm, gemm_mma
 from pyarray.kernels.reduce import reduce
+from pyarray.kernels.sort import sort_gpu
+from pyarray.kernels.sort.sort_keys import key_transform
 from pyarray.lang import pipeline
 from pyarray.lang.markers import unordered
 
@@ -169,3 +171,14 @@ def test_matmul_on_tensor_cores(target, units, dtype, tiles):
         assert Nvrtc(target).compile(program.text).startswith(b"\x7fELF")
         limit = (99 if units == "mma" else 227) << 10  # of a block; the driver's own KiB is left out
         assert 0 < program.steps[0].shared <= limit
+
+
+@pytest.mark.parametrize(("dtype", "positions"), [("int8", True), ("float32", True), ("float32", False)])
+@pytest.mark.slow
+def test_sorts_of_rows_whose_counts_need_64_bits(dtype, positions):
+    """A block of a GPU before Hopper has 48 KiB of shared memory that the text declares."""
+    kind = pa.empty(0, dtype=dtype)._dtype
+    order = key_transform(kind, False)
+    config = sort_gpu._Config(kind.itemsize, order, 16 if positions else 28, positions, False, False, True)
+    program = sort_gpu._program(config, "cuda", False)
+    assert Nvrtc("sm_80").compile(program.text).startswith(b"\x7fELF")

@@ -128,7 +128,8 @@ def _text(config: _Config, params: Any, arrays: tuple[str, ...], debug: bool) ->
     defines = {f"PA_S_{name.upper()}": f"((PA_S_KEY){value:#x}ull)" for name, value in fields}
     defines |= {"PA_S_KEY": _WORDS[config.word].ctype, "PA_S_ITEMS": str(config.items)}
     flags = {"POSITIONS": config.positions, "ROWS": config.rows, "CARRY": config.carry, "WIDE": config.wide}
-    flags["MATCH"] = not config.rows and config.word <= 4  # a block has 48 KiB of shared memory
+    # a block has 48 KiB of shared memory, of which positions of 8 bytes take what lanes would
+    flags["MATCH"] = not config.rows and config.word <= 4 and not (config.wide and config.positions)
     defines |= {f"PA_S_{name}": str(int(flag)) for name, flag in flags.items()}
     size = len(_SIZES) + 4 * (2 + debug) + 1 + debug  # the slot with the size of `work`
     blocks = 3 if config.rows else 4 if config.word <= 4 else 1  # of a processor at the same time

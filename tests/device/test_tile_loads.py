@@ -1,0 +1,122 @@
+"""Loops of products whose operands are loaded for the next iteration while one is in use, against NumPy: what the loads
+index with must be what that iteration would have."""
+
+import numpy as np
+import pytest
+
+import pyarray as pa
+from pyarray.lang.dialect import DIALECTS
+
+M = pa.ndarray[pa.float32, 2]
+H = pa.ndarray[pa.float16, 2]
+HS = pa.ndarray[pa.float16, 3]
+
+
+@pa.kernel
+def counted_after(c: M, a: HS, b: HS):
+    for i, j in pa.tiles(c, (64, 64)):
+        acc = pa.zeros((i, j), pa.float32)
+        p = 0
+        for k in pa.tiles(a.shape[2], 32):
+            x = a[p, i, k]
+            y = b[0, k, j]
+            acc += x @ y
+            p = p + 1
+        c[i, j] = acc
+
+
+@pa.kernel
+def counted_before(c: M, a: HS, b: HS):
+    for i, j in pa.tiles(c, (64, 64)):
+        acc = pa.zeros((i, j), pa.float32)
+        p = -1
+        for k in pa.tiles(a.shape[2], 32):
+            p = p + 1
+            x = a[p, i, k]
+            y = b[0, k, j]
+            acc += x @ y
+        c[i, j] = acc
+
+
+@pa.kernel
+def assigned_twice(c: M, a: HS, b: HS):
+    for i, j in pa.tiles(c, (64, 64)):
+        acc = pa.zeros((i, j), pa.float32)
+        for k in pa.tiles(a.shape[2], 32):
+            p = 0
+            x = a[p, i, k]
+            p = 1
+            y = b[p, k, j]
+            acc += x @ y
+        c[i, j] = acc
+
+
+@pa.kernel
+def assigned_in_a_branch(c: M, a: HS, b: HS):
+    for i, j in pa.tiles(c, (64, 64)):
+        acc = pa.zeros((i, j), pa.float32)
+        p = 0
+        for k in pa.tiles(a.shape[2], 32):
+            q = p + 0
+            x = a[q, i, k]
+            y = b[q, k, j]
+            acc += x @ y
+            if k.start == 32:
+                p = 2
+        c[i, j] = acc
+
+
+@pa.kernel
+def of_the_iteration(c: M, a: HS, b: HS):
+    for i, j in pa.tiles(c, (64, 64)):
+        acc = pa.zeros((i, j), pa.float32)
+        for k in pa.tiles(a.shape[2], 32):
+            p = k.start // 32
+            q = p % 2
+            x = a[p, i, k]
+            y = b[q, k, j]
+            acc += x @ y
+        c[i, j] = acc
+
+
+@pa.kernel
+def of_a_view(c: M, a: HS, b: HS):
+    for i, j in pa.tiles(c, (64, 64)):
+        acc = pa.zeros((i, j), pa.float32)
+        for k in pa.tiles(a.shape[2], 32):
+            one = a[k.start // 32]
+            x = one[i, k]
+            y = b[1, k, j]
+            acc += x @ y
+        c[i, j] = acc
+
+
+# by kernel: matrices of a and of b that each of the three iterations takes, and whether loads are ahead
+KERNELS = {
+    "counted after": (counted_after, (0, 1, 2), (0, 0, 0), False),
+    "counted before": (counted_before, (0, 1, 2), (0, 0, 0), False),
+    "assigned twice": (assigned_twice, (0, 0, 0), (1, 1, 1), False),
+    "assigned in a branch": (assigned_in_a_branch, (0, 0, 2), (0, 0, 2), False),
+    "of the iteration": (of_the_iteration, (0, 1, 2), (0, 1, 0), True),
+    "of a view": (of_a_view, (0, 1, 2), (1, 1, 1), False),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_as_numpy(device, name, monkeypatch):
+    """On the emulated device by the text for matrix instructions."""
+    if device.startswith("hip"):
+        monkeypatch.setitem(DIALECTS, "hip", DIALECTS["cuda"])
+    program, of_a, of_b, ahead = KERNELS[name]
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(-3, 4, (3, 70, 90)), rng.integers(-3, 4, (3, 90, 64))
+    at, bt = (pa.asarray(x.astype(np.float16), device=device) for x in (a, b))
+    c = pa.empty((70, 64), dtype="float32", device=device)
+    program(c, at, bt)
+    wanted = np.zeros((70, 64))
+    for n, (p, q) in enumerate(zip(of_a, of_b, strict=True)):
+        part = slice(32 * n, 32 * n + 32)
+        wanted += a[p][:, part] @ b[q][part]
+    np.testing.assert_array_equal(pa.asnumpy(c), wanted)
+    if not device.startswith("cpu"):
+        assert ("pa_tile_copy(" in program.source(device)) == ahead
