@@ -83,9 +83,8 @@ class Emitter(ExprEmitter):
         self.out.line(f"{self.renamed.get(s.name) or cname(s.name)} = {self.expr(s.value)};")
 
     def write_Store(self, s: ir.Store) -> None:
-        sets = any(not name.startswith(".") for name in assigned_in(s.array, *s.index))
-        plain = s.site is None and not s.marks and not sets
-        if plain and not has_any((s.value,), ir.Invoke, ir.Atomic, ir.Let):
+        is_pure = not has_any((s.array, *s.index, s.value), ir.Invoke, ir.Atomic, ir.Let)
+        if is_pure and s.site is None and not s.marks:
             self.out.line(f"{self.lvalue(s)} = {self.expr(s.value)};")
             return
         # Python evaluates the value before the lvalue, and so the first failure is that of the value
@@ -111,7 +110,8 @@ class Emitter(ExprEmitter):
 
     def write_SetElement(self, s: ir.SetElement) -> None:
         place = self.element(self.renamed.get(s.name) or cname(s.name), s.shape, s.index, s.site)
-        if s.site is None and all(isinstance(n, (ir.Const, ir.Local)) for n in s.index):
+        is_plain = all(isinstance(n, (ir.Const, ir.Local)) for n in s.index)
+        if s.site is None and is_plain and not has_any((s.value,), ir.Let):
             self.out.line(f"{place} = {self.expr(s.value)};")
             return
         # Python evaluates the value before the index
