@@ -28,6 +28,7 @@ from .promotion import SWAPPED_COMPARISON
 from .reshape_indexing import Remarks
 from .specializations import Specializations, fold
 from .speculation import may_speculate
+from .summaries import assigned_in, names_in
 
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^",
@@ -212,7 +213,8 @@ class ExprEmitter:
 
     def emit_Logic(self, e: ir.Logic) -> str:
         symbol = "&" if e.op == "and" else "|"
-        if not (self.dialect.blocks and may_speculate(e.b, self.ranges)):
+        is_cheap = self.dialect.blocks and may_speculate(e.b, self.ranges)
+        if not is_cheap or assigned_in(e.a) & names_in(e.b):  # C evaluates the operands of & in any order
             symbol *= 2
         return f"({self.expr(e.a)} {symbol} {self.expr(e.b)})"
 

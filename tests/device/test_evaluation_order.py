@@ -101,3 +101,31 @@ def test_fields_are_found_behind_their_values(device):
             fields(r, w)
             assert r["x"].tolist() == [0, 2, 4, 6, 8]
             assert r["n"].tolist() == [5, 6, 7, 8, 9]
+
+
+@pa.kernel
+def conditions(out, v, y):
+    for i in range(out.size):
+        f = v[i]
+        if (x := v[i]) > 1 and x < 5:
+            out[i] += 1
+        if 1 < f * 2 < 30 and y < 3:
+            out[i] += 2
+        if (x := f + 1) > 2 and y < 3 and x < 5:
+            out[i] += 4
+        if (x := f - 1) < 2 or (y > 3 or x > 5):
+            out[i] += 8
+        out[i] += 16 if y < f < x + 9 else 32
+        out[i] += 64 * min((x := f + 2), x)
+
+
+def test_a_condition_is_assigned_before_it_is_read(device):
+    v = np.arange(20.0)
+    in_both_modes(conditions, device, np.zeros(20), v, 2)
+    source = conditions.source("cpu", args=(pa.zeros(20), pa.asarray(v), 2), debug=False)
+    lines = [line for line in source.splitlines() if "if (" in line and "v_x = " in line]
+    assert len(lines) == 3
+    # C evaluates the operands of & and | in any order, those of && and || from left to right
+    assert "v_x) > 1.0) && (v_x < 5.0)" in lines[0]
+    assert "v_x) > 2.0) & (v_y < 3)) && (v_x < 5.0)" in lines[1]
+    assert "v_x) < 2.0) || ((v_y > 3) | (v_x > 5.0))" in lines[2]
