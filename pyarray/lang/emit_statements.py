@@ -321,12 +321,14 @@ class Emitter(ExprEmitter):
         declared = f" {span.declared}" if span.declared else ""
         out.line(f"int64_t {k} = {span.first};")
         out.line(f"const int64_t {k}_past = {span.past};")
-        with out.block(f"for (; {k} + {count} <= {k}_past{self.guard_of(s)}; {k} += {count})"):
+        rest = f"(int64_t)(((uint64_t){k}_past - (uint64_t){k}) % {count})"  # `k + count` may be 2**63 and more
+        out.line(f"const int64_t {k}_full = {k} < {k}_past ? {k}_past - {rest} : {k};")
+        with out.block(f"for (; {k} < {k}_full{self.guard_of(s)}; {k} += {count})"):
             out.line(self.dialect.lanes)
             with out.block(f"for (int lane = 0; lane < {count}; ++lane)"):
                 out.line(f"const int64_t {span.k} = {k} + lane;{declared}")
                 self.write(s.body)
-        with out.block(f"for (int lane = 0; {k} < {k}_past; ++{k}, ++lane)"):
+        with out.block(f"for (int lane = 0; {k} < {k}_past{self.guard_of(s)}; ++{k}, ++lane)"):
             out.line("PA_NOVECTOR;")
             out.line(f"const int64_t {span.k} = {k};{declared}")
             self.write(s.body)
