@@ -226,10 +226,11 @@ class ExprEmitter:
 
     def emit_Builtin(self, e: ir.Builtin) -> str:
         args, dtype = [self.expr(a) for a in e.args], e.domain
+        constants = {"imag": literal(0, dtype)} if dtype.kind in "biuf" else {}
+        constants |= {"isnan": "false", "isinf": "false", "isfinite": "true"} if dtype.kind in "biu" else {}
+        if (constant := constants.get(e.name)) is not None:
+            return constant if isinstance(e.args[0], (ir.Local, ir.Const)) else f"((void){args[0]}, {constant})"
         if dtype.kind in "biu":
-            constant = {"isnan": "false", "isinf": "false", "isfinite": "true", "imag": "0"}.get(e.name)
-            if constant is not None:
-                return constant if isinstance(e.args[0], (ir.Local, ir.Const)) else f"((void){args[0]}, {constant})"
             if e.name in ("floor", "ceil", "trunc", "round", "conj", "real") or (e.name == "abs" and dtype.kind != "i"):
                 return args[0]
             if e.name == "square":
@@ -240,8 +241,6 @@ class ExprEmitter:
             return args[0]
         if dtype.kind == "f" and e.name == "angle":
             return f"pa_atan2_{dtype.suffix}(0, {args[0]})"
-        if dtype.kind == "f" and e.name == "imag":
-            return literal(0.0, dtype)
         return f"pa_{e.name}_{dtype.suffix}({', '.join(args)})"
 
     def square(self, text: str, dtype: DType) -> str:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 from kernel_tools import launch
 
 import pyarray as pa
@@ -129,3 +130,34 @@ def test_a_condition_is_assigned_before_it_is_read(device):
     assert "v_x) > 1.0) && (v_x < 5.0)" in lines[0]
     assert "v_x) > 2.0) & (v_y < 3)) && (v_x < 5.0)" in lines[1]
     assert "v_x) < 2.0) || ((v_y > 3) | (v_x > 5.0))" in lines[2]
+
+
+@pa.kernel
+def parts(out, v, n):
+    for i in range(out.shape[0]):
+        out[i, 0] = (y := v[i]).imag + y
+        out[i, 1] = pa.imag(y := v[i] + 1) + y
+        out[i, 2] = (y := v[i] + 2).real + pa.conj(y)
+        out[i, 3] = (k := n[i]).imag + (k := k + 1).real + k
+        out[i, 4] = (b := v[i] > 1).imag + b
+        out[i, 5] = pa.isnan(k := n[i]) + pa.isfinite(k) + k
+        out[i, 6] = (y := v[i] + 3) ** 0 + y
+        out[i, 7] = pa.array([(y := v[i] + 4), 1.0]).size + y
+
+
+def test_operands_are_evaluated_whose_value_is_not_needed(device):
+    in_both_modes(parts, device, np.zeros((5, 8)), np.arange(5.0), np.arange(5))
+
+
+def test_operands_are_tested_whose_value_is_not_needed(device):
+    @pa.kernel
+    def imaginary(out, v):
+        for i in range(out.size):
+            out[i] = v[i + 100].imag
+
+    for dtype in (pa.float64, pa.float32, pa.float16, pa.int32, pa.bool):
+        v = pa.zeros(5, dtype=dtype, device=device)
+        with pa.debug(), pytest.raises(pa.BoundsError, match="got index 100"):
+            out = pa.zeros(5, device=device)
+            imaginary(out, v)
+            pa.asnumpy(out)
