@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from . import ir
-from .summaries import assigned_in, has_any, operators_in
+from .summaries import changing_in, has_any, operators_in
 
 _PLAIN = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%"}
 _SHORTEST_ROW = 8  # iterations of a row from which on it is as fast as a mask
@@ -259,7 +259,7 @@ class _Terms(Symbols):
     """What the body of a loop makes of its last variable."""
 
     def __init__(self, loop: ir.For):
-        super().__init__({*assigned_in(*loop.body), *loop.variables})
+        super().__init__({*changing_in(*loop.body), *loop.variables})
         self.variables = loop.variables
         stores = Counter(n.name for n in ir.walk(*loop.body) if isinstance(n, (ir.Assign, ir.Let)))
         self.once = {name for name, count in stores.items() if count == 1}

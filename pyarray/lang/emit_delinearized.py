@@ -26,6 +26,7 @@ class CountedLoop(NamedTuple):
     first: str
     past: str
     declared: str = ""
+    number: str = ""  # of its first iteration in the loop that it is a row of
 
     def block(self, out: Printer) -> Printer:
         """Opens it."""
@@ -225,7 +226,7 @@ class _RowLoop(_SplitLoop):
             for c in self.chains[1:]:
                 out.line(f"const int64_t by{c.tag} = {c.r(1)} - {first};")
             declared = f"const int64_t {self.name} = base{tag} + d{tag};"
-            self.body(CountedLoop(f"d{tag}", first, f"end{tag}", declared))
+            self.body(CountedLoop(f"d{tag}", first, f"end{tag}", declared, f"{t} - {self.first}"))
             out.line(f"{t} += {row};")
             for c in self.chains:
                 self.step(c, out)

@@ -28,6 +28,7 @@ from .promotion import SWAPPED_COMPARISON
 from .reshape_indexing import Remarks
 from .specializations import Specializations, fold
 from .speculation import may_speculate
+from .summaries import assigned_in, names_in
 
 INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^",
@@ -212,7 +213,8 @@ class ExprEmitter:
 
     def emit_Logic(self, e: ir.Logic) -> str:
         symbol = "&" if e.op == "and" else "|"
-        if not (self.dialect.blocks and may_speculate(e.b, self.ranges)):
+        is_cheap = self.dialect.blocks and may_speculate(e.b, self.ranges)
+        if not is_cheap or assigned_in(e.a) & names_in(e.b):  # C evaluates the operands of & in any order
             symbol *= 2
         return f"({self.expr(e.a)} {symbol} {self.expr(e.b)})"
 
@@ -224,10 +226,11 @@ class ExprEmitter:
 
     def emit_Builtin(self, e: ir.Builtin) -> str:
         args, dtype = [self.expr(a) for a in e.args], e.domain
+        constants = {"imag": literal(0, dtype)} if dtype.kind in "biuf" else {}
+        constants |= {"isnan": "false", "isinf": "false", "isfinite": "true"} if dtype.kind in "biu" else {}
+        if (constant := constants.get(e.name)) is not None:
+            return constant if isinstance(e.args[0], (ir.Local, ir.Const)) else f"((void){args[0]}, {constant})"
         if dtype.kind in "biu":
-            constant = {"isnan": "false", "isinf": "false", "isfinite": "true", "imag": "0"}.get(e.name)
-            if constant is not None:
-                return constant if isinstance(e.args[0], (ir.Local, ir.Const)) else f"((void){args[0]}, {constant})"
             if e.name in ("floor", "ceil", "trunc", "round", "conj", "real") or (e.name == "abs" and dtype.kind != "i"):
                 return args[0]
             if e.name == "square":
@@ -238,8 +241,6 @@ class ExprEmitter:
             return args[0]
         if dtype.kind == "f" and e.name == "angle":
             return f"pa_atan2_{dtype.suffix}(0, {args[0]})"
-        if dtype.kind == "f" and e.name == "imag":
-            return literal(0.0, dtype)
         return f"pa_{e.name}_{dtype.suffix}({', '.join(args)})"
 
     def square(self, text: str, dtype: DType) -> str:

@@ -9,6 +9,7 @@ from .. import config
 from ..dtypes import DType
 from . import emit_views as views
 from . import ir
+from .assertions import unasserted
 from .delinearization import Split, unit_step
 from .emit_delinearized import CountedLoop, delinearized_loop, find_rows, missed
 from .emit_expressions import ExprEmitter, TestsAhead, literal
@@ -31,7 +32,7 @@ MOST_TWICE = 100  # nodes of a body that debug mode writes twice
 
 def lane_count(s: ir.For) -> int:
     """How many accumulators a reduction has side by side."""
-    loads = (n for n in ir.walk(*s.body) if isinstance(n, ir.Load))
+    loads = (n for n in ir.walk(*unasserted(s.body)) if isinstance(n, ir.Load))
     return BYTE_LANES if any(n.type.dtype.itemsize == 1 for n in loads) else LANES
 
 
@@ -45,8 +46,8 @@ def looping_functions(functions: Iterable[ir.Function]) -> frozenset[str]:
     """Those that have loops, or call one that has; callees come first."""
     found: set[str] = set()
     for f in functions:
-        calls = called_in(*f.body)
-        if _contains_loop(f.body) or calls & found:
+        body = unasserted(f.body)
+        if _contains_loop(body) or called_in(*body) & found:
             found.add(f.symbol)
     return frozenset(found)
 
@@ -83,9 +84,8 @@ class Emitter(ExprEmitter):
         self.out.line(f"{self.renamed.get(s.name) or cname(s.name)} = {self.expr(s.value)};")
 
     def write_Store(self, s: ir.Store) -> None:
-        sets = any(not name.startswith(".") for name in assigned_in(s.array, *s.index))
-        plain = s.site is None and not s.marks and not sets
-        if plain and not has_any((s.value,), ir.Invoke, ir.Atomic, ir.Let):
+        is_pure = not has_any((s.array, *s.index, s.value), ir.Invoke, ir.Atomic, ir.Let)
+        if is_pure and s.site is None and not s.marks:
             self.out.line(f"{self.lvalue(s)} = {self.expr(s.value)};")
             return
         # Python evaluates the value before the lvalue, and so the first failure is that of the value
@@ -111,7 +111,8 @@ class Emitter(ExprEmitter):
 
     def write_SetElement(self, s: ir.SetElement) -> None:
         place = self.element(self.renamed.get(s.name) or cname(s.name), s.shape, s.index, s.site)
-        if s.site is None and all(isinstance(n, (ir.Const, ir.Local)) for n in s.index):
+        is_plain = all(isinstance(n, (ir.Const, ir.Local)) for n in s.index)
+        if s.site is None and is_plain and not has_any((s.value,), ir.Let):
             self.out.line(f"{place} = {self.expr(s.value)};")
             return
         # Python evaluates the value before the index
@@ -210,8 +211,8 @@ class Emitter(ExprEmitter):
 
     def has_loops(self, body: tuple[ir.Stmt, ...]) -> bool:
         """Whether a loop stands in a body, or in a function that it calls: compilers vectorise the innermost alone."""
-        calls = (n.function for n in ir.walk(*body) if isinstance(n, ir.Invoke))
-        return _contains_loop(body) or any(name in self.looping for name in calls)
+        body = unasserted(body)
+        return _contains_loop(body) or bool(called_in(*body) & self.looping)
 
     def write_digits(self, s: ir.For, split: Split) -> None:
         """A loop that counts the digits of its variable."""
@@ -321,15 +322,39 @@ class Emitter(ExprEmitter):
         declared = f" {span.declared}" if span.declared else ""
         out.line(f"int64_t {k} = {span.first};")
         out.line(f"const int64_t {k}_past = {span.past};")
-        with out.block(f"for (; {k} + {count} <= {k}_past{self.guard_of(s)}; {k} += {count})"):
+        if span.number:
+            self.lane_row(s, span, k)
+            return
+        rest = f"(int64_t)(((uint64_t){k}_past - (uint64_t){k}) % {count})"  # `k + count` may be 2**63 and more
+        out.line(f"const int64_t {k}_full = {k} < {k}_past ? {k}_past - {rest} : {k};")
+        with out.block(f"for (; {k} < {k}_full{self.guard_of(s)}; {k} += {count})"):
             out.line(self.dialect.lanes)
             with out.block(f"for (int lane = 0; lane < {count}; ++lane)"):
                 out.line(f"const int64_t {span.k} = {k} + lane;{declared}")
                 self.write(s.body)
-        with out.block(f"for (int lane = 0; {k} < {k}_past; ++{k}, ++lane)"):
+        with out.block(f"for (int lane = 0; {k} < {k}_past{self.guard_of(s)}; ++{k}, ++lane)"):
             out.line("PA_NOVECTOR;")
             out.line(f"const int64_t {span.k} = {k};{declared}")
             self.write(s.body)
+
+    def lane_row(self, s: ir.For, span: CountedLoop, k: str) -> None:
+        """A row, whose iterations have the lanes that they have in the loop as a whole: debug mode, which has no rows,
+        sums in the same order. The text of what comes before whole runs of lanes is also that of what comes behind."""
+        count, out = lane_count(s), self.out
+        declared = f" {span.declared}" if span.declared else ""
+        out.line(f"int lane = (int)(({span.number}) % {count});")
+        out.line(f"int64_t {k}_end = {k}_past - {k} > (-lane & {count - 1}) ? {k} + (-lane & {count - 1}) : {k}_past;")
+        with out.block(f"for (int part = 0; part < 2; ++part, {k}_end = {k}_past)"):
+            with out.block(f"for (; {k} < {k}_end; ++{k}, ++lane)"):
+                out.line("PA_NOVECTOR;")
+                out.line(f"const int64_t {span.k} = {k};{declared}")
+                self.write(s.body)
+            out.line("lane = 0;")
+            with out.block(f"for (; {k}_past - {k} >= {count}; {k} += {count})"):
+                out.line(self.dialect.lanes)
+                with out.block(f"for (int lane = 0; lane < {count}; ++lane)"):
+                    out.line(f"const int64_t {span.k} = {k} + lane;{declared}")
+                    self.write(s.body)
 
     def combine_lanes(self, s: ir.For, lanes: dict[str, str], types: dict[str, Any]) -> None:
         out, half = self.out, lane_count(s) // 2

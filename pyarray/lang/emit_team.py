@@ -238,15 +238,18 @@ class GridEmitter(Emitter):
         (variable,), (range_,), out = s.variables, s.ranges, self.out
         start, stop = self.start(range_), self.expr(range_.stop)  # type: ignore[arg-type]
         self.counters += 1
-        k = f"k{self.counters}"
+        k = number = f"k{self.counters}"
+        if start != "0":  # the threads count from 0: a late start and `team` may be 2**63 and more
+            out.line(f"const int64_t {k}_first = {start};")
+            stop, number = f"pa_range_len({k}_first, {stop}, 1)", f"{k}_first + {k}"
         out.line(f"const int64_t {k}_stop = {stop};")
         head, declarations, terms = thread_digits(self, s) or ([], "", {})
         if not terms:
             missed(self, s)
         out.lines(head)
         out.line(self.unroll_pragma(s))
-        with out.block(f"for (int64_t {k} = {start} + rank; {k} < {k}_stop; {k} += team)"):
-            out.line(f"const int64_t {cname(variable)} = {k};{declarations and ' '}{declarations}")
+        with out.block(f"for (int64_t {k} = rank; {k} < {k}_stop; {k} += team)"):
+            out.line(f"const int64_t {cname(variable)} = {number};{declarations and ' '}{declarations}")
             outer, self.digits = self.digits, self.digits | terms
             self.write(s.body)
             self.digits = outer

@@ -25,7 +25,7 @@ from .infer_elements import (
     memory_of,
 )
 from .infer_scope import Scope
-from .infer_temporaries import has_side_effect, let_bind
+from .infer_temporaries import has_side_effect, let_bind, with_let_bound
 from .infer_values import Method, constant_shape, describe, is_array
 from .promotion import binary, cast, compare, constant, join
 
@@ -331,7 +331,8 @@ def attribute(scope: Scope, node: ast.Attribute, array: ir.Expr) -> Any:
     if name == "T":
         return transposed(scope, node, array)
     if name in ATTRIBUTES:
-        return constant(loc, kind.dtype.itemsize if name == "itemsize" else getattr(kind, name))
+        value = kind.dtype.itemsize if name == "itemsize" else getattr(kind, name)
+        return with_let_bound(scope, [array], lambda _: constant(loc, value))
     if name in METHODS:
         return ir.Static(Method(array, name))
     there = ", ".join((*ATTRIBUTES, *METHODS))

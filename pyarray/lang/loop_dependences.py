@@ -16,7 +16,7 @@ from . import ir
 from .directions import Bases, bases_of, result_bases, view_bases
 from .parse import FunctionSource
 from .races import RaceCheck
-from .summaries import assigned_in, has_any
+from .summaries import changing_in, has_any
 
 
 def refuse_dependent(tree: ir.Tree, sources: Mapping[str, FunctionSource]) -> None:
@@ -35,8 +35,7 @@ def _refuse_reads(
     function: ir.Function, loop: ir.For, bases: Bases, results: dict[str, frozenset[int]], source: FunctionSource
 ) -> None:
     nodes = list(ir.walk(*loop.body))
-    loops = {name for n in nodes if isinstance(n, ir.For) for name in n.variables}
-    changing = {*assigned_in(*loop.body), *loops, *loop.variables}
+    changing = {*changing_in(*loop.body), *loop.variables}
     stores = [(n, bases_of(n.array, bases, results)) for n in nodes if isinstance(n, ir.Store)]
     for load in (n for n in nodes if isinstance(n, ir.Load)):
         read = bases_of(load.array, bases, results)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from . import ir
-from .summaries import assigned_in, has_any
+from .summaries import changing_in
 
 _MOST_NODES = 12  # more take longer than a wrong guess now and then
 _OPERATIONS = {"add", "sub", "mul", "and", "or", "xor"}
@@ -19,9 +19,7 @@ Ranges = Mapping[str, range]  # what variables of loops of constant length can b
 
 def constant_ranges(loop: ir.For) -> dict[str, range]:
     """The ranges of the loop's variables that are constant."""
-    changed, found = assigned_in(*loop.body), dict[str, range]()
-    inner = ir.walk(*loop.body) if has_any(loop.body, ir.For) else ()
-    changed |= {name for n in inner if isinstance(n, ir.For) for name in n.variables}
+    changed, found = changing_in(*loop.body), dict[str, range]()
     for name, r in zip(loop.variables, loop.ranges, strict=True):
         ends = [default if x is None else getattr(x, "value", None) for x, default in ((r.start, 0), (r.stop, None))]
         if all(isinstance(x, int) for x in ends) and r.step is None and name not in changed:

@@ -76,6 +76,12 @@ def assigned_in(*nodes: Any) -> set[str]:
     return set[str]().union(*(summary(n).assigned for n in nodes))
 
 
+def changing_in(*nodes: Any) -> set[str]:
+    """`assigned_in`, and the variables of the loops in these nodes."""
+    loops = (n for n in ir.walk(*nodes) if isinstance(n, ir.For)) if has_any(nodes, ir.For) else ()
+    return assigned_in(*nodes).union(*(loop.variables for loop in loops))
+
+
 def names_in(*nodes: Any) -> set[str]:
     """Names of the parameters and variables that are read in these nodes."""
     return set[str]().union(*(summary(n).names for n in nodes))

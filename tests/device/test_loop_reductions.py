@@ -238,6 +238,44 @@ def test_iterations_have_arrays_of_their_own(device):
             assert launch(counted, device, np.zeros(1, np.int64), v)[0].tolist() == [expected]
 
 
+@pa.kernel
+def late(out, start, stop):
+    for i in range(out.size):
+        s = 0
+        for j in pa.unordered(range(start, stop)):
+            s += j & 7
+        out[i] = s
+
+
+_STARTS, _STOPS = (2**63 - 40, 2**63 - 17, 2**63 - 1, -(2**63), 20), (2**63 - 1, 2**63 - 5, -(2**63) + 50, -(2**63))
+
+
+@pytest.mark.parametrize(("start", "stop"), [(a, b) for a in _STARTS for b in _STOPS if b - a < 100])
+def test_unordered_ranges_at_the_ends_of_int64(device, start, stop):
+    for checked in (False, True):
+        with pa.debug(checked):
+            got = launch(late, device, np.zeros(3, np.int64), np.int64(start), np.int64(stop))[0]
+        assert got.tolist() == [sum(j & 7 for j in range(start, stop))] * 3
+
+
+def test_an_unordered_reduction_ends_with_its_first_failure(device):
+    """The rest of its iterations doesn't go on in lanes that it hasn't."""
+
+    @pa.kernel
+    def gather(out, x, places):
+        for i in range(out.size):
+            s = 0.0
+            for j in pa.unordered(range(places.size)):
+                s += x[places[j]]
+            out[i] = s
+
+    for first in (0, 7, 99_990):
+        places = np.zeros(100_000, np.int64)
+        places[first:] = 10
+        with pa.debug(), pytest.raises(pa.BoundsError, match="got index 10"):
+            launch(gather, device, np.zeros(3), np.ones(10), places)
+
+
 REFUSED_ARRAYS = ("s[0] += v[i]", "s += v[i]", "s = s + v[i]", "s[1:] = v[i]")
 
 

@@ -5,12 +5,12 @@ import random
 
 import numpy as np
 import pytest
-from kernel_tools import launch, on
+from kernel_tools import agree, launch, on
 
 from pyarray.errors import BoundsError
 from pyarray.jit.kernel import kernel
 from pyarray.jit.launch_state import debug
-from pyarray.lang.markers import ndrange
+from pyarray.lang.markers import ndrange, unordered
 
 DIVISORS = [
     (3, 4),
@@ -93,3 +93,26 @@ def test_blocks_of_several_threads(device, count):
         a = np.random.default_rng(0).random((count // width + 1, width)).astype(np.float32)
         (got,) = launch(spread, device, np.zeros(count, np.float32), a, width)[:1]
         np.testing.assert_array_equal(got, a.ravel()[:count])
+
+
+@kernel
+def divided_by_inner_variables(out, rows, n):
+    for i in range(out.size):
+        s = 0
+        for j in range(1, n):
+            s += i % j + i // n
+        for j, k in ndrange(2, n):
+            s += i // (j + 1) % (k + 1)
+        out[i] = s
+    for i in range(rows.shape[0]):
+        for k in unordered(range(rows.shape[1])):
+            s = 0
+            for j in range(1, n):
+                s += k % j + k // n
+            rows[i, k] = s + i
+
+
+def test_inner_variables_are_no_divisors_of_digits(device):
+    for checked in (False, True):
+        with debug(checked):
+            agree(divided_by_inner_variables, device, np.zeros(50, np.int64), np.zeros((3, 500), np.int64), 7)

@@ -53,7 +53,8 @@ static inline __attribute__((always_inline)) void kernel_centre_body0(const kern
             for (int lane = 0; lane < 16; ++lane) lane_v_s[lane] = -0.0f;
             int64_t k2 = k1_first;
             const int64_t k2_past = k1_stop;
-            for (; k2 + 16 <= k2_past; k2 += 16) {
+            const int64_t k2_full = k2 < k2_past ? k2_past - (int64_t)(((uint64_t)k2_past - (uint64_t)k2) % 16) : k2;
+            for (; k2 < k2_full; k2 += 16) {
                 _Pragma("GCC unroll 1")
                 for (int lane = 0; lane < 16; ++lane) {
                     const int64_t v_j = k2 + lane;
@@ -84,7 +85,7 @@ static inline __attribute__((always_inline)) void kernel_centre_body0(const kern
         }
     }
 }
-#if PA_IN_UNIT(0, 2274)
+#if PA_IN_UNIT(0, 2386)
 __attribute__((noinline)) PA_SHARED void kernel_centre_noalias0(const kernel_centre_env *env, int64_t begin, int64_t end, float *__restrict__ p_v_out, float *__restrict__ p_v_x)
 {
     kernel_centre_env local = *env;
@@ -95,7 +96,7 @@ __attribute__((noinline)) PA_SHARED void kernel_centre_noalias0(const kernel_cen
 #else
 __attribute__((noinline)) PA_SHARED void kernel_centre_noalias0(const kernel_centre_env *env, int64_t begin, int64_t end, float *__restrict__ p_v_out, float *__restrict__ p_v_x);
 #endif
-#if PA_IN_UNIT(1, 1137)
+#if PA_IN_UNIT(1, 1193)
 __attribute__((noinline, cold)) PA_SHARED void kernel_centre_overlap0(const kernel_centre_env *env, int64_t begin, int64_t end)
 {
     kernel_centre_body0(env, begin, end, true);
@@ -103,7 +104,7 @@ __attribute__((noinline, cold)) PA_SHARED void kernel_centre_overlap0(const kern
 #else
 __attribute__((noinline, cold)) PA_SHARED void kernel_centre_overlap0(const kernel_centre_env *env, int64_t begin, int64_t end);
 #endif
-#if PA_IN_UNIT(2, 2274)
+#if PA_IN_UNIT(2, 2386)
 PA_SHARED void kernel_centre_loop0(void *context, int64_t begin, int64_t end)
 {
     const kernel_centre_env *env = (const kernel_centre_env *)context;

@@ -646,7 +646,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
                 float lane_v_s = -0.0f;
                 const int64_t k1_stop = v_x.n1;
                 #pragma unroll 8
-                for (int64_t k1 = 0 + rank; k1 < k1_stop; k1 += team) {
+                for (int64_t k1 = rank; k1 < k1_stop; k1 += team) {
                     const int64_t v_j = k1;
                     lane_v_s = (lane_v_s + (*((float *)((char *)v_x.data + (v_i * v_x.s0 + v_j * v_x.s1)))));
                 }
@@ -671,7 +671,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
             {
                 const int64_t k2_stop = v_x.n1;
                 #pragma unroll 8
-                for (int64_t k2 = 0 + rank; k2 < k2_stop; k2 += team) {
+                for (int64_t k2 = rank; k2 < k2_stop; k2 += team) {
                     const int64_t v_j = k2;
                     *((float *)((char *)v_out.data + (v_i * v_out.s0 + v_j * v_out.s1))) = (((*((float *)((char *)v_x.data + (v_i * v_x.s0 + v_j * v_x.s1)))) - (v_s / ((float)v_x.n1))) + v_first);
                 }

@@ -50,7 +50,8 @@ static inline __attribute__((always_inline)) void kernel_masked_sum_body0(const 
             for (int lane = 0; lane < 32; ++lane) lane_v_s[lane] = -0.0f;
             int64_t k2 = k1_first;
             const int64_t k2_past = k1_stop;
-            for (; k2 + 32 <= k2_past; k2 += 32) {
+            const int64_t k2_full = k2 < k2_past ? k2_past - (int64_t)(((uint64_t)k2_past - (uint64_t)k2) % 32) : k2;
+            for (; k2 < k2_full; k2 += 32) {
                 _Pragma("GCC unroll 1")
                 for (int lane = 0; lane < 32; ++lane) {
                     const int64_t v_j = k2 + lane;

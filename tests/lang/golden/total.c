@@ -41,7 +41,8 @@ static inline __attribute__((always_inline)) void kernel_total_body0(const kerne
             for (int lane = 0; lane < 16; ++lane) lane_v_s[lane] = -0.0f;
             int64_t k2 = k1_first;
             const int64_t k2_past = k1_stop;
-            for (; k2 + 16 <= k2_past; k2 += 16) {
+            const int64_t k2_full = k2 < k2_past ? k2_past - (int64_t)(((uint64_t)k2_past - (uint64_t)k2) % 16) : k2;
+            for (; k2 < k2_full; k2 += 16) {
                 _Pragma("GCC unroll 1")
                 for (int lane = 0; lane < 16; ++lane) {
                     const int64_t v_i = k2 + lane;
