@@ -65,6 +65,7 @@ def raise_bounds(kernel: str, sites: Sequence[Site], failure: Failure) -> NoRetu
     tid = max(failure.tid, 0)  # what stands outside the loops runs once, as the thread 0
     launch = caller()
     index = failure.index % (1 << 64) if site.unsigned else failure.index
+    index = index if site.from_end is None else site.from_end
     fields: dict[str, Any] = {
         "kernel": kernel, "argument": argument, "axis": site.axis, "index": index,
         "extent": failure.extent, "offset": failure.offset, "size": failure.size, "tid": tid,

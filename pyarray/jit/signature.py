@@ -247,14 +247,25 @@ def check_number(kernel: str, name: str, annotation: Any, dtype: DType, value: A
     wrong = kind is None or (order.index(kind) > order.index(dtype.kind) and not (kind in "iu" and dtype.kind in "iu"))
     if wrong and not isinstance(value, legal):
         got = (
-            f"an array of shape {value.shape}" if isinstance(value, ndarray) else f"{type(value).__name__} ({value!r})"
+            f"an array of {value._dtype} of shape {value.shape}"
+            if isinstance(value, ndarray)
+            else f"{type(value).__name__} ({value!r})"
         )
         shown = annotation if isinstance(annotation, DType) else annotation.__name__
         raise TypeError(f"{kernel}(): {name!r} must be a number of type {shown}, got {got}")
     if dtype.kind in "iu":
         info = np.iinfo(dtype.numpy)
         if not info.min <= int(value) <= info.max:
-            raise OverflowError(f"{kernel}(): {name!r} = {int(value)} is out of range for {dtype}")
+            raise OverflowError(f"{kernel}(): {name!r} = {_shown(int(value))} is out of range for {dtype}")
+    elif type(value) is int and dtype.kind in "fc" and value.bit_length() > 64:
+        try:
+            float(value)
+        except OverflowError:
+            raise OverflowError(f"{kernel}(): {name!r} = {_shown(value)} is out of range for {dtype}") from None
+
+
+def _shown(value: int) -> str:
+    return str(value) if abs(value) < 1 << 70 else f"an integer of {value.bit_length()} bits"
 
 
 def as_argument(value: Any) -> Any:

@@ -20,7 +20,8 @@ class Site:
     """One number of the failure record. `argument` names the parameters of `function` that the array may be a
     view of; of a call, `roots` maps the callee's array parameters to the caller's. `view` is None for a
     parameter itself, else the variable that holds the view, or ""; `views` are these of a call's arrays.
-    `unsigned`: the index was a uint64, which the record holds as an int64."""
+    `unsigned`: the index was a uint64, which the record holds as an int64. `from_end`: the index as it is written, a
+    negative constant, to which the size is added."""
 
     kind: str
     loc: ir.Loc
@@ -32,6 +33,7 @@ class Site:
     view: str | None = None
     views: tuple[tuple[str, str | None], ...] = ()
     unsigned: bool = False
+    from_end: int | None = None
     text: tuple[Any, ...] = ()  # of an assertion: a template of `messages`
 
 
@@ -99,8 +101,8 @@ def _numbered(
         first, array, view = len(sites), names_of(node.array), view_of(node.array)
         for axis, part in enumerate(index):
             unsigned = isinstance(part, ir.Cast) and part.a.type.dtype.name == "uint64"
-            ndim = node.array.type.ndim
-            sites.append(Site(kind, node.loc, function.name, array, axis, ndim, view=view, unsigned=unsigned))
+            site = Site(kind, node.loc, function.name, array, axis, node.array.type.ndim, view=view, unsigned=unsigned)
+            sites.append(replace(site, from_end=_from_end(part)))
         return first
 
     def change(node: Any) -> Any:
@@ -130,6 +132,13 @@ def _numbered(
         return node
 
     return replace(function, body=tuple(ir.rewrite(s, change) for s in function.body))
+
+
+def _from_end(part: Any) -> int | None:
+    """The negative constant of `size + constant` as `wrap_index` makes it, which has the place of the constant."""
+    if isinstance(part, ir.Binary) and isinstance(part.a, ir.Size) and isinstance(part.b, ir.Const):
+        return part.b.value if part.op == "add" and part.b.loc == part.loc else None
+    return None
 
 
 def _check_without_array(node: Any, launched: set[int], asserts_only: bool) -> str | None:

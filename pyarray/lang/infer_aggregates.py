@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import with_article
 from . import ir
-from .aggregates import Aggregate, UnreadableField, as_tuple, is_records, transform, with_origins
+from .aggregates import Aggregate, UnreadableField, as_tuple, is_aggregate, is_records, transform, with_origins
 from .infer_generators import Draw
 from .infer_invoke import invoke
 from .infer_scope import Scope
@@ -85,12 +85,38 @@ def binary_method(scope: Scope, where: ast.AST, name: str, reflected: str, left:
 def comparison_method(scope: Scope, where: ast.AST, name: str, left: Any, right: Any) -> Any:
     """A comparison by a user's method of one of the operands, else None."""
     left, swapped = expand_result(scope, left), SWAPPED_COMPARISON.get(name, name)
+    if isinstance(left, Aggregate) and _inherits(left, name) and name in SWAPPED_COMPARISON:
+        return binary_method(scope, where, f"__{name}__", f"__{swapped}__", left, right)  # a > b is b < a
     if isinstance(left, Aggregate) and user_method(scope, left, f"__{name}__") is None:
         if name != "ne" or user_method(scope, left, "__eq__") is None:
             return None
         equal = scope.truth(where, call_special_method(scope, where, left, "__eq__", right))
         return scope.apply(where, unary, scope.loc(where), "invert", equal)
     return binary_method(scope, where, f"__{name}__", f"__{swapped}__", left, right)
+
+
+def _inherits(value: Aggregate, name: str) -> bool:
+    """Whether the class has the comparison from `object`, which leaves it to the other operand."""
+    return inspect.getattr_static(value.kind, f"__{name}__") is inspect.getattr_static(object, f"__{name}__")
+
+
+def refuse_comparison(scope: Scope, where: ast.AST, name: str, left: Any, right: Any) -> None:
+    """Says of a tuple or an object what to write instead."""
+    found = next((x for x in (left, right) if is_aggregate(x)), None)
+    if found is not None:
+        method = f", or define __{name}__ in the class with @pa.func" if isinstance(found, Aggregate) else ""
+        what = f"a kernel compares no tuples or objects, got {describe(left)} and {describe(right)}"
+        scope.fail(where, what, f"compare their items or fields{method}")
+
+
+def truth(scope: Scope, where: ast.AST, value: Any) -> ir.Expr:
+    """Whether a condition holds; an object says it by its __bool__."""
+    result = call_special_method(scope, where, value, "__bool__")
+    if result is None and is_aggregate(value):
+        method = ", or define __bool__ in the class with @pa.func" if isinstance(value, Aggregate) else ""
+        what = f"a condition is a number, got {describe(value)}"
+        scope.fail(where, what, f"test one of its items or fields{method}")
+    return scope.truth(where, value if result is None else result)
 
 
 def unpack(scope: Scope, where: ast.AST, value: Any) -> tuple[Any, ...] | None:

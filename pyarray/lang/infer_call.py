@@ -142,6 +142,10 @@ def _call_builtin(scope: Scope, node: ast.Call, function: Any, args: list[Any]) 
     if function is math.log and len(args) == 2:
         x, base = (scope.apply(node, call, loc, "log", [scope.number(node, a)]) for a in args)
         return arithmetic(scope, node, ast.Div(), x, base)
+    if function is abs and len(args) == 1:
+        size = call_special_method(scope, node, args[0], "__abs__")
+        if size is not None:
+            return size
     if name in FUNCTIONS:
         return scope.apply(node, call, loc, name, [scope.number(node, a) for a in args])
     if function is len and len(args) == 1:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from . import ir
 from .aggregates import Aggregate, fields_of, is_aggregate, is_generator, is_records, key
+from .infer_aggregates import truth
 from .infer_assign import assign_name
 from .infer_operators import logical, select
 from .infer_scope import Scope, rule
@@ -30,7 +31,7 @@ def infer_condition(scope: Scope, node: ast.expr, choose: bool = False) -> Condi
     if isinstance(node, ast.BoolOp):
         return _operands(scope, node, choose)
     chosen = scope.infer(node)
-    value = scope.truth(node, chosen)
+    value = truth(scope, node, chosen)
     return Condition(value, set(scope.assigned), set(scope.assigned), chosen)
 
 

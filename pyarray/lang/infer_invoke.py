@@ -29,7 +29,7 @@ def invoke(scope: Scope, node: ast.AST, source: FunctionSource, args: list[Any],
     try:
         bound = source.signature.bind(*args, **keywords).arguments
     except TypeError as error:
-        scope.fail(node, f"{source.name}(): {error}")
+        scope.fail(node, f"{_shown_name(scope, node, source)}(): {error}")
     params: list[tuple[str, Any]] = []
     values: list[ir.Expr] = []
     bound, counters = take_counters(scope, node, bound)
@@ -64,8 +64,13 @@ def _instance(scope: Scope, node: ast.AST, source: FunctionSource, params: tuple
         if error._said is None or not is_internal(source.path) or is_internal(scope.source.path):
             raise
         what, instead = error._said
-        name = ast.unparse(node.func) if isinstance(node, ast.Call) else source.name
-        scope.fail(node, f"{name}(): {what}", instead)
+        scope.fail(node, f"{_shown_name(scope, node, source)}(): {what}", instead)
+
+
+def _shown_name(scope: Scope, node: ast.AST, source: FunctionSource) -> str:
+    """The function's name; of one of the library's what the user's call has, which Python's and NumPy's have, too."""
+    internal = is_internal(source.path) and not is_internal(scope.source.path)
+    return ast.unparse(node.func) if internal and isinstance(node, ast.Call) else source.name
 
 
 def _arguments_in_call_order(

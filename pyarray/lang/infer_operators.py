@@ -9,7 +9,7 @@ from typing import Any
 from ..dtypes import asdtype, named_dtype
 from . import ir
 from .aggregates import as_tuple
-from .infer_aggregates import binary_method, call_special_method, comparison_method
+from .infer_aggregates import binary_method, call_special_method, comparison_method, refuse_comparison, truth
 from .infer_array_functions import matmul
 from .infer_elements import convert, elementwise, is_elementwise
 from .infer_scope import Scope, rule
@@ -76,12 +76,12 @@ def _unary_op(scope: Scope, node: ast.UnaryOp) -> Any:
         if is_elementwise(value):
             name = _UNARY[type(node.op)]
             return elementwise(scope, node, [value], lambda x: unary(scope.loc(node), name, x), name)
-    value = scope.number(node, value)
     if isinstance(node.op, ast.Not):
-        truth = scope.truth(node, value)
-        if isinstance(truth, ir.Const):
-            return constant(scope.loc(node), not truth.value)
-        return scope.apply(node, unary, scope.loc(node), "invert", truth)
+        holds = truth(scope, node, value)
+        if isinstance(holds, ir.Const):
+            return constant(scope.loc(node), not holds.value)
+        return scope.apply(node, unary, scope.loc(node), "invert", holds)
+    value = scope.number(node, value)
     return scope.apply(node, unary, scope.loc(node), _UNARY[type(node.op)], value)
 
 
@@ -106,6 +106,7 @@ def _compare(scope: Scope, node: ast.Compare) -> Any:
         elif is_elementwise(left, right) and len(node.ops) == 1:
             return _compare_elements(scope, node, _COMPARE[type(op)], left, right)
         else:
+            refuse_comparison(scope, node, _COMPARE[type(op)], left, right)
             a, b = scope.number(node, left), scope.number(node, right)
             first, again = let_bind(scope, b) if position + 1 < len(node.ops) else (b, b)
             part = scope.apply(node, compare, scope.loc(node), _COMPARE[type(op)], a, first)

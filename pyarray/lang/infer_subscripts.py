@@ -31,6 +31,8 @@ def _subscript(scope: Scope, node: ast.Subscript) -> Any:
         return call_special_method(scope, node, owner, "__getitem__", scope.infer(node.slice))
     owner = expand_result(scope, owner)
     items = as_tuple(owner)
+    if items is not None and isinstance(node.slice, ast.Slice):
+        return tuple(take_part(scope, node, owner, item) for item in items[_constant_slice(scope, node.slice)])
     if items is not None:
         index = scope.number(node.slice, scope.infer(node.slice))
         if not isinstance(index, ir.Const) or not isinstance(index.value, int):
@@ -49,6 +51,17 @@ def _subscript(scope: Scope, node: ast.Subscript) -> Any:
     if not is_array(owner):
         scope.fail(node, f"{describe(owner)} can't be indexed")
     return with_let_bound(scope, [owner], lambda array: _index_array(scope, node, array))
+
+
+def _constant_slice(scope: Scope, node: ast.Slice) -> slice:
+    """Of a tuple, whose length is known when the kernel is compiled."""
+    bounds = [None if n is None else scope.number(n, scope.infer(n)) for n in (node.lower, node.upper, node.step)]
+    if any(n is not None and not (isinstance(n, ir.Const) and isinstance(n.value, int)) for n in bounds):
+        scope.fail(node, "a slice of a tuple needs constant bounds")
+    start, stop, step = (n.value if isinstance(n, ir.Const) else None for n in bounds)
+    if step == 0:
+        scope.fail(node, "slice step must not be 0")
+    return slice(start, stop, step)
 
 
 def _index_array(scope: Scope, node: ast.Subscript, array: ir.Expr) -> ir.Expr:

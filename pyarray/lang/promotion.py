@@ -160,15 +160,19 @@ def binary(loc: ir.Loc, op: str, a: ir.Expr, b: ir.Expr) -> ir.Expr:
     if refused:
         raise TypeError(f"'{SYMBOLS[op]}' is not defined for {a.type} and {b.type}")
     result = ir.ScalarType(dtype, kind.weak)
-    return through_float32(result, lambda t: ir.Binary(loc, t, op, *(cast(x, t.dtype, t.weak) for x in (a, b))))
+    return _computed(result, [a, b], lambda t, x: ir.Binary(loc, t, op, *x))
 
 
-def through_float32(result: ir.ScalarType, build: Callable[[ir.ScalarType], ir.Expr]) -> ir.Expr:
-    """`build(result)`; for narrow types computed in float32 and rounded, which is what NumPy does."""
-    if result.dtype.is_narrow:
-        inner = build(ir.ScalarType(float32))
-        return inner if inner.type.dtype is bool_ else cast(inner, result.dtype)
-    return build(result)
+def _computed(
+    kind: ir.ScalarType, operands: list[ir.Expr], build: Callable[[ir.ScalarType, list[ir.Expr]], ir.Expr]
+) -> ir.Expr:
+    """What `build` makes of a type and the operands as that type. Narrow types are computed in float32 and rounded; the
+    operands are rounded to the narrow type before, as in NumPy and ml_dtypes: float16(0.1) == 0.1 is true."""
+    typed = [cast(x, kind.dtype, kind.weak) for x in operands]
+    if kind.dtype.is_narrow:
+        inner = build(ir.ScalarType(float32), [cast(x, float32) for x in typed])
+        return inner if inner.type.dtype is bool_ else cast(inner, kind.dtype)
+    return build(kind, typed)
 
 
 def compare(loc: ir.Loc, op: str, a: ir.Expr, b: ir.Expr) -> ir.Expr:
@@ -191,8 +195,7 @@ def compare(loc: ir.Loc, op: str, a: ir.Expr, b: ir.Expr) -> ir.Expr:
     dtype = join(a.type, b.type).dtype
     if dtype.kind == "c" and op not in ("eq", "ne"):
         raise TypeError("complex numbers have no order; compare real parts or absolute values")
-    kind = ir.ScalarType(dtype)
-    return through_float32(kind, lambda t: ir.Compare(loc, ir.BOOL, op, cast(a, t.dtype), cast(b, t.dtype)))
+    return _computed(ir.ScalarType(dtype), [a, b], lambda _, x: ir.Compare(loc, ir.BOOL, op, *x))
 
 
 def unary(loc: ir.Loc, op: str, a: ir.Expr) -> ir.Expr:
@@ -206,7 +209,7 @@ def unary(loc: ir.Loc, op: str, a: ir.Expr) -> ir.Expr:
         raise TypeError(f"'{SYMBOLS[op]}' is not defined for {a.type}")
     if op == "neg" and dtype.kind == "f":  # of narrow floats, too: the sign is a bit
         return ir.Unary(loc, a.type, op, a)
-    return through_float32(a.type, lambda t: ir.Unary(loc, t, op, cast(a, t.dtype, t.weak)))
+    return _computed(a.type, [a], lambda t, x: ir.Unary(loc, t, op, *x))
 
 
 # functions whose bits follow from the bits of narrow floats: no detour through float32 is needed, and for
@@ -232,13 +235,12 @@ def call(loc: ir.Loc, name: str, args: list[ir.Expr]) -> ir.Expr:
         dtype = promoted
     if name in _ON_NARROW_BITS and dtype.is_narrow:
         result = ir.BOOL if row.result == "bool" else ir.ScalarType(dtype, kind.weak)
-        return _builtin(loc, name, ir.ScalarType(dtype, kind.weak), args, result)
+        return ir.Builtin(loc, result, name, dtype, tuple(cast(a, dtype, kind.weak) for a in args))
     if row.result == "bool":
-        return through_float32(ir.ScalarType(dtype), lambda t: _builtin(loc, name, t, args, ir.BOOL))
-    if row.result == "same" or dtype.kind != "c":
-        return through_float32(ir.ScalarType(dtype, kind.weak), lambda t: _builtin(loc, name, t, args, t))
-    return _builtin(loc, name, ir.ScalarType(dtype), args, ir.ScalarType(float32 if dtype.itemsize == 8 else float64))
-
-
-def _builtin(loc: ir.Loc, name: str, domain: ir.ScalarType, args: list[ir.Expr], result: ir.ScalarType) -> ir.Expr:
-    return ir.Builtin(loc, result, name, domain.dtype, tuple(cast(a, domain.dtype, domain.weak) for a in args))
+        of_type: ir.ScalarType | None = ir.BOOL
+    elif row.result == "same" or dtype.kind != "c":
+        of_type = None  # the domain's
+    else:
+        of_type = ir.ScalarType(float32 if dtype.itemsize == 8 else float64)
+    domain = ir.ScalarType(dtype, kind.weak and of_type is None)
+    return _computed(domain, args, lambda t, x: ir.Builtin(loc, of_type or t, name, t.dtype, tuple(x)))

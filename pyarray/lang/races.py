@@ -336,7 +336,19 @@ class RaceCheck:
         elif atomic:
             target = min(array.bases)
             advice = f"write pa.{atomic}({target}, index, x), or one iteration per result{host}"
+            if (place := _hindrance(self.loop, s)) is not None:
+                alone = f"it is a reduction if the loop doesn't use {target!r} otherwise, as in line {place.line}"
+                advice = f"{alone}; or {advice}"
         source.fail(s.loc, f"{what}: its index doesn't depend on {which}", advice)
+
+
+def _hindrance(loop: ir.For, s: ir.Store) -> ir.Loc | None:
+    """Where a statement of the loop other than a store uses the array of this store, which is else a reduction."""
+    if not any(x is s for x in loop.body) or not isinstance(s.array, ir.Local):
+        return None
+    others = [x for x in loop.body if not isinstance(x, ir.Store)]
+    uses = (n for n in ir.walk(*others) if isinstance(n, (ir.Load, ir.Store, ir.Atomic)))
+    return next((n.loc for n in uses if getattr(n.array, "name", "") == s.array.name), None)
 
 
 def _operands(e: Any) -> list[Any]:

@@ -336,3 +336,14 @@ def test_and_and_or_are_the_operand_that_decides(device):
     v = np.array([0, 1, 2, 3, 0, 5])
     as_python(operand_that_decides, device, np.zeros(6, np.int64), v, np.array([0, 0, 7, 8, 4, 0]))
     as_python(operand_that_decides, device, np.zeros(6), v, np.array([0, 0, 7.5, 8, 0.5, 0]))
+
+
+def test_functions_of_math_with_one_argument(device):
+    @pa.kernel
+    def single(out, n: int):
+        for i in range(1):
+            out[i], out[1], out[2], out[3] = math.gcd(n), math.lcm(-n), math.perm(n), math.gcd() + math.lcm()
+
+    out = pa.zeros(4, device=device)
+    single(out, 4)
+    assert out.tolist() == [4, 4, 24, 1]

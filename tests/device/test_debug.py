@@ -519,3 +519,15 @@ def test_the_setting_while_the_process_runs():
     finally:
         config.set("PYARRAY_DEBUG", None)
     assert both() == (before, before)
+
+
+def test_negative_constants_are_reported_as_they_are_written(device):
+    @kernel(debug=True)
+    def behind_the_start(v, m):
+        for i in range(1):
+            v[i] = m[2, -6]
+
+    arrays = on(device, np.zeros(5)), on(device, np.zeros((3, 5)))
+    with pytest.raises(BoundsError, match="axis 1: got index -6 ") as caught:
+        behind_the_start(*arrays)
+    assert caught.value.index == -6

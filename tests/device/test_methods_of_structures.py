@@ -125,3 +125,56 @@ def slices_within_an_index(out, v):
 
 def test_an_index_may_hold_slices_of_other_things(device):
     agree(slices_within_an_index, device, np.zeros(5), np.arange(5.0))
+
+
+@dataclass
+class Ordered:
+    x: float
+
+    @pa.func
+    def __lt__(self, other):
+        return self.x < other.x
+
+    @pa.func
+    def __bool__(self):
+        return self.x > 2
+
+    @pa.func
+    def __abs__(self):
+        return 10 * self.x
+
+
+def test_reflected_comparisons_truth_and_abs(device):
+    """`a > b` of a class without __gt__ is `b < a`."""
+
+    @pa.kernel
+    def all_of_them(out):
+        for i in range(out.shape[0]):
+            a, b = Ordered(float(i)), Ordered(2.0)
+            out[i, 0] = a > b
+            out[i, 1] = b > a
+            out[i, 2] = 1 if a else 2
+            out[i, 3] = not a
+            out[i, 4] = abs(a)
+            if a and i != 3:
+                out[i, 5] = 1
+
+    out = pa.zeros((5, 6), device=device)
+    all_of_them(out)
+    expected = np.zeros((5, 6))
+    all_of_them.__wrapped__(expected)
+    np.testing.assert_array_equal(out.get(), expected)
+
+
+def test_slices_of_tuples(device):
+    @pa.kernel
+    def parts(out):
+        for i in range(1):
+            s = (1.5, i + 2, 3, 4)
+            a, b = s[1:3]
+            out[0], out[1], out[2] = a, b, len(s[::2])
+            out[3], out[4], out[5] = s[::-1][0], s[-2:][0], out.shape[:1][0]
+
+    out = pa.zeros(6, device=device)
+    parts(out)
+    assert out.tolist() == [2, 3, 2, 4, 3, 6]

@@ -223,6 +223,11 @@ def test_stores_through_fields(device):
         k(Params(v, 1, Inner(w)))
 
 
+def _sets(out, n: int, x: float):
+    for i in range(1):
+        out[i] = n + x
+
+
 def test_wrong_fields_are_named_by_their_path(device):
     v, out = floats(device, 1, 2), on(device, np.zeros(2))
     for wrong, error, message in (
@@ -240,6 +245,14 @@ def test_wrong_fields_are_named_by_their_path(device):
         for _ in range(2):
             with pytest.raises(error, match=message):
                 whole(wrong, out)
+    for wrong, error, message in (
+        (np.array(1.5), TypeError, r"'n' must be a number of type int, got an array of float64 of shape \(\)"),
+        (1 << 2000, OverflowError, "'n' = an integer of 2001 bits is out of range for int64"),
+    ):
+        with pytest.raises(error, match=message):
+            pa.kernel(_sets)(out, wrong, 1)
+    with pytest.raises(OverflowError, match=r"_sets\(\): 'x' = an integer of 2001 bits is out of range for float64"):
+        pa.kernel(_sets)(out, 1, 1 << 2000)
     half = object.__new__(Params)
     with pytest.raises(TypeError, match=r"'p\.v' has no value"):
         whole(half, out)

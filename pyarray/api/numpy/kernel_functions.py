@@ -47,8 +47,9 @@ def _factorial(n: Any) -> Any:
 
 
 @func
-def _perm(n: Any, count: Any) -> Any:
+def _perm(n: Any, k: Any = None) -> Any:
     result = 1
+    count = n if k is None else k
     for i in range(n - count, n):
         result *= i + 1
     return result if count <= n else 0
@@ -137,12 +138,22 @@ def _float_power(x: Any, y: Any) -> Any:
     return float64(x) ** float64(y)
 
 
+@func
+def _gcd(x: Any = 0, y: Any = 0) -> Any:
+    return ufuncs.gcd(x, y)
+
+
+@func
+def _lcm(x: Any = 1, y: Any = 1) -> Any:
+    return ufuncs.lcm(x, y)
+
+
 # function of Python's or NumPy's → what it is in kernels
 _FUNCTIONS: dict[Any, Any] = {
     builtins.divmod: _divmod, np.divmod: _divmod, math.modf: _modf, np.modf: _modf, math.isqrt: _isqrt,
     math.factorial: _factorial, math.perm: _perm, math.comb: _comb, math.ldexp: _ldexp, np.ldexp: _ldexp,
     math.frexp: _frexp, np.frexp: _frexp, math.remainder: _remainder, math.ulp: _ulp, math.isclose: _isclose,
-    math.gcd: ufuncs.gcd, math.lcm: ufuncs.lcm, math.degrees: ufuncs.degrees, math.radians: ufuncs.radians,
+    math.gcd: _gcd, math.lcm: _lcm, math.degrees: ufuncs.degrees, math.radians: ufuncs.radians,
     np.float_power: _float_power, np.spacing: float_parts.spacing, np.bitwise_count: bits.bitwise_count,
     np.clip: elementwise.clip, np.sinc: ufuncs.sinc, np.i0: ufuncs.i0, np.isposinf: ufuncs.isposinf,
     np.isneginf: ufuncs.isneginf,

@@ -38,17 +38,31 @@ def _lcm(x: Any, y: Any) -> Any:
     return k.abs(x) // (k.abs(a) if a != 0 else a + 1) * k.abs(y)
 
 
+@func
+def _wide(x: Any) -> Any:
+    """A float that no step of a computation rounds to a narrow type. Types are known when a kernel is compiled: numbers
+    that are not narrow stay as they are, weak ones too."""
+    return float32(x) if (x * 1.0).dtype.itemsize < 4 else x * 1.0
+
+
+@func
+def _rounded(result: Any, x: Any) -> Any:
+    """The result as the type of the operand if that is narrow."""
+    return x.dtype(result) if (x * 1.0).dtype.itemsize < 4 else result
+
+
 def _logaddexp2(x: Any, y: Any) -> Any:
-    a, b = x * float32(1), y * float32(1)  # differences may be more than narrow types hold
+    a, b = _wide(x), _wide(y)  # differences may be more than narrow types hold
     top = max(a, b)
-    return top + 1 if a == b else top + k.log1p(k.exp2(min(a, b) - top)) * (1 / math.log(2))
+    result = top + 1 if a == b else top + k.log1p(k.exp2(min(a, b) - top)) * (1 / math.log(2))
+    return _rounded(result, x + y)
 
 
 def _sinc(x: Any) -> Any:
     n = k.round(k.real(x))  # the sine of what is left of a whole number is exact where that of pi x is not
     sign = 1 - 2 * (n - 2 * k.floor(n / 2))
-    wide = x * float32(1)  # pi x may be more than a narrow type holds
-    return sign * k.sin((wide - n) * math.pi) / (wide * math.pi) if x != 0 else wide + 1
+    wide = _wide(x)  # pi x may be more than a narrow type holds
+    return _rounded(sign * k.sin((wide - n) * math.pi) / (wide * math.pi) if x != 0 else wide + 1, x)
 
 
 # The modified Bessel function I0 as polynomials by rising powers: for |x| <= 9 of (I0(x) - 1) / y with
@@ -79,18 +93,19 @@ def _terms(x: Any, c: Any, tail: Any) -> Any:
 
 
 def _i0(x: Any) -> Any:
-    size = k.abs(x) * float32(1)  # half precision has no such numbers
+    size = _wide(k.abs(x))  # half precision has no such numbers
     y = min(size, 9) * min(size, 9) / 4
     small = _terms(y, _SMALL[0], _terms(y, _SMALL[1], _terms(y, _SMALL[2], 0)))
     t = 1 / max(size, 9)
     tail = _terms(t, _LARGE[2], _terms(t, _LARGE[3], 0))
     scaled = _terms(t, _LARGE[0], _terms(t, _LARGE[1], tail)) / k.sqrt(min(size, 1e4))
     large = k.exp(size) * scaled  # infinite before 1e4, and stays so
-    return 1 + y * small if size <= 9 else large
+    return _rounded(1 + y * small if size <= 9 else large, x)
 
 
 # fmt: off
-deg2rad = ufunc("deg2rad", "f", lambda x: x * (math.pi / 180), promote_to=float64, doc="degrees in radians")
+deg2rad = ufunc("deg2rad", "f", lambda x: _rounded(_wide(x) * (math.pi / 180), x), promote_to=float64,
+                doc="degrees in radians")
 fabs = ufunc("fabs", "f", lambda x: k.abs(x), promote_to=float64, doc="absolute value, of integers as a float")
 fmax = ufunc("fmax", "biuf", lambda x, y: y if x != x else x if y != y else max(x, y),
            doc="larger one; the other one where one is NaN")
@@ -107,7 +122,8 @@ isposinf = ufunc("isposinf", REAL, lambda x: k.isinf(x) and x > 0, "bool", float
 lcm = ufunc("lcm", INT, _lcm, doc="least common multiple of |x1| and |x2|")
 logaddexp2 = ufunc("logaddexp2", "f",
                  _logaddexp2, promote_to=float64, doc="log2(2**x1 + 2**x2) without overflow")
-rad2deg = ufunc("rad2deg", "f", lambda x: x * (180 / math.pi), promote_to=float64, doc="radians in degrees")
+rad2deg = ufunc("rad2deg", "f", lambda x: _rounded(_wide(x) * (180 / math.pi), x), promote_to=float64,
+                doc="radians in degrees")
 rint = ufunc("rint", "fc", lambda x: k.round(x), promote_to=float64,
            doc="nearest integer, ties to even, of integers as a float")
 rsqrt = ufunc("rsqrt", "f", lambda x: 1 / k.sqrt(x), promote_to=float64, doc="1 / sqrt(x)")

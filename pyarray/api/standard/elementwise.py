@@ -165,7 +165,7 @@ trunc = ufunc("trunc", ANY_REAL, lambda x: k.trunc(x), doc="x without its fracti
 for _exponent, _function in ((2, square), (-1, reciprocal), (0.5, sqrt)):
     POWERS[_exponent] = Power(MapOp("pow", UFUNCS[_function.__name__].function), _function)
 
-_CLIP = MapOp("clip", func(lambda x, low, high: min(max(x, low), high)))
+_CLIP = MapOp("clip", func(lambda x, a_min, a_max: min(max(x, a_min), a_max)))
 
 
 @method
