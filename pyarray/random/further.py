@@ -202,6 +202,7 @@ def multinomial(
     >>> pa.random.default_rng(1).multinomial(9, [0.0, 1.0]).tolist()
     [0, 9]
     """
+    parameters("multinomial", n_count=n)
     odds = np.asarray(asnumpy(pvals), dtype=np.float64)
     if not odds.ndim or not odds.shape[-1]:
         raise ValueError(f"multinomial(): pvals has an axis of probabilities, got shape {odds.shape}")
@@ -245,6 +246,8 @@ def multivariate_hypergeometric(
     shape = () if size is None else shapes.resolve_shape(size)
     target = get_device(device)
     out = empty((*shape, len(counts)), int64, target)
+    if not counts:
+        return out
     remaining: Any = asarray(nsample, int64, device=target)
     for k, count in enumerate(counts[:-1]):
         drawn = self.hypergeometric(count, sum(counts[k + 1 :]), remaining, shape, device=target)

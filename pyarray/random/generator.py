@@ -50,6 +50,8 @@ class Generator:
     `TypeError` for other dtypes than they say.
     """
 
+    _has_ordered_bounds = True  # of `uniform`
+
     def __init__(self, bit_generator: Philox4x3210):
         if not isinstance(bit_generator, Philox4x3210):
             what = f"Generator takes a Philox4x3210, got {type(bit_generator).__name__}"
@@ -84,13 +86,17 @@ class Generator:
         self, low: ArrayLike = 0.0, high: ArrayLike = 1.0, size: ShapeLike | None = None,
         dtype: DTypeLike = float64, *, device: DeviceLike = None,
     ) -> ndarray:  # fmt: skip
-        """Uniform variates from `low` up to `high`, which rounding may reach.
+        """Uniform variates from `low` up to `high`, which rounding may reach. Raises `ValueError` where `high - low`
+        isn't finite, and where it is negative; but a `RandomState` takes bounds in any order.
 
         >>> bool(pa.all(default_rng(1).uniform(2, 3, 100) >= 2))
         True
         """
         first, last = operands.parameters("uniform", low=low, high=high)
-        return self._drawn("uniform", size, dtype, None, device, first, last - first)
+        width = last - first
+        distance = width if self._has_ordered_bounds else abs(width)
+        operands.parameters("uniform", **{"high - low_finite": distance})
+        return self._drawn("uniform", size, dtype, None, device, first, width)
 
     def standard_normal(
         self, size: ShapeLike | None = None, dtype: DTypeLike = float64, out: ndarray | None = None, *,

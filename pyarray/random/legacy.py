@@ -34,6 +34,8 @@ class RandomState(Generator):
     (2,)
     """
 
+    _has_ordered_bounds = False
+
     def __init__(self, seed: Any = None):
         super().__init__(Philox4x3210(seed))
 

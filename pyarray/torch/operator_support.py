@@ -27,8 +27,11 @@ def unsupported_reason(node: Node) -> str | None:
     if why is not None:
         return why
     if node.target in operators.REDUCTIONS:
-        if value.dtype.is_complex or operators.argument(node, 3, "dtype") not in (None, value.dtype):
+        asked = operators.argument(node, 3, "dtype")
+        if value.dtype.is_complex or asked not in (None, value.dtype):
             return "its dtype"
+        if asked and asked.itemsize < operators.tensor(node.args[0]).dtype.itemsize:
+            return "its dtype, to which elements are rounded first"
         if not operators.reduced_axes(node):
             return "it reduces no axis"
         if operators.REDUCTIONS[node.target].order_dependent and value.dtype.is_floating_point:

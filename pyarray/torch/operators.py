@@ -128,6 +128,8 @@ def _power(node: Node) -> str | None:
         -1: "{one} / {0}",
         -0.5: "{one} / sqrt({0})",
     }
+    if tensor(node).dtype == torch.float16 and exponent in (0.5, -0.5):
+        return "{0} ** {1}"  # torch's has pow's -inf and -0
     if isinstance(exponent, (int, float)) and exponent in plain:
         return plain[exponent]
     return "{0} ** {1}"
@@ -323,12 +325,15 @@ def reduced_axes(node: Node) -> tuple[int, ...]:
     """The axes that a reduction takes away."""
     rank = tensor(node.args[0]).dim()
     dim = argument(node, 1, "dim") if node.target not in _FULL_REDUCTIONS else None
+    if not rank or (dim == [] and node.target in _OF_NO_AXIS):
+        return ()
     if dim is None or dim == []:
         return tuple(range(rank))
     listed = [dim] if isinstance(dim, int) else list(dim)
     return tuple(sorted(k + rank if k < 0 else k for k in listed))
 
 
+_OF_NO_AXIS = _overloads("any", "dims") + _overloads("all", "dims")  # for which [] isn't all axes
 _FULL_REDUCTIONS = {
     aten.sum.default, aten.mean.default, aten.max.default, aten.min.default, aten.any.default,
     aten.all.default, aten.prod.default,

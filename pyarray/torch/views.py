@@ -115,7 +115,7 @@ def _squeezed(node: Node) -> list[int]:
     axes: Any = node.args[1]
     axes = [axes] if isinstance(axes, int) else axes
     axes = [k + len(shape) if k < 0 else k for k in axes]
-    return [k for k in axes if shape[k] == 1]
+    return [k for k in axes if shape and shape[k] == 1]
 
 
 def _source_squeeze(node: Node, digits: Digits, index: Index) -> Index:

@@ -72,6 +72,20 @@ def test_gamma_of_a_large_shape_is_nearly_normal():
     assert far((x - 1e6) / 1e3, phi) < 2.6
 
 
+def test_bounds_of_uniform_variates_in_any_order():
+    x = pa.random.RandomState(1).uniform(1, -1, 1000).get()
+    assert ((x > -1) & (x <= 1)).all()
+    assert abs(x.mean()) < 0.1
+
+
+@pytest.mark.parametrize("shape", [1e-300, 2.3e-308, 1e-308, 5e-324])
+def test_beta_of_shapes_whose_quotients_overflow(shape):
+    x = default_rng(2).beta(shape, shape, 2000).get()
+    assert set(x) == {0.0, 1.0}
+    assert abs(x.mean() - 0.5) < 0.1
+    assert set(default_rng(2).dirichlet([shape] * 2, 50).get().reshape(-1)) == {0.0, 1.0}
+
+
 @pytest.mark.slow
 def test_beta_of_tiny_parameters_is_at_the_ends():
     x = default_rng(1).beta(1e-3, 1e-3, N).get()

@@ -197,3 +197,13 @@ def test_blocks(data):
             found = pa.unique(a, return_counts=True, equal_nan=equal)
             for ours, theirs in zip(found, np.unique(x, return_counts=True, equal_nan=equal), strict=True):
                 same(ours, theirs)
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+def test_nans_along_the_only_axis_are_one(axis):
+    x = np.array([np.nan, 1, np.nan, 2])
+    theirs = np.unique(x, True, True, True, axis=axis)
+    for ours, expected in zip(pa.unique(pa.asarray(x), True, True, True, axis), theirs, strict=True):
+        np.testing.assert_array_equal(pa.asnumpy(ours), expected)
+    with pytest.raises(np.exceptions.AxisError):
+        pa.unique(pa.asarray(x), axis=1)

@@ -111,12 +111,16 @@ def unique(
     """NumPy's unique: the distinct elements, or slices along `axis`, in order. With options a tuple: these, then
     the indices of the first ones, the index of each element among them, and counts.
 
-    With `equal_nan` all NaNs are one (of slices never). The result is sorted in any case. Raises `AxisError`.
+    With `equal_nan` all NaNs are one (of slices of several elements never). The result is sorted in any case. Raises
+    `AxisError`.
 
     >>> pa.unique(pa.asarray([[1, 2], [1, 2], [0, 5]]), axis=0).tolist()
     [[0, 5], [1, 2]]
     """
     x = as_operand("unique", x, "biufc")
+    if axis is not None and x.ndim == 1:
+        shapes.normalize_axis(axis, 1)
+        axis = None
     if axis is None and not (return_index or return_inverse):
         values, counts = _sorted_groups(x, equal_nan, return_counts)
         return (values, counts) if return_counts else values

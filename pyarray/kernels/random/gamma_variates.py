@@ -24,6 +24,7 @@ from .rng_math import exp, log, log_unit, normal_quantile
 from .variates import CHUNK, two_uniforms
 
 _NAN = float("nan")
+_SMALLEST = 1e-306  # shape by which a logarithm is divided: log(2**-64) over it is a finite number
 _OTHER = 1 << 31  # first attempt of the second gamma variate of a counter
 _TINY, _HUGE = 1 / 16, 1e300  # between them, gamma variates are no smaller than 1e-300, and sums are finite
 
@@ -91,7 +92,7 @@ def gamma_by_rejection(shape: Any, counter: Any, substream: Any, stream: Any, ke
     y = 0.0
     if shape < 1.0:
         u, v = two_uniforms(counter, attempt, stream, key)
-        y = log(u) / shape
+        y = log(u) / max(shape, _SMALLEST)
     return x, y
 
 
