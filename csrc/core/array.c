@@ -289,7 +289,6 @@ PyObject *pac_register_dtypes(PyObject *Py_UNUSED(module), PyObject *args) {
         }
         Py_XDECREF(scalar);
         Py_XDECREF(numpy);
-        Py_XDECREF(scalar);
         Py_XDECREF(itemsize);
         Py_XDECREF(kind);
         if (PyErr_Occurred()) return NULL;
