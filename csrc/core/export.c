@@ -53,8 +53,14 @@ static int may_export(const pac_array *a, int flags) {
 static int get_buffer(PyObject *self, Py_buffer *view, int flags) {
     pac_array *a = (pac_array *)self;
     const int ndim = PAC_NDIM(a);
+    int64_t nbytes;
     view->obj = NULL;
     if (!may_export(a, flags)) return -1;
+    if (__builtin_mul_overflow(a->size, PAC_ITEMSIZE(a), &nbytes)) {
+        PyErr_SetString(PyExc_BufferError, "the array repeats elements to more bytes than a buffer counts; write "
+                                           "memoryview(a[...]) of a part of it");
+        return -1;
+    }
     Py_ssize_t *dims = NULL;
     if (ndim && flags & PyBUF_ND) {
         if (!(dims = PyMem_Malloc(2 * (size_t)ndim * sizeof *dims))) {
@@ -73,7 +79,7 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags) {
     *view = (Py_buffer){
         .buf = pac_host_memory(a),
         .obj = Py_NewRef(self),
-        .len = (Py_ssize_t)(a->size * PAC_ITEMSIZE(a)),
+        .len = (Py_ssize_t)nbytes,
         .itemsize = PAC_ITEMSIZE(a),
         .readonly = (a->key & PAC_READONLY) != 0,
         .ndim = flags & PyBUF_ND ? ndim : 1,

@@ -35,8 +35,14 @@ static PyObject *get_itemsize(PyObject *self, void *Py_UNUSED(none)) {
 }
 
 static PyObject *get_nbytes(PyObject *self, void *Py_UNUSED(none)) {
-    pac_array *a = (pac_array *)self;
-    return PyLong_FromLongLong(a->size * PAC_ITEMSIZE(a));
+    const pac_array *a = (pac_array *)self;
+    int64_t nbytes;
+    if (!__builtin_mul_overflow(a->size, PAC_ITEMSIZE(a), &nbytes)) return PyLong_FromLongLong(nbytes);
+    PyObject *size = PyLong_FromLongLong(a->size), *itemsize = PyLong_FromLong(PAC_ITEMSIZE(a));
+    PyObject *product = size && itemsize ? PyNumber_Multiply(size, itemsize) : NULL; /* of a repeated element */
+    Py_XDECREF(size);
+    Py_XDECREF(itemsize);
+    return product;
 }
 
 static PyObject *get_device(PyObject *self, void *Py_UNUSED(none)) {
