@@ -144,6 +144,8 @@ class ndarray(Array, Operators):
 
     def _assign(self, value: Any) -> None:
         if not isinstance(value, ndarray):
+            if isinstance(value, np.generic) and self._dtype.kind == "i" and value.dtype.kind in "iuf":
+                value = value.item()  # as in NumPy, it must fit a signed type: an unsigned one takes it modulo
             if type(value) not in _SCALARS:
                 value = operation("assigned")(self, value)
         elif (
