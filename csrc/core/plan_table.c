@@ -35,8 +35,12 @@ static void forget(plan_table *t) {
 static int is_there(const plan_table *t, pac_call *call, int of_types) {
     const pac_key key = pac_call_key(call, of_types);
     uint64_t at = key.hash;
-    for (const pac_entry *e; (e = pac_cache_next(&t->plans, &key, &at));)
-        if (!of_types || pac_plan_holds(e->value, call)) return 1;
+    for (const pac_entry *e; (e = pac_cache_next(&t->plans, &key, &at));) {
+        PyObject *value = Py_NewRef(e->value); /* what it computes may run Python, which drops the entry */
+        const int holds = !of_types || pac_plan_holds(value, call);
+        Py_DECREF(value);
+        if (holds) return 1;
+    }
     return PyErr_Occurred() ? -1 : 0;
 }
 
@@ -260,15 +264,17 @@ static PyObject *table_forget(PyObject *self, PyObject *Py_UNUSED(none)) {
 
 /* entries(): (what the arguments are, plan or why there is none) of each. */
 static PyObject *table_entries(PyObject *self, PyObject *Py_UNUSED(none)) {
-    const pac_cache *cache = &((plan_table *)self)->plans;
+    pac_cache copy;
+    if (!pac_cache_copy(&copy, &((plan_table *)self)->plans)) return NULL;
     PyObject *entries = PyList_New(0);
-    for (int k = 0; entries && k < cache->capacity; ++k) {
-        if (!cache->slot[k]) continue;
-        PyObject *key = pac_key_describe(&cache->slot[k]->key);
-        PyObject *pair = key ? Py_BuildValue("NO", key, cache->slot[k]->value) : NULL;
+    for (int k = 0; entries && k < copy.capacity; ++k) {
+        if (!copy.slot[k]) continue;
+        PyObject *key = pac_key_describe(&copy.slot[k]->key);
+        PyObject *pair = key ? Py_BuildValue("NO", key, copy.slot[k]->value) : NULL;
         if (!pair || PyList_Append(entries, pair) < 0) Py_CLEAR(entries);
         Py_XDECREF(pair);
     }
+    pac_cache_clear(&copy);
     return entries;
 }
 
