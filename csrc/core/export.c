@@ -191,7 +191,7 @@ static PyObject *numbers_of(const pac_array *a) {
 }
 
 static PyObject *export(pac_array *a, int versioned, int copied) {
-    const int ndim = PAC_NDIM(a), readonly = (a->key & PAC_READONLY) != 0;
+    const int readonly = (a->key & PAC_READONLY) != 0;
     DLDevice device = {PAC_DL_CPU, 0};
     if (readonly && !versioned) {
         PyErr_SetString(PyExc_BufferError, "a read-only array is exported only to consumers that pass "
@@ -204,6 +204,7 @@ static PyObject *export(pac_array *a, int versioned, int copied) {
         Py_XDECREF(numbers);
         if (!read) return NULL;
     }
+    const int ndim = PAC_NDIM(a); /* after Python has run, which may resize the array */
     const size_t head = versioned ? sizeof(DLManagedTensorVersioned) : sizeof(DLManagedTensor);
     void *managed = calloc(1, head + 2 * (size_t)ndim * sizeof(int64_t));
     if (!managed) return PyErr_NoMemory();
