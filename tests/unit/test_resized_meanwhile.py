@@ -179,6 +179,14 @@ RESIZED = {
     """,
 }
 CLEARED = {
+    "a list of arrays, a call of which is captured": """
+        for n in range(100 * AFTER, 100 * AFTER + 20):
+            parts = [pa.ones(n), pa.ones(n), pa.ones(n)]
+            for _ in range(3):
+                pa.concatenate(parts)
+            b = meanwhile(parts.clear, lambda: pa.concatenate(parts))
+            assert isinstance(b, ValueError) or (np.asarray(b) == 1).all()
+    """,
     "a[mask]": """
         a, mask = pa.ones(4000), pa.ones(4000, "bool")
         a[mask]
