@@ -144,6 +144,8 @@ class ndarray(Array, Operators):
 
     def _assign(self, value: Any) -> None:
         if not isinstance(value, ndarray):
+            if isinstance(value, np.generic) and self._dtype.kind == "i" and value.dtype.kind in "iuf":
+                value = value.item()  # as in NumPy, it must fit a signed type: an unsigned one takes it modulo
             if type(value) not in _SCALARS:
                 value = operation("assigned")(self, value)
         elif (
@@ -300,20 +302,28 @@ class ndarray(Array, Operators):
         return sys.modules[__name__.partition(".")[0]]
 
 
+def _held(a: ndarray) -> Any:
+    """Another handle on the elements of `a`, for who reads a key: its `__index__` may resize `a`, but not this."""
+    return a._handle(a._key)
+
+
 def _general_index(a: ndarray, key: Any) -> Any:
     """`a[key]` for what `csrc/core/index.c` leaves: index arrays and masks, and what is wrong."""
+    held = _held(a)
     if is_advanced(key):
-        return operation("take")(a, key)
-    return a._view(*shapes.basic_index(a._shape, a._strides, key), True)
+        return operation("take")(held, key)
+    return held._view(*shapes.basic_index(held._shape, held._strides, key), True)
 
 
 def _general_assignment(a: ndarray, key: Any, value: Any) -> None:
     """`a[key] = value` by a launch."""
     a._check_writeable()
     if is_advanced(key):
-        operation("put")(a, key, value)
-    else:
-        a[key]._assign(value)
+        operation("put")(_held(a), key, value)
+        return
+    target = a[key]
+    a._check_writeable()  # again: reading the key may run Python
+    target._assign(value)
 
 
 register_array(ndarray)

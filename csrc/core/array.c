@@ -5,6 +5,7 @@
 
 PyTypeObject *pac_base_type, *pac_ndarray_type, *pac_view_type;
 pac_dtype pac_dtypes[PAC_CODES];
+uint64_t pac_relayouts;
 PyObject *pac_asdtype;
 
 /* ---- dims ------------------------------------------------------------------------------------------------------- */
@@ -62,8 +63,9 @@ void pac_set_buffer(pac_array *a, pac_buffer *buffer) {
     if (PyObject_GC_IsTracked((PyObject *)buffer) && !PyObject_GC_IsTracked((PyObject *)a)) PyObject_GC_Track(a);
 }
 
-pac_array *pac_array_on(pac_buffer *buffer, uint64_t key, const int64_t *dims, int64_t size, uintptr_t ptr) {
-    pac_array *a = pac_array_new(pac_ndarray_type, key);
+pac_array *pac_array_on(PyTypeObject *kind, pac_buffer *buffer, uint64_t key, const int64_t *dims, int64_t size,
+                        uintptr_t ptr) {
+    pac_array *a = pac_array_new(kind, key);
     if (!a) {
         Py_DECREF(buffer);
         return NULL;
@@ -108,14 +110,20 @@ pac_array *pac_array_view(pac_array *a, int64_t offset, int ndim, const int64_t 
     const uint64_t inherited = PAC_READONLY | PAC_WATCHED | PAC_DEVICE;
     const uint64_t key =
         (a->key & inherited) | (uint64_t)code | (uint64_t)ndim << 8 | (contiguous ? 0 : PAC_STRIDED);
+    /* before the allocation, which may give `a` other memory */
+    pac_buffer *buffer = (pac_buffer *)Py_NewRef(a->buffer);
+    const uintptr_t ptr = a->ptr + (uintptr_t)offset;
     pac_array *view = pac_array_new(as_run && contiguous && ndim == 1 ? pac_view_type : pac_ndarray_type, key);
-    if (!view) return NULL;
+    if (!view) {
+        Py_DECREF(buffer);
+        return NULL;
+    }
     memcpy(view->dims, shape, (size_t)ndim * sizeof *shape);
     memcpy(view->dims + ndim, strides, (size_t)ndim * sizeof *strides);
     view->size = size;
     view->base = Py_NewRef(a->base ? a->base : (PyObject *)a);
-    pac_set_buffer(view, (pac_buffer *)Py_NewRef(a->buffer));
-    view->ptr = a->ptr + (uintptr_t)offset;
+    pac_set_buffer(view, buffer);
+    view->ptr = ptr;
     if (PyObject_GC_IsTracked(view->base) && !PyObject_GC_IsTracked((PyObject *)view)) PyObject_GC_Track(view);
     return view;
 }
@@ -151,13 +159,11 @@ static void array_dealloc(PyObject *self) {
 /* _handle(key): another handle on the same elements, whose type key may hold promises about sizes. */
 static PyObject *array_handle(PyObject *self, PyObject *key) {
     pac_array *a = (pac_array *)self;
-    const int ndim = PAC_NDIM(a);
-    pac_array *handle = pac_array_new(Py_TYPE(self), a->key & ~PAC_MARKED);
+    int64_t dims[2 * PAC_MAX_NDIM]; /* garbage that is collected may resize the array */
+    memcpy(dims, a->dims, 2 * (size_t)PAC_NDIM(a) * sizeof *dims);
+    pac_array *handle = pac_array_on(Py_TYPE(self), (pac_buffer *)Py_NewRef(a->buffer), a->key & ~PAC_MARKED, dims,
+                                     a->size, a->ptr);
     if (!handle) return NULL;
-    memcpy(handle->dims, a->dims, 2 * (size_t)ndim * sizeof *a->dims);
-    handle->size = a->size;
-    pac_set_buffer(handle, (pac_buffer *)Py_NewRef(a->buffer));
-    handle->ptr = a->ptr;
     if (pac_set_base((PyObject *)handle, a->base ? a->base : self, NULL) < 0 ||
         pac_set_key((PyObject *)handle, key, NULL) < 0) {
         Py_DECREF(handle);
@@ -184,6 +190,7 @@ static PyObject *array_relayout(PyObject *self, PyObject *args) {
     }
     if (!pac_read_numbers(shape, numbers, ndim) || !pac_read_numbers(strides, numbers + ndim, ndim)) return NULL;
     if (ndim > PAC_INLINE_NDIM && !(dims = PyMem_Malloc(2 * (size_t)ndim * sizeof *dims))) return PyErr_NoMemory();
+    ++pac_relayouts;
     if (a->dims != a->small) PyMem_Free(a->dims);
     a->dims = dims;
     memcpy(dims, numbers, 2 * (size_t)ndim * sizeof *dims);
@@ -287,7 +294,6 @@ PyObject *pac_register_dtypes(PyObject *Py_UNUSED(module), PyObject *args) {
             pac_dtypes[code].itemsize = (int)PyLong_AsLong(itemsize);
             pac_dtypes[code].kind = (char)PyUnicode_ReadChar(kind, 0);
         }
-        Py_XDECREF(scalar);
         Py_XDECREF(numpy);
         Py_XDECREF(scalar);
         Py_XDECREF(itemsize);

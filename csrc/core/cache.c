@@ -80,6 +80,16 @@ int pac_cache_add(pac_cache *cache, const pac_key *key, PyObject *value) {
     return 1;
 }
 
+int pac_cache_copy(pac_cache *copy, const pac_cache *cache) {
+    *copy = (pac_cache){0};
+    for (int k = 0; k < cache->capacity; ++k) {
+        if (!cache->slot[k] || pac_cache_add(copy, &cache->slot[k]->key, cache->slot[k]->value)) continue;
+        pac_cache_clear(copy);
+        return 0;
+    }
+    return 1;
+}
+
 int pac_cache_visit(const pac_cache *cache, visitproc visit, void *arg) {
     for (int k = 0; k < cache->capacity; ++k) {
         if (!cache->slot[k]) continue;

@@ -60,6 +60,9 @@ static inline pac_entry *pac_cache_next(const pac_cache *cache, const pac_key *k
    an exception. */
 int pac_cache_add(pac_cache *cache, const pac_key *key, PyObject *value);
 
+/* A copy, whose entries stay while Python runs, which may change the cache; to be cleared. 0 with an exception. */
+int pac_cache_copy(pac_cache *copy, const pac_cache *cache);
+
 /* Drops all. What is dropped may run Python, which finds the cache empty. */
 void pac_cache_clear(pac_cache *cache);
 

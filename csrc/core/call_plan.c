@@ -266,24 +266,14 @@ static PyObject *done_if_it_holds(run *r) {
 }
 
 /* Python runs in allocations, checks, owners that are told, while numbers are computed and while a launch is long: all
-   that is used has a reference. */
+   that is used has a reference, what the call has from the caller. */
 PyObject *pac_plan_run(PyObject *self, pac_call *call) {
     run r = {.plan = (pac_plan *)self, .call = call};
     const int numbers = call->numbers;
     Py_INCREF(self);
-    for (int k = 0; k < call->operands; ++k) {
-        Py_INCREF(call->operand[k].array);
-        Py_INCREF(call->operand[k].buffer);
-    }
-    for (int k = 0; k < numbers; ++k) Py_INCREF(call->number[k]);
     PyObject *more = r.plan->compute ? computed_numbers(r.plan, call) : NULL;
     PyObject *made = r.plan->compute && (!more || more == Py_NotImplemented) ? Py_XNewRef(more) : done_if_it_holds(&r);
     Py_XDECREF(more);
-    for (int k = 0; k < call->operands; ++k) {
-        Py_DECREF(call->operand[k].array);
-        Py_DECREF(call->operand[k].buffer);
-    }
-    for (int k = 0; k < numbers; ++k) Py_DECREF(call->number[k]);
     call->numbers = numbers;
     Py_DECREF(self);
     return made;

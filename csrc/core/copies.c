@@ -10,11 +10,18 @@
 static int is_few(const pac_array *a) { return PAC_ON_CPU(a) && a->size * PAC_ITEMSIZE(a) <= FEW_BYTES; }
 
 PyObject *pac_copy(pac_array *a, int code) {
-    int64_t strides[PAC_MAX_NDIM];
+    int64_t shape[PAC_MAX_NDIM], strides[PAC_MAX_NDIM];
+    const int ndim = PAC_NDIM(a);
     if (!pac_plain() || !pac_copy_map) Py_RETURN_NOTIMPLEMENTED;
-    if (!pac_fresh_strides(PAC_NDIM(a), PAC_SHAPE(a), pac_dtypes[code].itemsize, strides)) Py_RETURN_NOTIMPLEMENTED;
-    pac_array *out = pac_array_fresh(pac_ndarray_type, code, PAC_NDIM(a), PAC_SHAPE(a), a->buffer->device,
-                                     (a->key & PAC_DEVICE) >> 20);
+    memcpy(shape, PAC_SHAPE(a), (size_t)ndim * sizeof *shape);
+    if (!pac_fresh_strides(ndim, shape, pac_dtypes[code].itemsize, strides)) Py_RETURN_NOTIMPLEMENTED;
+    const uint64_t before = pac_relayouts;
+    pac_array *out =
+        pac_array_fresh(pac_ndarray_type, code, ndim, shape, a->buffer->device, (a->key & PAC_DEVICE) >> 20);
+    if (out && before != pac_relayouts) { /* the allocation ran Python, which resized an array */
+        Py_DECREF(out);
+        Py_RETURN_NOTIMPLEMENTED;
+    }
     if (!out || !out->size) return (PyObject *)out;
     if (code == PAC_CODE(a) && !(a->key & PAC_STRIDED) && is_few(out)) {
         memcpy(pac_host_memory(out), pac_host_memory(a), (size_t)(out->size * PAC_ITEMSIZE(out)));

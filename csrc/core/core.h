@@ -98,6 +98,11 @@ extern PyTypeObject *pac_ndarray_type, *pac_view_type;                       /* 
 /* Whether an object is exactly an ndarray or a BufferView. */
 #define PAC_IS_ARRAY(x) (Py_TYPE(x) == pac_ndarray_type || Py_TYPE(x) == pac_view_type)
 
+/* How often arrays became others in place (`_relayout`). Allocating an object may collect garbage, whose finalizers may
+   resize any array: what was read of one before is true of it only if this is the same. Dims that are given to what
+   makes an array are copies, none is an array's own. */
+extern uint64_t pac_relayouts;
+
 /* A new array of `kind` without memory: its dims are to be filled in, `buffer` and `base` are NULL. NULL with an
    exception. */
 pac_array *pac_array_new(PyTypeObject *kind, uint64_t key);
@@ -139,7 +144,8 @@ pac_buffer *pac_buffer_wrap(PyObject *device, uintptr_t ptr, int64_t nbytes, PyO
 int pac_tell_owner(pac_buffer *buffer);
 
 /* An array with this key and these dims in a buffer, of which it takes over a reference. NULL with an exception. */
-pac_array *pac_array_on(pac_buffer *buffer, uint64_t key, const int64_t *dims, int64_t size, uintptr_t ptr);
+pac_array *pac_array_on(PyTypeObject *kind, pac_buffer *buffer, uint64_t key, const int64_t *dims, int64_t size,
+                        uintptr_t ptr);
 
 /* One element as a Python number, and back. pac_store_element gives 1 if done, 0 if the value needs the general way
    (another type, out of range), -1 with an exception. Halves are not stored. */

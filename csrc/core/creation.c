@@ -251,7 +251,8 @@ static int in_c_order(const pac_array *a) {
 /* An array like the first argument; `before` arguments come before a dtype. NULL, with or without an exception:
    declined. */
 static pac_array *make_like(PyObject *const *args, Py_ssize_t count, PyObject *names, Py_ssize_t before) {
-    request r = {.dtype = Py_None, .device = Py_None};
+    request r;
+    r.dtype = r.device = Py_None;
     if (count < before || count > before + 1 || !device_name || !PAC_IS_ARRAY(args[0])) return NULL;
     pac_array *like = (pac_array *)args[0];
     if (count > before) r.dtype = args[before];
@@ -259,8 +260,10 @@ static pac_array *make_like(PyObject *const *args, Py_ssize_t count, PyObject *n
     const int code = r.dtype == Py_None ? PAC_CODE(like) : pac_find_code(r.dtype);
     int64_t strides[PAC_MAX_NDIM];
     if (code < 0) return NULL;
-    if (!pac_fresh_strides(PAC_NDIM(like), PAC_SHAPE(like), pac_dtypes[code].itemsize, strides)) return NULL;
-    return pac_array_fresh(pac_ndarray_type, code, PAC_NDIM(like), PAC_SHAPE(like), like->buffer->device,
+    r.ndim = PAC_NDIM(like);
+    memcpy(r.shape, PAC_SHAPE(like), (size_t)r.ndim * sizeof *r.shape);
+    if (!pac_fresh_strides(r.ndim, r.shape, pac_dtypes[code].itemsize, strides)) return NULL;
+    return pac_array_fresh(pac_ndarray_type, code, r.ndim, r.shape, like->buffer->device,
                            (like->key & PAC_DEVICE) >> 20);
 }
 

@@ -124,7 +124,7 @@ static PyObject *array_on(const pac_foreign *view, PyObject *owner, PyObject *be
     pac_buffer *buffer = pac_buffer_wrap(view->device, view->ptr + (uintptr_t)view->low, view->nbytes, owner);
     if (!buffer) return NULL;
     buffer->before_write = Py_XNewRef(before_write);
-    return (PyObject *)pac_array_on(buffer, view->key, view->dims, view->size, view->ptr);
+    return (PyObject *)pac_array_on(pac_ndarray_type, buffer, view->key, view->dims, view->size, view->ptr);
 }
 
 PyObject *pac_array_on_tensor(const pac_foreign *view, void *managed, int versioned, PyObject *before_write) {

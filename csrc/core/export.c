@@ -53,8 +53,14 @@ static int may_export(const pac_array *a, int flags) {
 static int get_buffer(PyObject *self, Py_buffer *view, int flags) {
     pac_array *a = (pac_array *)self;
     const int ndim = PAC_NDIM(a);
+    int64_t nbytes;
     view->obj = NULL;
     if (!may_export(a, flags)) return -1;
+    if (__builtin_mul_overflow(a->size, PAC_ITEMSIZE(a), &nbytes)) {
+        PyErr_SetString(PyExc_BufferError, "the array repeats elements to more bytes than a buffer counts; write "
+                                           "memoryview(a[...]) of a part of it");
+        return -1;
+    }
     Py_ssize_t *dims = NULL;
     if (ndim && flags & PyBUF_ND) {
         if (!(dims = PyMem_Malloc(2 * (size_t)ndim * sizeof *dims))) {
@@ -73,7 +79,7 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags) {
     *view = (Py_buffer){
         .buf = pac_host_memory(a),
         .obj = Py_NewRef(self),
-        .len = (Py_ssize_t)(a->size * PAC_ITEMSIZE(a)),
+        .len = (Py_ssize_t)nbytes,
         .itemsize = PAC_ITEMSIZE(a),
         .readonly = (a->key & PAC_READONLY) != 0,
         .ndim = flags & PyBUF_ND ? ndim : 1,
@@ -185,7 +191,7 @@ static PyObject *numbers_of(const pac_array *a) {
 }
 
 static PyObject *export(pac_array *a, int versioned, int copied) {
-    const int ndim = PAC_NDIM(a), readonly = (a->key & PAC_READONLY) != 0;
+    const int readonly = (a->key & PAC_READONLY) != 0;
     DLDevice device = {PAC_DL_CPU, 0};
     if (readonly && !versioned) {
         PyErr_SetString(PyExc_BufferError, "a read-only array is exported only to consumers that pass "
@@ -198,6 +204,7 @@ static PyObject *export(pac_array *a, int versioned, int copied) {
         Py_XDECREF(numbers);
         if (!read) return NULL;
     }
+    const int ndim = PAC_NDIM(a); /* after Python has run, which may resize the array */
     const size_t head = versioned ? sizeof(DLManagedTensorVersioned) : sizeof(DLManagedTensor);
     void *managed = calloc(1, head + 2 * (size_t)ndim * sizeof(int64_t));
     if (!managed) return PyErr_NoMemory();

@@ -2,16 +2,22 @@
 #include "launch.h"
 #include <structmember.h>
 
+/* Keeps what was made of dims as they were, unless making it has collected garbage that resized an array. */
+static PyObject *keep(PyObject **kept, PyObject *made, uint64_t relayouts) {
+    if (made && relayouts == pac_relayouts) Py_XSETREF(*kept, Py_NewRef(made));
+    return made;
+}
+
 static PyObject *get_shape(PyObject *self, void *Py_UNUSED(none)) {
     pac_array *a = (pac_array *)self;
-    if (!a->shape) a->shape = pac_tuple_of(PAC_SHAPE(a), PAC_NDIM(a));
-    return Py_XNewRef(a->shape);
+    const uint64_t before = pac_relayouts;
+    return a->shape ? Py_NewRef(a->shape) : keep(&a->shape, pac_tuple_of(PAC_SHAPE(a), PAC_NDIM(a)), before);
 }
 
 static PyObject *get_strides(PyObject *self, void *Py_UNUSED(none)) {
     pac_array *a = (pac_array *)self;
-    if (!a->strides) a->strides = pac_tuple_of(PAC_STRIDES(a), PAC_NDIM(a));
-    return Py_XNewRef(a->strides);
+    const uint64_t before = pac_relayouts;
+    return a->strides ? Py_NewRef(a->strides) : keep(&a->strides, pac_tuple_of(PAC_STRIDES(a), PAC_NDIM(a)), before);
 }
 
 static PyObject *get_size(PyObject *self, void *Py_UNUSED(none)) {
@@ -35,8 +41,14 @@ static PyObject *get_itemsize(PyObject *self, void *Py_UNUSED(none)) {
 }
 
 static PyObject *get_nbytes(PyObject *self, void *Py_UNUSED(none)) {
-    pac_array *a = (pac_array *)self;
-    return PyLong_FromLongLong(a->size * PAC_ITEMSIZE(a));
+    const pac_array *a = (pac_array *)self;
+    int64_t nbytes;
+    if (!__builtin_mul_overflow(a->size, PAC_ITEMSIZE(a), &nbytes)) return PyLong_FromLongLong(nbytes);
+    PyObject *size = PyLong_FromLongLong(a->size), *itemsize = PyLong_FromLong(PAC_ITEMSIZE(a));
+    PyObject *product = size && itemsize ? PyNumber_Multiply(size, itemsize) : NULL; /* of a repeated element */
+    Py_XDECREF(size);
+    Py_XDECREF(itemsize);
+    return product;
 }
 
 static PyObject *get_device(PyObject *self, void *Py_UNUSED(none)) {

@@ -302,7 +302,8 @@ static PyMethodDef before_write = {"before_write", tell, METH_NOARGS, "Tells aut
 
 static PyObject *on_numpy(const pac_foreign *view) {
     pac_buffer *buffer = pac_buffer_wrap(view->device, view->ptr + (uintptr_t)view->low, view->nbytes, view->object);
-    return buffer ? (PyObject *)pac_array_on(buffer, view->key, view->dims, view->size, view->ptr) : NULL;
+    if (!buffer) return NULL;
+    return (PyObject *)pac_array_on(pac_ndarray_type, buffer, view->key, view->dims, view->size, view->ptr);
 }
 
 PyObject *pac_foreign_array(PyObject *x) {

@@ -47,9 +47,16 @@ static int add_integer(window *w, PyObject *item, int axis, int64_t size, int64_
     return DONE;
 }
 
+/* An __index__ in Python may resize the array that is indexed: its slice is for the general way. */
+static int runs_no_python(const PySliceObject *x) {
+    return (x->start == Py_None || pac_is_integer(x->start)) && (x->stop == Py_None || pac_is_integer(x->stop)) &&
+           (x->step == Py_None || pac_is_integer(x->step));
+}
+
 /* A slice. One that is empty starts at its clamped start; of fewer than two elements any stride is true. */
 static int add_slice(window *w, PyObject *item, int64_t size, int64_t stride) {
     Py_ssize_t start, stop, step;
+    if (!runs_no_python((PySliceObject *)item)) return GENERAL;
     if (PySlice_Unpack(item, &start, &stop, &step) < 0) return FAILED;
     const Py_ssize_t count = PySlice_AdjustIndices((Py_ssize_t)size, &start, &stop, step);
     int64_t product;

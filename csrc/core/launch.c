@@ -93,9 +93,11 @@ int pac_pack_number(PyObject *x, int code, int64_t *slots) {
 }
 
 PyObject *pac_tuple_of(const int64_t *numbers, int count) {
+    int64_t copy[2 * PAC_MAX_NDIM]; /* the tuple may collect garbage, and the numbers be dims that this changes */
+    memcpy(copy, numbers, (size_t)count * sizeof *copy);
     PyObject *tuple = PyTuple_New(count);
     for (int k = 0; tuple && k < count; ++k) {
-        PyObject *number = PyLong_FromLongLong(numbers[k]);
+        PyObject *number = PyLong_FromLongLong(copy[k]);
         if (!number) Py_CLEAR(tuple);
         else PyTuple_SET_ITEM(tuple, k, number);
     }

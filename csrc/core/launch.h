@@ -34,7 +34,7 @@ PyObject *pac_launch_result(const pac_launch *launch, const int64_t *slots, Py_s
    object of another class than Python's numbers; the general way says what is wrong. */
 int pac_pack_number(PyObject *x, int code, int64_t *slots);
 
-/* A tuple of Python integers. NULL with an exception. */
+/* A tuple of Python integers, 2 * PAC_MAX_NDIM at most. NULL with an exception. */
 PyObject *pac_tuple_of(const int64_t *numbers, int count);
 
 /* Room for one more element of a growing table. 0 with an exception. */

@@ -181,6 +181,8 @@ static int fits_out(const pac_array *out, int ndim, const int64_t *shape) {
     return 1;
 }
 
+static const char RESIZED[] = "an array was resized meanwhile";
+
 static PyObject *declined(map_object *map, const char *why) {
     map->why = why;
     Py_RETURN_NOTIMPLEMENTED;
@@ -200,9 +202,10 @@ static int tell_and_launch(const pac_launch *launch, pac_array *const *arrays, i
     return done;
 }
 
-/* What a plan says, which the caller holds: allocating and compiling may run Python. As `call`. */
+/* What a plan says, which the caller holds: allocating and compiling may run Python. `relayouts` was read before the
+   shape. As `call`. */
 static PyObject *run(map_object *map, map_plan *plan, PyObject *const *x, pac_array **arrays, int count, PyObject *out,
-                     int ndim, const int64_t *shape, int dry) {
+                     int ndim, const int64_t *shape, uint64_t relayouts, int dry) {
     int64_t slots[PAC_MAP_SLOTS];
     pac_map_layout layout;
     for (int k = 1; k < count; ++k) /* before anything is allocated */
@@ -210,16 +213,23 @@ static PyObject *run(map_object *map, map_plan *plan, PyObject *const *x, pac_ar
             return declined(map, "a number is not in the range of the type that it is computed in");
     if (dry) Py_RETURN_NONE;
     pac_array *result = out ? (pac_array *)Py_NewRef(out) : new_result(plan, count, arrays, ndim, shape);
-    if (!result || !result->size) return (PyObject *)result;
+    if (!result) return NULL;
+    if (relayouts != pac_relayouts) {
+        Py_DECREF(result);
+        return declined(map, RESIZED);
+    }
+    if (!result->size) return (PyObject *)result;
     arrays[0] = result;
     pac_map_merge(count, arrays, &layout);
     const map_launch *launch = launch_for(plan, map->compile, x, arrays, count, &layout);
+    if (relayouts != pac_relayouts) launch = NULL; /* compiling ran Python */
     const int used = launch ? pack(arrays, x, count, plan, &layout, slots) : 0;
     if (!launch || !(result->key & PAC_WATCHED
                          ? tell_and_launch(&launch->launch, arrays, count, slots, used, result->size)
                          : pac_launch_run(&launch->launch, slots, used, result->size))) {
         Py_DECREF(result);
-        return PyErr_Occurred() ? NULL : declined(map, "settings changed while it was compiled");
+        if (PyErr_Occurred()) return NULL;
+        return declined(map, relayouts != pac_relayouts ? RESIZED : "settings changed while it was compiled");
     }
     ++map->plans.hits;
     return (PyObject *)result;
@@ -249,6 +259,7 @@ static PyObject *call(map_object *map, PyObject *const *x, int operands, PyObjec
     uint64_t types[PAC_MAP_OPERANDS + 1] = {0};
     pac_array *arrays[PAC_MAP_OPERANDS + 1] = {0};
     const int count = operands + 1;
+    const uint64_t relayouts = pac_relayouts;
     uint64_t device = 0;
     int found = 0;
     if (!pac_plain()) return declined(map, "launches are observed, or in debug mode");
@@ -274,7 +285,7 @@ static PyObject *call(map_object *map, PyObject *const *x, int operands, PyObjec
             return call_with_copies(map, x, operands, out, broadcasts);
     PyObject *plan = plan_for(map, types, x, operands, out), *result = NULL;
     if (plan == Py_None) result = declined(map, "the types have no plan, or a number's value decides what is computed");
-    else if (plan) result = run(map, (map_plan *)plan, x, arrays, count, out, ndim, shape, dry);
+    else if (plan) result = run(map, (map_plan *)plan, x, arrays, count, out, ndim, shape, relayouts, dry);
     Py_XDECREF(plan);
     return result;
 }

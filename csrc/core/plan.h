@@ -13,7 +13,7 @@ enum {
     PAC_CALL_NUMBERS = 16,
 };
 
-/* An array of a call as it was when its key was made, with references while a plan runs. */
+/* An array of a call as it was when its key was made. */
 typedef struct {
     pac_array *array;
     pac_buffer *buffer;
@@ -84,7 +84,7 @@ int pac_plan_fits(PyObject *plan, const pac_call *call);
 int pac_plan_holds(PyObject *plan, pac_call *call);
 
 /* Does what the plan says for a call with its key: the result; Py_NotImplemented, of nothing done, where its checks
-   fail; NULL with an exception. */
+   fail; NULL with an exception. The call is held. */
 PyObject *pac_plan_run(PyObject *plan, pac_call *call);
 
 /* ---- the cache (plan_table.c) ----------------------------------------------------------------------------------- */

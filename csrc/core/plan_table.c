@@ -35,8 +35,12 @@ static void forget(plan_table *t) {
 static int is_there(const plan_table *t, pac_call *call, int of_types) {
     const pac_key key = pac_call_key(call, of_types);
     uint64_t at = key.hash;
-    for (const pac_entry *e; (e = pac_cache_next(&t->plans, &key, &at));)
-        if (!of_types || pac_plan_holds(e->value, call)) return 1;
+    for (const pac_entry *e; (e = pac_cache_next(&t->plans, &key, &at));) {
+        PyObject *value = Py_NewRef(e->value); /* what it computes may run Python, which drops the entry */
+        const int holds = !of_types || pac_plan_holds(value, call);
+        Py_DECREF(value);
+        if (holds) return 1;
+    }
     return PyErr_Occurred() ? -1 : 0;
 }
 
@@ -115,16 +119,17 @@ static PyObject *arguments_of(PyObject *const *args, Py_ssize_t count) {
     return tuple;
 }
 
-/* Calls the function by `learn`, which captures it. The key is copied first: lists among the arguments may change. */
-static PyObject *capture(plan_table *t, pac_call *call, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+/* Calls the function by `learn`, which captures it. The call is held, its objects, too. Not inlined: what a warm call
+   keeps in registers would be on the stack. */
+__attribute__((noinline)) static PyObject *capture(plan_table *t, pac_call *call, PyObject *const *args,
+                                                   Py_ssize_t count, PyObject *names) {
     PyObject *arguments = arguments_of(args, count), *options = options_of(args + count, names);
     PyObject *operands = operands_of(call), *found = NULL, *result = NULL, *plan;
-    PyObject *objects = arguments_of(call->object, call->objects), *numbers = arguments_of(call->number, call->numbers);
     const uint64_t generation = pac_plan_generation;
     ++t->captures;
     count_anew(t, types_count_hash(call), 0);
     count_anew(t, call->hash, 0);
-    if (arguments && options && operands && objects && numbers)
+    if (arguments && options && operands)
         found = PyObject_CallFunctionObjArgs(t->learn, t->function, arguments, options, operands, NULL);
     if (found && !PyTuple_Check(found))
         PyErr_Format(PyExc_TypeError, "expected (result, plan), got %R", found);
@@ -139,10 +144,34 @@ static PyObject *capture(plan_table *t, pac_call *call, PyObject *const *args, P
     Py_XDECREF(arguments);
     Py_XDECREF(options);
     Py_XDECREF(operands);
-    Py_XDECREF(objects);
-    Py_XDECREF(numbers);
     Py_XDECREF(found);
     return result;
+}
+
+/* References to what plans use of a call, and to what is compared: Python may run, which changes lists of arguments and
+   gives arrays other memory. */
+static inline void hold_operands(const pac_call *call) {
+    for (int k = 0; k < call->operands; ++k) {
+        Py_INCREF(call->operand[k].array);
+        Py_INCREF(call->operand[k].buffer);
+    }
+    for (int k = 0; k < call->numbers; ++k) Py_INCREF(call->number[k]);
+}
+
+static inline void release_operands(const pac_call *call) {
+    for (int k = 0; k < call->operands; ++k) {
+        Py_DECREF(call->operand[k].array);
+        Py_DECREF(call->operand[k].buffer);
+    }
+    for (int k = 0; k < call->numbers; ++k) Py_DECREF(call->number[k]);
+}
+
+static void hold_objects(const pac_call *call) {
+    for (int k = 0; k < call->objects; ++k) Py_INCREF(call->object[k]);
+}
+
+static void release_objects(const pac_call *call) {
+    for (int k = 0; k < call->objects; ++k) Py_DECREF(call->object[k]);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
@@ -175,23 +204,29 @@ PyObject *pac_table_call(PyObject *table, PyObject *const *args, size_t flags, P
     plan_table *t = (plan_table *)table;
     const Py_ssize_t count = PyVectorcall_NARGS(flags);
     pac_call call;
-    int none;
+    int none, is_general = 0;
     if (!pac_plain() || !pac_call_read(&call, &t->numbers, args, count, names) || !call.operands)
         return PyObject_Vectorcall(t->function, args, flags, names);
+    Py_INCREF(t);
+    hold_operands(&call);
     if (t->plans.generation != pac_plan_generation) {
         forget(t);
         t->plans.generation = pac_plan_generation;
     }
-    Py_INCREF(t);
     PyObject *result = planned(t, &call, &none);
     if (result != Py_NotImplemented)
         ++t->plans.hits;
     else {
-        Py_DECREF(result);
         ++t->plans.misses;
-        result = !none && is_due(t, &call) ? capture(t, &call, args, count, names)
-                                           : PyObject_Vectorcall(t->function, args, flags, names);
+        is_general = none || !is_due(t, &call);
+        if (!is_general) {
+            hold_objects(&call);
+            Py_SETREF(result, capture(t, &call, args, count, names));
+            release_objects(&call);
+        }
     }
+    release_operands(&call);
+    if (is_general) Py_SETREF(result, PyObject_Vectorcall(t->function, args, flags, names));
     Py_DECREF(t);
     return result;
 }
@@ -260,15 +295,17 @@ static PyObject *table_forget(PyObject *self, PyObject *Py_UNUSED(none)) {
 
 /* entries(): (what the arguments are, plan or why there is none) of each. */
 static PyObject *table_entries(PyObject *self, PyObject *Py_UNUSED(none)) {
-    const pac_cache *cache = &((plan_table *)self)->plans;
+    pac_cache copy;
+    if (!pac_cache_copy(&copy, &((plan_table *)self)->plans)) return NULL;
     PyObject *entries = PyList_New(0);
-    for (int k = 0; entries && k < cache->capacity; ++k) {
-        if (!cache->slot[k]) continue;
-        PyObject *key = pac_key_describe(&cache->slot[k]->key);
-        PyObject *pair = key ? Py_BuildValue("NO", key, cache->slot[k]->value) : NULL;
+    for (int k = 0; entries && k < copy.capacity; ++k) {
+        if (!copy.slot[k]) continue;
+        PyObject *key = pac_key_describe(&copy.slot[k]->key);
+        PyObject *pair = key ? Py_BuildValue("NO", key, copy.slot[k]->value) : NULL;
         if (!pair || PyList_Append(entries, pair) < 0) Py_CLEAR(entries);
         Py_XDECREF(pair);
     }
+    pac_cache_clear(&copy);
     return entries;
 }
 
@@ -296,9 +333,14 @@ static PyObject *table_find(PyObject *self, PyObject *const *args, Py_ssize_t co
     if (!pac_call_read(&call, &t->numbers, args, count, names))
         return Py_BuildValue("sO", call.why, call.what ? call.what : Py_None);
     if (!call.operands) return Py_BuildValue("sO", "there is no array", Py_None);
+    hold_operands(&call);
+    hold_objects(&call);
     const pac_key key = pac_call_key(&call, 0);
     PyObject *described = pac_key_describe(&key);
-    return described ? Py_BuildValue("NN", described, lookup(t, &call)) : NULL;
+    PyObject *found = described ? Py_BuildValue("NN", described, lookup(t, &call)) : NULL;
+    release_operands(&call);
+    release_objects(&call);
+    return found;
 }
 
 static PyMethodDef table_methods[] = {

@@ -14,9 +14,15 @@ static PyObject *iterator_next(PyObject *self) {
     if (rows->at >= rows->count) return NULL;
     const Py_ssize_t at = rows->at++;
     pac_array *a = (pac_array *)rows->array;
-    if (PAC_NDIM(a) && at < PAC_SHAPE(a)[0])
-        return (PyObject *)pac_array_view(a, at * PAC_STRIDES(a)[0], PAC_NDIM(a) - 1, PAC_SHAPE(a) + 1,
-                                          PAC_STRIDES(a) + 1, PAC_CODE(a), 1);
+    if (PAC_NDIM(a) && at < PAC_SHAPE(a)[0]) {
+        const int ndim = PAC_NDIM(a) - 1;
+        int64_t shape[PAC_MAX_NDIM], strides[PAC_MAX_NDIM];
+        for (int axis = 0; axis < ndim; ++axis) {
+            shape[axis] = PAC_SHAPE(a)[axis + 1];
+            strides[axis] = PAC_STRIDES(a)[axis + 1];
+        }
+        return (PyObject *)pac_array_view(a, at * PAC_STRIDES(a)[0], ndim, shape, strides, PAC_CODE(a), 1);
+    }
     PyObject *index = PyLong_FromSsize_t(at); /* it was resized: the index is out of bounds */
     PyObject *row = index ? PyObject_GetItem(rows->array, index) : NULL;
     Py_XDECREF(index);
@@ -66,9 +72,10 @@ int pac_add_iterator_type(PyObject *module) {
 PAC_QUICK(rows) {
     pac_array *a = pac_first_array(args, count, names, 1, 1);
     if (!a || !PAC_NDIM(a)) Py_RETURN_NOTIMPLEMENTED;
+    const Py_ssize_t length = (Py_ssize_t)PAC_SHAPE(a)[0];
     row_iterator *rows = (row_iterator *)iterator_type->tp_alloc(iterator_type, 0);
     if (!rows) return NULL;
     rows->array = Py_NewRef((PyObject *)a);
-    rows->count = (Py_ssize_t)PAC_SHAPE(a)[0];
+    rows->count = length;
     return (PyObject *)rows;
 }

@@ -17,9 +17,14 @@ static pac_array *whole_mask(pac_array *a, PyObject *key)
 
 static PyObject *get_whole(pac_array *a, const uint8_t *mask, int64_t count)
 {
+    const uint64_t before = pac_relayouts; /* the allocation may run Python, which changes arrays */
     pac_array *out = pac_array_fresh(pac_ndarray_type, PAC_CODE(a), 1, &count, a->buffer->device, 0);
-    if (out && count) pac_compress(pac_host_memory(out), pac_host_memory(a), mask, count, PAC_ITEMSIZE(a));
-    return (PyObject *)out;
+    if (!out || !count) return (PyObject *)out;
+    if (before == pac_relayouts &&
+        pac_compress(pac_host_memory(out), pac_host_memory(a), mask, a->size, count, PAC_ITEMSIZE(a)))
+        return (PyObject *)out;
+    Py_DECREF(out);
+    Py_RETURN_NOTIMPLEMENTED;
 }
 
 PyObject *pac_select_get(pac_array *a, PyObject *key)
@@ -35,11 +40,14 @@ PyObject *pac_select_get(pac_array *a, PyObject *key)
         Py_DECREF(rows);
     }
     pac_selection s;
+    const uint64_t before = pac_relayouts;
     int found = pac_find_selection(&s, a, key, 0);
     if (found < 0) return NULL;
     if (!found) Py_RETURN_NOTIMPLEMENTED;
     pac_array *out = pac_array_fresh(pac_ndarray_type, PAC_CODE(a), s.ndim, s.shape, a->buffer->device, 0);
-    if (out && out->size) {
+    if (out && before != pac_relayouts) {
+        Py_SETREF(out, (pac_array *)Py_NewRef(Py_NotImplemented));
+    } else if (out && out->size) {
         int itemsize = PAC_ITEMSIZE(a);
         int64_t step = itemsize;
         for (int k = s.before + s.middle; k < s.ndim; k++) step *= s.shape[k];
@@ -159,9 +167,10 @@ static PyObject *rows_of(pac_array *out, int rows)
 /* For an array without elements: arrays of their own. */
 static PyObject *no_positions(pac_array *a)
 {
-    int64_t none = 0;
-    PyObject *result = PyTuple_New(PAC_NDIM(a));
-    for (int k = 0; result && k < PAC_NDIM(a); k++) {
+    const int64_t none = 0;
+    const int ndim = PAC_NDIM(a); /* before the allocations, which may run Python */
+    PyObject *result = PyTuple_New(ndim);
+    for (int k = 0; result && k < ndim; k++) {
         pac_array *row = pac_array_fresh(pac_ndarray_type, PAC_I64, 1, &none, a->buffer->device, 0);
         if (row) PyTuple_SET_ITEM(result, k, (PyObject *)row);
         else Py_CLEAR(result);
@@ -180,14 +189,16 @@ PyObject *pac_select_nonzero(pac_array *a)
     const uint8_t *bytes = pac_truths(a, space, &made);
     if (!bytes) return NULL;
     int64_t shape[] = {ndim, pac_count_true(bytes, a->size)};
+    const uint64_t before = pac_relayouts; /* the allocation may run Python, which changes arrays */
     pac_array *out = pac_array_fresh(pac_ndarray_type, PAC_I64, 2, shape, a->buffer->device, 0);
-    if (out && shape[1]) {
-        pac_list_true(bytes, a->size, shape[1], (int64_t *)pac_host_memory(out));
-        split_positions((int64_t *)pac_host_memory(out), shape[1], ndim, PAC_SHAPE(a));
+    int listed = out && before == pac_relayouts;
+    if (listed && shape[1]) {
+        listed = pac_list_true(bytes, a->size, shape[1], (int64_t *)pac_host_memory(out));
+        if (listed) split_positions((int64_t *)pac_host_memory(out), shape[1], ndim, PAC_SHAPE(a));
     }
     PyMem_Free(made);
     if (!out) return NULL;
-    PyObject *result = rows_of(out, ndim);
+    PyObject *result = listed ? rows_of(out, ndim) : Py_NewRef(Py_NotImplemented);
     Py_DECREF(out);
     return result;
 }

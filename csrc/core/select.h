@@ -57,12 +57,14 @@ int pac_may_overlap(const pac_array *a, const pac_array *b);
 #define PAC_SELECT_SPACE 2048
 const uint8_t *pac_truths(const pac_array *a, uint8_t *space, uint8_t **made);
 
-/* How many of n bytes aren't 0, and their positions, of which there are `count`. */
+/* How many of n bytes aren't 0, and their positions, of which there were `count`. 0: there are fewer now, since others
+   changed them meanwhile. */
 int64_t pac_count_true(const uint8_t *bytes, int64_t n);
-void pac_list_true(const uint8_t *bytes, int64_t n, int64_t count, int64_t *positions);
+int pac_list_true(const uint8_t *bytes, int64_t n, int64_t count, int64_t *positions);
 
-/* The elements of `from` (1, 2, 4, 8 or 16 bytes each) whose mask isn't 0, of which there are `count`. */
-void pac_compress(char *to, const char *from, const uint8_t *mask, int64_t count, int itemsize);
+/* The elements of `from` (1, 2, 4, 8 or 16 bytes each) whose mask of n bytes isn't 0, of which there were `count`. 0:
+   there are fewer now. */
+int pac_compress(char *to, const char *from, const uint8_t *mask, int64_t n, int64_t count, int itemsize);
 
 /* What `a[key]` selects; `writes`: it is to be written, so that no array of the key may share its memory. 1: found,
    pac_end_selection is due. 0: the key needs the general way; -1: an exception. */

@@ -109,9 +109,11 @@ static int read_array(key_reader *r, PyObject *item)
     pac_array *x = (pac_array *)item;
     if (PyList_CheckExact(item)) {
         if (r->made_count == PAC_SELECT_ARRAYS) return 0;
+        const uint64_t before = pac_relayouts;
         x = array_from_list(item, r->a);
         if (!x) return PyErr_Occurred() ? -1 : 0;
         r->made[r->made_count++] = x;
+        if (before != pac_relayouts) return 0; /* what was read so far may be of another layout */
     } else if (!PAC_IS_ARRAY(item)) {
         return 0;
     }
@@ -205,7 +207,7 @@ static int mask_offsets(key_reader *r)
     const uint8_t *bytes = pac_truths(mask, space, &made);
     if (!bytes) return -1;
     int done = reserve(s, pac_count_true(bytes, mask->size));
-    if (done > 0) pac_list_true(bytes, mask->size, s->count, s->offsets);
+    if (done > 0 && !pac_list_true(bytes, mask->size, s->count, s->offsets)) done = 0;
     PyMem_Free(made);
     if (done > 0) scale_positions(s, PAC_NDIM(mask), PAC_SHAPE(mask), PAC_STRIDES(r->a) + r->axes[0]);
     s->middle = 1;

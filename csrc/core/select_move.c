@@ -128,29 +128,52 @@ int64_t pac_count_true(const uint8_t *bytes, int64_t n)
     return count;
 }
 
-void pac_list_true(const uint8_t *bytes, int64_t n, int64_t count, int64_t *positions)
+/* Elements between two tests of bounds: that of the mask is there for masks which others change meanwhile. */
+enum { STEPS = 8 };
+
+int pac_list_true(const uint8_t *bytes, int64_t n, int64_t count, int64_t *positions)
 {
     int64_t at = 0, k = 0;
     if (count * 8 < n) { /* few: most of the words are 0, which a processor foresees */
-        for (; n - k >= 8; k += 8) {
+        for (; count - at >= STEPS && n - k >= STEPS; k += STEPS) {
             for (uint64_t bits = true_bits(bytes + k); bits; bits &= bits - 1) {
                 positions[at++] = k + (__builtin_ctzll(bits) >> 3);
             }
         }
+        for (; at < count && n - k >= STEPS; k += STEPS) { /* the last ones */
+            for (uint64_t bits = true_bits(bytes + k); bits && at < count; bits &= bits - 1) {
+                positions[at++] = k + (__builtin_ctzll(bits) >> 3);
+            }
+        }
     }
-    for (; at < count; k++) { /* without a branch, which would be foreseen half of the time */
-        positions[at] = k;
-        at += bytes[k] != 0;
+    while (count - at >= STEPS && n - k >= STEPS) { /* without a branch, which would be foreseen half of the time */
+        for (int step = 0; step < STEPS; step++, k++) {
+            positions[at] = k;
+            at += bytes[k] != 0;
+        }
     }
+    for (; at < count && k < n; k++) {
+        if (bytes[k]) positions[at++] = k;
+    }
+    return at == count;
 }
 
 #define COMPRESS(size)                                                                                     \
-    static void compress_##size(char *to, const char *from, const uint8_t *mask, int64_t count)            \
+    static int compress_##size(char *to, const char *from, const uint8_t *mask, int64_t n, int64_t count)  \
     {                                                                                                      \
-        for (int64_t at = 0; at < count; from += size) {                                                   \
-            memcpy(to + at * size, from, size);                                                            \
-            at += *mask++ != 0;                                                                            \
+        int64_t at = 0;                                                                                    \
+        int64_t k = 0;                                                                                     \
+        while (count - at >= STEPS && n - k >= STEPS) {                                                    \
+            for (int step = 0; step < STEPS; step++, k++) {                                                \
+                memcpy(to + at * size, from + k * size, size);                                             \
+                at += mask[k] != 0;                                                                        \
+            }                                                                                              \
         }                                                                                                  \
+        for (; at < count && k < n; k++) {                                                                 \
+            memcpy(to + at * size, from + k * size, size);                                                 \
+            at += mask[k] != 0;                                                                            \
+        }                                                                                                  \
+        return at == count;                                                                                \
     }
 
 COMPRESS(1)
@@ -159,14 +182,14 @@ COMPRESS(4)
 COMPRESS(8)
 COMPRESS(16)
 
-void pac_compress(char *to, const char *from, const uint8_t *mask, int64_t count, int itemsize)
+int pac_compress(char *to, const char *from, const uint8_t *mask, int64_t n, int64_t count, int itemsize)
 {
     switch (itemsize) {
-    case 1: compress_1(to, from, mask, count); break;
-    case 2: compress_2(to, from, mask, count); break;
-    case 4: compress_4(to, from, mask, count); break;
-    case 8: compress_8(to, from, mask, count); break;
-    default: compress_16(to, from, mask, count); break;
+    case 1: return compress_1(to, from, mask, n, count);
+    case 2: return compress_2(to, from, mask, n, count);
+    case 4: return compress_4(to, from, mask, n, count);
+    case 8: return compress_8(to, from, mask, n, count);
+    default: return compress_16(to, from, mask, n, count);
     }
 }
 

@@ -104,11 +104,12 @@ PyObject *pac_take_rows(pac_array *a, PyObject *key)
     int64_t shape[PAC_SELECT_AXES], row;
     pac_array *index = row_index(a, key, &ndim, shape, &row);
     if (!index) Py_RETURN_NOTIMPLEMENTED;
+    const uint64_t before = pac_relayouts; /* the allocation may run Python, which resizes arrays */
     pac_array *out = pac_array_fresh(pac_ndarray_type, PAC_CODE(a), ndim, shape, a->buffer->device, 0);
     if (!out) return NULL;
     take_loop take = take_loops[PAC_CODE(index) == PAC_I64][loop_of(row)];
-    if (take(pac_host_memory(out), pac_host_memory(a), pac_host_memory(index), index->size, PAC_SHAPE(a)[0],
-             row_stride(a), (size_t)row)) return (PyObject *)out;
+    if (before == pac_relayouts && take(pac_host_memory(out), pac_host_memory(a), pac_host_memory(index), index->size,
+                                        PAC_SHAPE(a)[0], row_stride(a), (size_t)row)) return (PyObject *)out;
     Py_DECREF(out);
     Py_RETURN_NOTIMPLEMENTED;
 }

@@ -87,15 +87,17 @@ static PyObject *clear_method(PyObject *self, PyObject *Py_UNUSED(none)) {
 
 /* items(): a list of (key, launcher) */
 static PyObject *table_items(PyObject *self, PyObject *Py_UNUSED(none)) {
-    const pac_cache *cache = &((pac_variant_table *)self)->launchers;
+    pac_cache copy;
+    if (!pac_cache_copy(&copy, &((pac_variant_table *)self)->launchers)) return NULL;
     PyObject *items = PyList_New(0);
-    for (int k = 0; items && k < cache->capacity; ++k) {
-        if (!cache->slot[k]) continue;
-        PyObject *key = pac_key_object(&cache->slot[k]->key);
-        PyObject *pair = key ? Py_BuildValue("NO", key, cache->slot[k]->value) : NULL;
+    for (int k = 0; items && k < copy.capacity; ++k) {
+        if (!copy.slot[k]) continue;
+        PyObject *key = pac_key_object(&copy.slot[k]->key);
+        PyObject *pair = key ? Py_BuildValue("NO", key, copy.slot[k]->value) : NULL;
         if (!pair || PyList_Append(items, pair) < 0) Py_CLEAR(items);
         Py_XDECREF(pair);
     }
+    pac_cache_clear(&copy);
     return items;
 }
 

@@ -84,8 +84,13 @@ static int strided_view(const pac_array *a, int ndim, const int64_t *shape, int6
 
 PyObject *pac_reshaped_copy(pac_array *a, int ndim, const int64_t *shape) {
     int64_t strides[PAC_MAX_NDIM];
+    const uint64_t before = pac_relayouts;
     PyObject *copy = pac_copy(a, PAC_CODE(a));
     if (!copy || copy == Py_NotImplemented) return copy;
+    if (before != pac_relayouts) { /* the shape may be of another number of elements */
+        Py_DECREF(copy);
+        Py_RETURN_NOTIMPLEMENTED;
+    }
     pac_fresh_strides(ndim, shape, PAC_ITEMSIZE(a), strides);
     PyObject *view = (PyObject *)pac_array_view((pac_array *)copy, 0, ndim, shape, strides, PAC_CODE(a), 0);
     Py_DECREF(copy);

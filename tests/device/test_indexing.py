@@ -174,6 +174,37 @@ def test_sequences_must_fit_integers(key):
         pa.zeros(2, dtype="int64")[key] = [1e30, 0]
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "uint64"])
+@pytest.mark.parametrize("value", [np.uint8(200), np.int64(-1), np.uint64(2**64 - 1), np.float64(2.5), np.float64(300)])
+def test_numbers_of_numpy_fit_where_they_do_in_numpy(dtype, value):
+    ways = {
+        "element": lambda x: x.__setitem__(0, value),
+        "view": lambda x: x.__setitem__(slice(None), value),
+        "fill": lambda x: x.fill(value),
+        "list": lambda x: x.__setitem__([0, 1], value),  # here NumPy takes it modulo
+    }
+    for way, assign in ways.items():
+        mine, theirs = pa.zeros(2, dtype=dtype), np.zeros(2, dtype)
+        try:
+            assign(theirs)
+        except OverflowError:
+            with pytest.raises(OverflowError):
+                assign(mine)
+        else:
+            assign(mine)
+        assert mine.tolist() == theirs.tolist(), way
+
+
+def test_floats_of_numpy_without_an_integer():
+    a = pa.zeros(2, dtype="int32")
+    for value, error in (np.float64("nan"), ValueError), (np.float32("inf"), OverflowError), (1e300, OverflowError):
+        with pytest.raises(error):
+            a[:] = np.float64(value)
+        with pytest.raises(error):
+            a[0] = np.float64(value)
+    assert a.tolist() == [0, 0]
+
+
 def test_one_element_of_an_enormous_step():
     a = pa.arange(12).reshape(3, 4)
     for step in (2**60, -(2**60), 2**200):

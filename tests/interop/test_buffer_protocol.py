@@ -197,6 +197,14 @@ def test_the_end_of_the_interpreter(ending):
     assert (done.returncode, done.stdout.strip()) == (0, "done"), done.stderr
 
 
+def test_more_bytes_than_a_buffer_counts():
+    a = pa.broadcast_to(pa.zeros(1), (2**62,))
+    assert a.nbytes == 2**65
+    with pytest.raises(BufferError, match="more bytes than a buffer counts"):
+        memoryview(a)
+    assert memoryview(a[: 2**20]).nbytes == 2**23
+
+
 def test_arguments_of_exports():
     a = pa.ones(3)
     with pytest.raises(TypeError, match="no positional arguments"):

@@ -2,13 +2,14 @@
 
 import itertools
 import pickle
+import sys
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 import pyarray as pa
-from pyarray import dtypes
+from pyarray import _core, dtypes
 from pyarray.dtypes import promote, promote_scalar, result_type
 from pyarray.lang.ir import static_key
 from pyarray.tune import tuning_key as tune_key
@@ -181,3 +182,11 @@ def test_can_cast():
     assert dtypes.can_cast(dtypes.int8, dtypes.int64)
     assert not dtypes.can_cast(dtypes.int64, dtypes.int8)
     assert not dtypes.can_cast(dtypes.uint64, dtypes.int64)
+
+
+def test_the_core_keeps_the_references_that_it_has():
+    held = [x for row in dtypes.ALL for x in (row, row.numpy, row.numpy.type)]
+    before = [sys.getrefcount(x) for x in held]
+    for _ in range(10):
+        _core.register_dtypes(dtypes.ALL, dtypes.asdtype)
+    assert [sys.getrefcount(x) for x in held] == before
