@@ -7,6 +7,7 @@ from pyarray._runtime import ffi, lib
 
 FULL = 100  # blocks that fill the device
 THREADS = 256
+MOST = (2**32 - 1) // THREADS  # blocks that HIP takes
 L2 = 1 << 20
 POINTER, UNSIGNED = ctypes.c_void_p, ctypes.c_uint
 
@@ -59,7 +60,8 @@ def test_a_thread_for_each_iteration(blocks):
         0, 1, 1, 2, 3907,
     ]  # fmt: skip
     assert blocks(step | {"per_thread": 4}, [1000, 1000]) == 977
-    assert blocks(step, [2**40, 2**40]) == 2**31 - 1
+    assert blocks(step, [2**40, 2**40]) == MOST
+    assert blocks(step | {"threads": 1}, [2**40, 2**40]) == 2**31 - 1
 
 
 def test_one_thread_and_counts_that_the_device_knows(blocks):
@@ -80,7 +82,7 @@ def test_each_long_row_has_a_block(blocks):
         2048, 2048, 4096, 4096, 8192, 8192, 8192,
     ]  # fmt: skip
     assert [blocks(step, [n, 2048]) for n in (0, 1, 512, 513, 4097)] == [0, 1, 512, 129, 1025]
-    assert blocks(step, [2**40, 8192]) == 2**31 - 1
+    assert blocks(step, [2**40, 8192]) == MOST
 
 
 ROWS = {"size_count": 2, "size_slots": [0, 1], "team": 1, "row_slot": 2, "row_elements": 8192}
