@@ -26,7 +26,7 @@ def reducing_loop(scope: Scope, loop: ir.For) -> list[ir.Stmt]:
     body, elements = loop.body, list[Element]()
     if _has_constant_steps(loop):
         body, elements = reduced_elements(loop.body, loop.variables, new_name)
-    names = {*scope.reduced, *(e.name for e in elements)}
+    names = {*scope.reduced, *(name for e in elements for name in (e.name, e.reached) if name)}
     if not names:
         return [loop]
     found = find_reductions(body, names)

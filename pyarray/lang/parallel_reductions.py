@@ -2,7 +2,8 @@
 update, by one operator; and records, a best value with what belongs to it (`if x < best: best = x; where = i`).
 
 An element with an index that the loop doesn't change is such a variable, too: it is read before the loop and stored
-behind it."""
+behind it. One behind a `continue` needn't exist, since no iteration may reach it: a second variable counts those that
+do, and the element is read and stored behind the loop."""
 
 from __future__ import annotations
 
@@ -11,13 +12,14 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from ..dtypes import DType, above
+from ..dtypes import DType, above, int64
 from . import ir
 from .loop_dependences import structural_key
-from .promotion import SWAPPED_COMPARISON
+from .promotion import SWAPPED_COMPARISON, binary, cast, compare, constant, identity_of
 from .summaries import assigned_in
 
 _OPERATORS = frozenset(("add", "sub", "mul", "and", "or", "xor", "min", "max"))
+_COUNT = ir.ScalarType(int64)
 _BEST = {"lt": "min", "le": "min", "gt": "max", "ge": "max"}
 
 
@@ -207,36 +209,51 @@ def update_operator(value: Any, name: str, stored: DType | None = None, any_cast
 
 @dataclass(frozen=True)
 class Element:
-    """An element that is reduced into: its variable, and the store that it stands for."""
+    """An element that is reduced into: its variable, and the store that it stands for. `reached` is the variable that
+    counts the iterations that update it, none where each does; `op` how they do."""
 
     name: str
     store: ir.Store
+    op: str
+    reached: str = ""
 
 
 def reduced_elements(
     body: tuple[ir.Stmt, ...], variables: tuple[str, ...], new_name: Any
 ) -> tuple[tuple[ir.Stmt, ...], list[Element]]:
-    """The body with variables in the place of elements that each iteration updates, and these. An element that
-    `continue` may keep all iterations from needn't exist, so it must not be read before the loop."""
+    """The body with variables in the place of elements that its iterations update, and these."""
     changing = {*assigned_in(*body), *variables}
-    reached = body[: next((k for k, s in enumerate(body) if _may_leave(s)), len(body))]
-    stores = [s for s in reached if isinstance(s, ir.Store) and _element_operator(s, changing) is not None]
+    leaves = next((k for k, s in enumerate(body) if _may_leave(s)), len(body))
+    operators = {id(s): op for s in body if isinstance(s, ir.Store) and (op := _element_operator(s, changing))}
+    operators = {id(s): operators[id(s)] for k, s in enumerate(body) if _is_reducible(s, operators, k > leaves)}
+    stores: list[Any] = [s for s in body if id(s) in operators]
     elements: list[Element] = []
-    result = []
-    for s in body:
+    result: list[ir.Stmt] = []
+    for k, s in enumerate(body):
         if not any(s is x for x in stores) or not _are_apart(body, s.array.name, stores):  # type: ignore[union-attr]
             result.append(s)
             continue
         assert isinstance(s, ir.Store)
         kind = ir.ScalarType(s.array.type.dtype)
-        name = new_name(kind)
-        elements.append(Element(name, s))
+        name, reached = new_name(kind), new_name(_COUNT) if k > leaves else ""
+        elements.append(Element(name, s, operators[id(s)], reached))
+        if reached:
+            more = binary(s.loc, "add", ir.Local(s.loc, _COUNT, reached), ir.Const(s.loc, _COUNT, 1))
+            result.append(ir.Assign(s.loc, reached, more))
 
         def change(node: Any, s: Any = s, name: str = name, kind: Any = kind) -> Any:
             return ir.Local(node.loc, kind, name) if _is_element(node, s) else node
 
         result.append(ir.Assign(s.loc, name, ir.rewrite(s.value, change)))
     return tuple(result), elements
+
+
+def _is_reducible(s: ir.Stmt, operators: dict[int, str], is_late: bool) -> bool:
+    """Whether a statement is an update; a late one may only be by an operator with a number to start from."""
+    if id(s) not in operators or not is_late:
+        return id(s) in operators
+    dtype = s.array.type.dtype  # type: ignore[union-attr]
+    return dtype.kind != "b" and identity_of(operators[id(s)], dtype) is not None
 
 
 def _may_leave(s: ir.Stmt) -> bool:
@@ -279,12 +296,22 @@ def _element_operator(s: ir.Store, changing: set[str]) -> str | None:
 
 
 def around(loop: ir.For, elements: list[Element], runs: ir.Expr) -> tuple[list[ir.Stmt], list[ir.Stmt]]:
-    """What reads the elements before the loop, and stores them behind it, where the loop runs at all."""
+    """What reads the elements before the loop, and stores them behind it, where the loop runs at all, or an iteration
+    has updated them."""
     before: list[ir.Stmt] = []
     after: list[ir.Stmt] = []
     for e in elements:
-        loc, kind = e.store.loc, ir.ScalarType(e.store.array.type.dtype)
-        load = ir.Load(loc, kind, e.store.array, e.store.index)
-        before.append(ir.If(loop.loc, runs, (ir.Assign(loc, e.name, load),), ()))
-        after.append(ir.If(loop.loc, runs, (replace(e.store, value=ir.Local(loc, kind, e.name)),), ()))
+        loc, dtype = e.store.loc, e.store.array.type.dtype
+        kind = ir.ScalarType(dtype)
+        load, own = ir.Load(loc, kind, e.store.array, e.store.index), ir.Local(loc, kind, e.name)
+        if not e.reached:
+            before.append(ir.If(loop.loc, runs, (ir.Assign(loc, e.name, load),), ()))
+            after.append(ir.If(loop.loc, runs, (replace(e.store, value=own),), ()))
+            continue
+        start = cast(constant(loc, identity_of(e.op, dtype)), dtype)
+        none = ir.Const(loc, _COUNT, 0)
+        before += [ir.Assign(loc, e.name, start), ir.Assign(loc, e.reached, none)]
+        both = cast(binary(loc, e.op, load, own), dtype)
+        is_reached = compare(loc, "gt", ir.Local(loc, _COUNT, e.reached), none)
+        after.append(ir.If(loop.loc, is_reached, (replace(e.store, value=both),), ()))
     return before, after

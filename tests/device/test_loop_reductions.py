@@ -197,7 +197,7 @@ REFUSED = {
     "if v[i] > 0: out[0] += v[i]": "update one element of 'out'",
     "out[0] += out[1]": "update one element of 'out'",
     "out[n] += 1\n        out[0] += 1": "update one element of 'out'",
-    "if n > 2: continue\n        out[n] += v[i]": "update one element of 'out'",
+    "if n > 2: continue\n        out[n] = min(out[n], v[i])": "update one element of 'out'",
     "if v[i] > 0:\n            if n > 2: continue\n        out[n] = max(out[n], v[i])": "update one element of 'out'",
 }
 
@@ -358,3 +358,56 @@ def test_bounds_are_evaluated_before_the_loop(device):
     out = pa.zeros(1, device=device)
     bound_is_reduced.grad(out, pa.asarray(v, device=device), 300, grad_v=gradients[0], grad_out=gradients[1])
     np.testing.assert_array_equal(pa.asnumpy(gradients[0]), 2 * v)
+
+
+@pa.kernel
+def behind_continue(out, w, v, k: int, n: int):
+    for i in range(v.size):
+        out[0] += 1
+        if v[i] < 0:
+            continue
+        out[1] -= v[i]
+        if v[i] > 3 or k >= n:
+            continue
+        w[k] *= v[i]
+
+
+@pa.kernel
+def stored_before(w, out, v):
+    for i in range(v.size):
+        w[i] = v[i]
+        if v[i] < 100:
+            continue
+        out[0] += v[i]
+
+
+@pa.kernel
+def squares_of_some(out, x, n: int):
+    for i in range(x.size):
+        if i % 2 == n:
+            continue
+        out[0] += x[i] * x[i]
+
+
+def test_elements_behind_continue(device):
+    """One that no iteration reaches need not exist, and stays as it is."""
+    v = np.arange(700) % 9 - 2.0
+    for dtype in (np.float64, np.int64, np.int16):
+        as_python(behind_continue, device, *np.ones((2, 4), dtype), np.maximum(v, -1).astype(dtype), 2, 4)
+    for k in (4, 1 << 40, -9):
+        as_python(behind_continue, device, np.arange(4.0), np.arange(4.0), v, k, -9)
+    as_python(behind_continue, device, np.zeros(0), np.zeros(0), v[:0], 2, 4)
+    for same in (np.full(700, 7.0), np.full(700, 7)):
+        for checked in (False, True):
+            w = pa.asarray(same.copy(), device=device)
+            with pa.debug(checked):
+                stored_before(w, w, pa.asarray(v.astype(same.dtype), device=device))
+            np.testing.assert_array_equal(pa.asnumpy(w), v)
+
+
+def test_gradients_of_elements_behind_continue(device):
+    x, out = pa.arange(9.0, device=device), pa.zeros(1, device=device)
+    for n in (0, 1, 2):
+        gradient = pa.zeros(9, device=device)
+        squares_of_some.grad(out, x, n, grad_x=gradient, grad_out=pa.ones(1, device=device))
+        assert gradient.tolist() == [2.0 * i if i % 2 != n else 0.0 for i in range(9)]

@@ -240,7 +240,7 @@ STATEMENTS = {
     "x = 1; x = v": "'x' is an int64 .* and here a 1-D",
     "n = 1": "'n' is assigned before the parallel loop",
     "v = z[0]": "'v' is assigned before the parallel loop",
-    "if n > 1: continue\n        v[n] += i": "update one element of 'v'.*\n.*\n.*\nwrite pa.atomic_add",
+    "if n > 1: continue\n        v[n] = max(v[n], i)": "update one element of 'v'.*\n.*\n.*\nwrite pa.atomic_max",
     "x, y = 1": "2 names can't be assigned from",
     "x = np": "'x' can't hold the module numpy",
     "v[i] = plain(i)": "'plain' is a plain Python function.*\n.*\n.*\ndecorate it with @pa.func",
