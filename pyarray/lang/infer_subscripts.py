@@ -6,13 +6,13 @@ import ast
 from typing import Any
 
 from . import ir
-from .aggregates import as_tuple, is_records
+from .aggregates import as_tuple, is_records, leaves
 from .infer_access import index_parts, load_element, slice_type
 from .infer_aggregates import call_special_method, take_part, user_method
 from .infer_local_arrays import subscript
 from .infer_records import is_record, record_item, subscript_records
 from .infer_scope import Scope, rule
-from .infer_temporaries import expand_result, with_let_bound
+from .infer_temporaries import expand_result, has_side_effect, with_let_bound
 from .infer_tiles import has_tile_index, load_tile, subscript_tile
 from .infer_values import advice_for_captured, describe, is_array, is_local_array
 from .tile_values import is_tile
@@ -32,6 +32,9 @@ def _subscript(scope: Scope, node: ast.Subscript) -> Any:
     owner = expand_result(scope, owner)
     items = as_tuple(owner)
     if items is not None and isinstance(node.slice, ast.Slice):
+        if any(has_side_effect(x) for _, x in leaves("", owner)):  # each part would evaluate it
+            advice = "assign the tuple to a variable first, and slice that"
+            scope.fail(node, "a slice of a tuple that is made by calls", advice)
         return tuple(take_part(scope, node, owner, item) for item in items[_constant_slice(scope, node.slice)])
     if items is not None:
         index = scope.number(node.slice, scope.infer(node.slice))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from kernel_tools import launch
+from test_control import as_python
 
 import pyarray as pa
 
@@ -19,17 +20,6 @@ class Point:
 def bump(w, i):
     w[i] = 5.0
     return i
-
-
-def in_both_modes(kernel, device, *args):
-    """Asserts that release and debug mode do what the function does in Python, without atomics."""
-    host = [np.array(a) if isinstance(a, np.ndarray) else a for a in args]
-    kernel.__wrapped__(*host)
-    for checked in (False, True):
-        with pa.debug(checked):
-            got = launch(kernel, device, *args)
-        for expected, actual in zip((a for a in host if isinstance(a, np.ndarray)), got, strict=True):
-            np.testing.assert_array_equal(actual, expected)
 
 
 @pa.kernel
@@ -48,7 +38,7 @@ def stores(out, m, t, w):
 
 def test_a_stored_value_comes_before_its_place(device):
     n = 70
-    in_both_modes(stores, device, np.zeros(n), np.zeros((n, 2)), np.ones(n), np.arange(float(n)))
+    as_python(stores, device, np.zeros(n), np.zeros((n, 2)), np.ones(n), np.arange(float(n)))
 
 
 def test_a_stored_value_comes_before_the_atomic_in_its_index(device):
@@ -79,7 +69,7 @@ def local_stores(out, w):
 
 
 def test_an_element_of_a_local_array_is_found_behind_its_value(device):
-    in_both_modes(local_stores, device, np.zeros((9, 4)), np.arange(9.0))
+    as_python(local_stores, device, np.zeros((9, 4)), np.arange(9.0))
     for checked in (False, True):  # C has no order for two changes of a variable in one assignment
         source = local_stores.source("cpu", args=(pa.zeros((9, 4)), pa.arange(9.0)), debug=checked)
         assert "value = ((double)(v_j = 2, v_j));" in source
@@ -122,7 +112,7 @@ def conditions(out, v, y):
 
 def test_a_condition_is_assigned_before_it_is_read(device):
     v = np.arange(20.0)
-    in_both_modes(conditions, device, np.zeros(20), v, 2)
+    as_python(conditions, device, np.zeros(20), v, 2)
     source = conditions.source("cpu", args=(pa.zeros(20), pa.asarray(v), 2), debug=False)
     lines = [line for line in source.splitlines() if "if (" in line and "v_x = " in line]
     assert len(lines) == 3
@@ -146,7 +136,7 @@ def parts(out, v, n):
 
 
 def test_operands_are_evaluated_whose_value_is_not_needed(device):
-    in_both_modes(parts, device, np.zeros((5, 8)), np.arange(5.0), np.arange(5))
+    as_python(parts, device, np.zeros((5, 8)), np.arange(5.0), np.arange(5))
 
 
 def test_operands_are_tested_whose_value_is_not_needed(device):

@@ -290,6 +290,7 @@ STATEMENTS = {
     "atomic_add(z, i, 1)": "1 indices for a 2-D",
     "v[i] = (1, 2)[i]": "a tuple needs a constant index",
     "v[i] = (1, 2)[i:]": "a slice of a tuple needs constant bounds",
+    "x, y = (pa.atomic_add(v, 0, 1.0), 2, 3)[:2]": "a slice of a tuple that is made by calls.*\n.*\n.*\nassign",
     "v[i] = (1, 2)[::0]": "slice step must not be 0",
     "v[i] = (1, 2) < (1, i)": "got a tuple of 2 and a tuple of 2.*\n.*\n.*\ncompare their items or fields$",
     "v[i] = Point(1, 2) == Point(1, i)": "compares no tuples.*\n.*\n.*\ncompare .*, or define __eq__ in the class",
