@@ -11,7 +11,9 @@ import math
 import operator
 import os
 import re
+import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -287,3 +289,16 @@ def set(name: str, value: Any) -> None:
         overrides[name] = SETTINGS[name].parse(value)
     for changed in watchers:
         changed(name)
+
+
+class _Settings(ModuleType):
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse new attributes: `pyarray.config.debug = True` would change nothing, and not say so."""
+        if name not in self.__dict__ and not name.startswith("__"):
+            setting = f"PYARRAY_{name.upper()}"
+            which = f"pyarray.config.set({setting if setting in SETTINGS else 'PYARRAY_…'!r}, value)"
+            raise AttributeError(f"pyarray.config has no attribute {name!r}; settings are changed by {which}")
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Settings

@@ -3,6 +3,13 @@
 #ifndef PA_BASE_H
 #define PA_BASE_H
 
+/* gcc makes a vector of the first two of three floats, fills its other half with what the stack holds (which may be
+   slow to divide), and moves it through memory: the text of vectors of three asks for none in straight-line code.
+   Before everything else, since functions with other settings are not inlined. */
+#if defined(PA_NO_SLP) && defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
+#pragma GCC optimize("no-tree-slp-vectorize")
+#endif
+
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__) || defined(__HIPCC__) || defined(__HIPCC_RTC__)
 #define PA_GPU 1
 #else

@@ -98,7 +98,8 @@ def assemble(code: Emitter, parts: list[str]) -> str:
     includes = "".join(f"#include <{name}>\n" for name, pattern in _HEADERS if pattern.search(names))
     if code.debug and "pa_check.h" not in includes:
         includes = "#include <pa_check.h>\n" + includes
-    return f"#include <pa_base.h>\n{includes}\n{code.dialect.prelude}\n{_AT if code.debug else ''}{body}"
+    first = "#define PA_NO_SLP\n" if code.dialect.blocks and code.has_odd_vectors else ""
+    return f"{first}#include <pa_base.h>\n{includes}\n{code.dialect.prelude}\n{_AT if code.debug else ''}{body}"
 
 
 def _function(code: Emitter, function: ir.Function, hoisted_checks: Hoisting | None, once: bool) -> None:

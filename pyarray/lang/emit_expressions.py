@@ -107,6 +107,7 @@ class ExprEmitter:
         self.outer: tuple[tuple[str, Any], ...] = ()  # variables outside the parallel loops
         self.dialect, self.debug, self.specializations = dialect, debug, specs or {}
         self.structs: dict[str, str] = {}
+        self.has_odd_vectors = False  # vectors of three floats, or matrices with odd sizes (see PA_NO_SLP)
         self.helpers: dict[str, str] = {}
         self.renamed: dict[str, str] = {}
         self.digits: dict[Any, str] = {}  # divisions of a loop's variable, in terms of its digits
@@ -144,6 +145,7 @@ class ExprEmitter:
             self.structs.setdefault(views.view_name(kind), views.struct(kind, self.debug))
         elif isinstance(kind, ir.LocalArrayType):
             self.structs.setdefault(local_name(kind), local_struct(kind))
+            self.has_odd_vectors |= kind.dtype.name == "float32" and kind.size % 2 == 1 < kind.size
         elif isinstance(kind, ir.TupleType):
             for item in kind.items:
                 self.declare(item)

@@ -79,3 +79,17 @@ def test_checked_blocks_that_are_inside_have_it_too():
     matrix = ArrayType(float32, 2, False)
     text = lower(shifted.source_text, [("out", matrix), ("x", matrix)], "cpu", debug=True).text
     assert "if ((PA_NO_ALIAS || env->no_alias) && inside) kernel_shifted_noalias0" in text
+
+
+@kernel
+def scaled(out, x):
+    for i in range(out.shape[0]):
+        out[i] = 2 * x[i]
+
+
+@pytest.mark.parametrize(("dtype", "size", "found"), [(float32, 3, True), (float32, 2, False), (float64, 3, False)])
+def test_vectors_of_three_are_not_split_into_pairs(dtype, size, found):
+    rows = ArrayType(dtype, 2, False, sizes=(None, size))
+    text, gpu = (lower(scaled.source_text, [("out", rows), ("x", rows)], target).text for target in ("cpu", "cuda"))
+    assert text.startswith("#define PA_NO_SLP\n") == found
+    assert "PA_NO_SLP" not in gpu

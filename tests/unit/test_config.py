@@ -151,3 +151,10 @@ def test_an_empty_text_is_none(name, text, monkeypatch):
 def test_a_name_that_is_not_there():
     with pytest.raises(KeyError, match=r"no setting 'PYARRAY_DEBIG'; there are .*PYARRAY_DEBUG"):
         config.set("PYARRAY_DEBIG", True)
+
+
+@pytest.mark.parametrize(("name", "setting"), [("debug", "PYARRAY_DEBUG"), ("verbose", "PYARRAY_…")])
+def test_a_setting_is_no_attribute(name, setting):
+    with pytest.raises(AttributeError, match=rf"no attribute '{name}'; .* pyarray.config.set\('{setting}', value\)"):
+        setattr(config, name, True)
+    assert not hasattr(config, name)
