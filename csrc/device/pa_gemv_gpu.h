@@ -22,8 +22,7 @@ enum {
     PA_V_WARPS = PA_V_THREADS / 32,
     PA_V_N = sizeof(PA_T) < 16 ? 16 / (int)sizeof(PA_T) : 1,
     PA_V_ROWS = 32 * PA_V_N, /* of a block, across */
-    PA_V_IN_FLIGHT = 4,      /* vectors that a thread loads at once, along */
-    PA_V_IN_FLIGHT_ACROSS = PA_V_N > 8 ? 4 : 8 /* and across */
+    PA_V_IN_FLIGHT = 4 /* vectors that a thread loads at once */
 };
 struct alignas(16) pa_gemv_vector { PA_T v[PA_V_N]; };
 
@@ -48,6 +47,7 @@ PA_FN int64_t pa_gemv_batches(const pa_gemv_grid *g)
 }
 PA_FN void pa_gemv_select_matrix(pa_gemv_grid *g, int64_t number)
 {
+    if (!number) return;
 #pragma unroll
     for (int d = PA_GEMM_BATCHES - 1; d >= 0; --d) {
         const int64_t i = number % g->batch[d];
@@ -124,16 +124,16 @@ PA_FN void pa_gemv_across(const pa_gemv_grid *g, int64_t row, int64_t first, int
     for (int i = 0; i < PA_V_N; ++i) PA_G_ZERO(sum[i]);
     if (WIDE) {
         if (row + lane * PA_V_N >= g->rows) return;
-        for (; k + (PA_V_IN_FLIGHT_ACROSS - 1) * PA_V_WARPS < end; k += PA_V_IN_FLIGHT_ACROSS * PA_V_WARPS) {
-            pa_gemv_vector a[PA_V_IN_FLIGHT_ACROSS];
-            PA_G_ELEMENT b[PA_V_IN_FLIGHT_ACROSS];
+        for (; k + (PA_V_IN_FLIGHT - 1) * PA_V_WARPS < end; k += PA_V_IN_FLIGHT * PA_V_WARPS) {
+            pa_gemv_vector a[PA_V_IN_FLIGHT];
+            PA_G_ELEMENT b[PA_V_IN_FLIGHT];
 #pragma unroll
-            for (int j = 0; j < PA_V_IN_FLIGHT_ACROSS; ++j)
+            for (int j = 0; j < PA_V_IN_FLIGHT; ++j)
                 a[j] = *(const pa_gemv_vector *)(m + (k + j * PA_V_WARPS) * g->cs);
 #pragma unroll
-            for (int j = 0; j < PA_V_IN_FLIGHT_ACROSS; ++j) b[j] = pa_gemv_at(g->x + (k + j * PA_V_WARPS) * g->xs);
+            for (int j = 0; j < PA_V_IN_FLIGHT; ++j) b[j] = pa_gemv_at(g->x + (k + j * PA_V_WARPS) * g->xs);
 #pragma unroll
-            for (int j = 0; j < PA_V_IN_FLIGHT_ACROSS; ++j)
+            for (int j = 0; j < PA_V_IN_FLIGHT; ++j)
 #pragma unroll
                 for (int i = 0; i < PA_V_N; ++i) PA_G_MAC(sum[i], (PA_G_ELEMENT)PA_LOAD(a[j].v[i]), b[j]);
         }
@@ -185,9 +185,11 @@ PA_FN void pa_gemv(const pa_gemv_grid *args)
     __shared__ PA_G_ELEMENT shared[PA_V_WARPS * PA_V_ROWS];
     pa_gemv_grid g = *args;
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-    const int64_t group = g.across ? PA_V_ROWS : PA_V_WARPS, groups = (g.rows + group - 1) / group;
-    const int64_t part = blockIdx.x / groups % g.parts, number = blockIdx.x / groups / g.parts,
-                  row = blockIdx.x % groups * group;
+    const int group = g.across ? PA_V_ROWS : PA_V_WARPS;
+    /* a grid has less than 2^31 blocks; dividing 64 bits takes a hundred instructions */
+    const unsigned groups = (unsigned)(g.across ? (g.rows - 1) / PA_V_ROWS : (g.rows - 1) / PA_V_WARPS) + 1;
+    const unsigned which = blockIdx.x / groups, parts = (unsigned)g.parts;
+    const int64_t part = which % parts, number = which / parts, row = (int64_t)(blockIdx.x - which * groups) * group;
     const int64_t first = part * g.part_depth, end = first + g.part_depth < g.depth ? first + g.part_depth : g.depth;
     pa_gemv_select_matrix(&g, number);
     const bool unit = (g.across ? g.rs : g.cs) == (int64_t)sizeof(PA_T);
