@@ -38,6 +38,7 @@ struct pa_attention {
     int64_t q_steps[3], k_steps[3], v_steps[3], grad_steps[3], out_steps[3]; /* bytes: batch, head, line */
     int64_t grad_q_steps[3], grad_k_steps[3], grad_v_steps[3];
     int batch, heads, queries, keys;
+    int group; /* of pa_causal_order */
     float scale;
 };
 PA_FN int pa_attention_padded(const pa_attention &o) { return (o.queries + 127) / 128 * 128; }
@@ -123,7 +124,7 @@ PA_FN pa_attention_tile pa_attention_tile_of(const pa_attention &o, int number)
 {
     const int blocks = (o.keys + PA_A_KEYS - 1) / PA_A_KEYS, all = o.batch * o.heads;
     pa_attention_tile t;
-    const int2 place = PA_A_CAUSAL ? pa_causal_order(number, blocks, all, (int64_t)o.queries * PA_A_HEAD * 8)
+    const int2 place = PA_A_CAUSAL ? pa_causal_order(number, blocks, all, o.group)
                                    : make_int2(number / blocks, number % blocks);
     t.which = place.x, t.key = place.y * PA_A_KEYS;
     t.past = (o.queries + PA_A_ROWS - 1) / PA_A_ROWS;

@@ -29,6 +29,7 @@ struct pa_attention {
     float *logsumexp;
     int64_t q_steps[3], k_steps[3], v_steps[3], out_steps[3]; /* bytes: batch, head, line */
     int batch, heads, queries, keys;
+    int group; /* of pa_causal_order */
     float scale;
 };
 
@@ -41,7 +42,7 @@ PA_FN pa_attention_tile pa_attention_tile_of(const pa_attention &o, int number)
 {
     const int rows = (o.queries + PA_A_ROWS - 1) / PA_A_ROWS, all = o.batch * o.heads;
     pa_attention_tile t;
-    const int2 place = PA_A_CAUSAL ? pa_causal_order(number, rows, all, (int64_t)o.keys * PA_A_HEAD * 4)
+    const int2 place = PA_A_CAUSAL ? pa_causal_order(number, rows, all, o.group)
                                    : make_int2(number / rows, number % rows);
     const int which = place.x, row = PA_A_CAUSAL ? rows - 1 - place.y : place.y;
     t.batch = which / o.heads, t.head = which % o.heads, t.row = row * PA_A_ROWS;

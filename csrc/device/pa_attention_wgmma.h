@@ -157,12 +157,10 @@ PA_FN void pa_store_lines(char *to, int64_t step, const float (&x)[TILES][4], in
     }
 }
 
-/* Which head and which block a causal kernel takes as its `number`th: of heads whose operands fit the cache together,
-   the `blocks` of each with the most work come first. */
-PA_FN int2 pa_causal_order(int number, int blocks, int heads, int64_t bytes_of_head)
+/* Which head and which block a causal kernel takes as its `number`th: of `group` heads, whose operands fit the cache
+   together, the `blocks` of each with the most work come first. */
+PA_FN int2 pa_causal_order(int number, int blocks, int heads, int group)
 {
-    const int fit = (int)(((int64_t)24 << 20) / bytes_of_head);
-    const int group = fit < 1 ? 1 : fit < heads ? fit : heads; /* of no more, so that the product is an int */
     const int before = number / (group * blocks) * group, many = heads - before < group ? heads - before : group;
     const int inside = number - before * blocks;
     return make_int2(before + inside % many, inside / many);

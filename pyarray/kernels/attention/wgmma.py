@@ -22,7 +22,8 @@ HEADS = (64, 128)
 _TYPES = {"float16": "f16", "bfloat16": "bf16"}
 _MOST = 1 << 30  # elements along an axis
 _LEAST = 1e-30  # factor of scores, which the kernels have in float32
-_LONG = 4096  # queries, whose tiles are shared out as processors get free
+_LONG = 32  # tiles of a head, whose work differs much, and is long beside a block's start
+_CACHED = 24 << 20  # bytes of operands that stay in the cache while tiles of their heads are taken
 _ROWS = 128  # keys of a block, and queries of one of the forward pass
 
 
@@ -52,19 +53,28 @@ def fits(arrays: Sequence[ndarray], scale: float) -> bool:
     )
 
 
-def _blocks(q: ndarray, tiles: int, causal: bool) -> int:
-    """A block for each processor, which takes tiles in turn; where these differ much, and are long beside a block's
-    start, a block for each."""
-    processors: int = q._buffer.device.driver.properties()["processors"]
-    return tiles if causal and q._shape[2] >= _LONG else min(tiles, processors)
+def _order(processors: int, causal: bool, heads: int, tiles: int, bytes_of_head: int) -> tuple[int, int]:
+    """Heads whose tiles a causal kernel takes together, those with the most work first, and blocks. A block for each
+    processor takes tiles in turn, forth and back: with a whole number of both all have the same work. Where no such
+    number of heads fits the cache, and the work of tiles differs much, there is a block for each tile, which processors
+    take as they get free."""
+    blocks, each = min(tiles, processors), tiles // heads
+    if not causal:
+        return heads, blocks
+    fit = max(_CACHED // bytes_of_head, 1)
+    whole = 2 * blocks // math.gcd(2 * blocks, each)
+    if 2 * whole <= 3 * fit:
+        return min(max(fit // whole, 1) * whole, heads), blocks
+    return min(fit, heads), tiles if each >= _LONG else blocks
 
 
 def forward(arrays: Sequence[ndarray], scale: float, causal: bool) -> None:
     """The result, its logsumexp, which is contiguous, and the operands."""
     q = arrays[2]
     tiles = -(-q._shape[2] // _ROWS) * q._shape[0] * q._shape[1]
-    key = _Key(q._dtype.name, q._shape[-1], causal)
-    _FORWARD.launch(key, q._buffer.device, *arrays, scale, _blocks(q, tiles, causal))
+    processors = q._buffer.device.driver.properties()["processors"]
+    order = _order(processors, causal, q._shape[0] * q._shape[1], tiles, arrays[3]._shape[2] * q._shape[3] * 4)
+    _FORWARD.launch(_Key(q._dtype.name, q._shape[3], causal), q._buffer.device, *arrays, scale, *order)
 
 
 def backward(arrays: Sequence[ndarray], scale: float, causal: bool) -> None:
@@ -77,8 +87,9 @@ def backward(arrays: Sequence[ndarray], scale: float, causal: bool) -> None:
     processors = device.driver.properties()["processors"]
     tiles = -(-k._shape[2] // _ROWS) * batch * heads
     prepared, finished = min(batch * heads * padded // 8, 8 * processors), min(sums._size >> 12, 1 << 16)
-    key, blocks = _Key(q._dtype.name, head, causal), _blocks(q, tiles, causal)
-    _BACKWARD.launch(key, device, *arrays, statistics, sums, scale, prepared, blocks, finished)
+    group, blocks = _order(processors, causal, batch * heads, tiles, queries * head * 8)
+    key = _Key(q._dtype.name, head, causal)
+    _BACKWARD.launch(key, device, *arrays, statistics, sums, scale, group, prepared, blocks, finished)
 
 
 def _operations(causal: bool, each: int, values: Mapping[str, Any]) -> lang.operation_counts.OperationCounts:
@@ -125,7 +136,7 @@ PA_FN pa_attention operands(const attention_slots *s)
 {{
     pa_attention o;
 {body}    o.batch = (int)s->q_n0, o.heads = (int)s->q_n1, o.queries = (int)s->q_n2, o.keys = (int)s->k_n2;
-    o.scale = (float)s->scale;
+    o.scale = (float)s->scale, o.group = (int)s->group;
     return o;
 }}
 """
@@ -145,7 +156,7 @@ def _sites(names: Any) -> Any:
 
 
 def _forward_program(key: _Key, target: str, debug: bool) -> lang.pipeline.Program:
-    kinds, numbers = _params(BY_NAME[key.dtype], ("out", "q", "k", "v"), {"logsumexp": 3}, ("blocks",))
+    kinds, numbers = _params(BY_NAME[key.dtype], ("out", "q", "k", "v"), {"logsumexp": 3}, ("group", "blocks"))
     params = [(n, kinds[n]) for n in ("out", "logsumexp", "q", "k", "v")] + list(numbers.items())
     *_, blocks = jit.bound_launch.first_slots(params)
     kernels = {"kernel_attention": ("pa_attention_forward", "PA_A_THREADS, 1")}
@@ -161,9 +172,8 @@ def _forward_program(key: _Key, target: str, debug: bool) -> lang.pipeline.Progr
 
 def _backward_program(key: _Key, target: str, debug: bool) -> lang.pipeline.Program:
     halves, floats = ("grad_q", "grad_k", "grad_v", "grad", "out", "q", "k", "v"), ("logsumexp", "statistics", "sums")
-    kinds, numbers = _params(
-        BY_NAME[key.dtype], halves, {"logsumexp": 3, "statistics": 3, "sums": 2}, ("prepared", "blocks", "finished")
-    )
+    shapes, steps = {"logsumexp": 3, "statistics": 3, "sums": 2}, ("group", "prepared", "blocks", "finished")
+    kinds, numbers = _params(BY_NAME[key.dtype], halves, shapes, steps)
     order = (*halves[:5], "logsumexp", *halves[5:], "statistics", "sums")
     params = [(n, kinds[n]) for n in order] + list(numbers.items())
     *_, prepared, blocks, finished = jit.bound_launch.first_slots(params)
@@ -176,7 +186,7 @@ def _backward_program(key: _Key, target: str, debug: bool) -> lang.pipeline.Prog
     rows = 128 if key.head == 64 else 64
     shared = 2 * _ROWS * key.head * 2 + 4 * rows * key.head * 2 + 2 * _ROWS * rows * 2 + 2 * 2 * rows * 4 + 128
     symbols = iter(kernels)
-    steps = (
+    launches = (
         KernelStep(next(symbols), (prepared,), team=True),
         KernelStep(next(symbols), (blocks,), team=True, shared=shared, threads=384),
         KernelStep(next(symbols), (finished,), team=True, threads=128),
@@ -184,7 +194,7 @@ def _backward_program(key: _Key, target: str, debug: bool) -> lang.pipeline.Prog
     directions = dict.fromkeys(order, "IN") | dict.fromkeys(("statistics", "sums", *halves[:3]), "OUT")
     count = functools.partial(_operations, key.causal, 10)
     return lang.pipeline.Program(
-        "attention_backward", text, steps, tuple(params), directions, _sites(order), count_operations=count
+        "attention_backward", text, launches, tuple(params), directions, _sites(order), count_operations=count
     )
 
 

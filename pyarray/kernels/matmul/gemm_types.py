@@ -56,9 +56,7 @@ def headers(*dtypes: DType) -> str:
     return "".join(f"#include <{name}>\n" for name in sorted(names))
 
 
-def gemm_operations(
-    epilogue: bool, values: Mapping[str, Any], times: int = 1
-) -> lang.operation_counts.OperationCounts:
+def gemm_operations(epilogue: bool, values: Mapping[str, Any], times: int = 1) -> lang.operation_counts.OperationCounts:
     """The operations of a product by the shapes of a, b and c: a multiplication and an addition each, `times` as many
     where each is done so often. An `epilogue` isn't counted."""
     results = math.prod(values["c"])
