@@ -106,3 +106,15 @@ def test_the_same_bits_each_time(device):
     np.testing.assert_allclose(first, a.astype("f8") @ b, rtol=1e-4, atol=1e-2)
     for _ in range(7):
         np.testing.assert_array_equal(pa.asnumpy(x @ y), first)
+
+
+@pytest.mark.parametrize(("layout", "few"), [("as it is", 0), ("off", 3)])
+@pytest.mark.parametrize("dtype", ["bool", "bfloat16", "float32", "complex128"])
+def test_many_rows_and_a_long_depth(device, dtype, layout, few):
+    """So many rows that the depth is cut into few parts, or none."""
+    lanes = 32 * max(16 // pa.dtypes.asdtype(dtype).itemsize, 1)
+    for batch, groups in (((2,), 8), ((), 32), ((), 128)):
+        n = lanes * groups - few
+        a, b = drawn((*batch, 1, 1100), dtype, 1), LAYOUTS[layout](drawn((*batch, 1100, n), dtype, 2))
+        got = pa.matmul(on(device, a), on(device, b))
+        np.testing.assert_array_equal(known_to_numpy(pa.asnumpy(got)), known_to_numpy(product(a, b)))
