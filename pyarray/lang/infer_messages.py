@@ -114,6 +114,8 @@ def _assert(scope: Scope, node: ast.Assert) -> list[ir.Stmt]:
     condition = infer_condition(scope, node.test).value
     message, loc = _Message(scope), scope.loc(node)
     if node.msg is not None:
+        if any(isinstance(n, ast.NamedExpr) for n in ast.walk(node.msg)):
+            scope.fail(node.msg, "the message of an assertion assigns no variable", "assign it on a line before")
         message.expression(node.msg)
     else:
         _operands(message, node.test)

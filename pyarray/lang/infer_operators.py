@@ -94,7 +94,9 @@ def _compare(scope: Scope, node: ast.Compare) -> Any:
         scope.assigned = set(scope.assigned) if position else always
         right = scope.infer(right_node)
         if isinstance(op, (ast.Is, ast.IsNot)):
-            part: ir.Expr = constant(scope.loc(node), _is_same(scope, node, left, right) == isinstance(op, ast.Is))
+            same = constant(scope.loc(node), _is_same(scope, node, left, right) == isinstance(op, ast.Is))
+            operands = [x for x in (left, right) if isinstance(x, ir.Node) and not isinstance(x, ir.Static)]
+            part: ir.Expr = with_let_bound(scope, operands, lambda *_, result=same: result)
             again: Any = right
         elif isinstance(left, ir.Static) and isinstance(right, ir.Static):
             part, again = compare_objects(scope, node, op, left, right), right

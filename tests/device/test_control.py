@@ -338,6 +338,18 @@ def test_and_and_or_are_the_operand_that_decides(device):
     as_python(operand_that_decides, device, np.zeros(6), v, np.array([0, 0, 7.5, 8, 0.5, 0]))
 
 
+@pa.kernel
+def asked_for_none(out, v):
+    for i in range(v.shape[0]):
+        y = 0
+        if (y := v[i]) is None or None is not (y := y + 10):
+            out[i] = y
+
+
+def test_what_is_compared_with_none_is_evaluated(device):
+    as_python(asked_for_none, device, np.zeros(3, np.int64), np.arange(3))
+
+
 def test_functions_of_math_with_one_argument(device):
     @pa.kernel
     def single(out, n: int):
