@@ -265,7 +265,7 @@ STATEMENTS = {
     "print(f'{v[i]:x}')": "a float32 has no format 'x'",
     "assert i > 0, f'{i}{n}{v[i]}{b[i]}{i + 1}'": "an assertion shows 4 numbers at most, this one has 5",
     "assert i > 0, v": "can't be shown by a kernel",
-    "assert i > 0, f'{(x := i)}{x}'": "the message of an assertion assigns no variable\n.*\n.*\nassign it on a line before",
+    "assert i > 0, f'{(x := i)}{x}'": "assigns no variable\n.*\n.*\nassign it on a line before",
     "rng = pa.rng(0.5)": "the seed of rng.. is an integer, got a float64",
     "rng = pa.rng()": "rng..: missing a required argument: 'seed'",
     "rng = pa.rng(1, i); x = rng": "a random number generator can't be kept",
