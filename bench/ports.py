@@ -340,25 +340,27 @@ def races(quick: bool, device: str, names: Sequence[str], debug: bool) -> Iterat
         yield Figure(f"least speed in debug mode, {least.case}", least.facts["debug"], "of release", at_least=DEBUG)
 
 
-def first_calls(names: Sequence[str], processes: int = 3) -> Iterator[tuple[str, Times]]:
+def first_calls(names: Sequence[str], device: str = "cpu", processes: int = 3) -> Iterator[tuple[str, Times]]:
     """Seconds of first calls in fresh processes with an empty cache."""
     for name in names or CASES:
         seconds = []
         for _ in range(processes):
             with tempfile.TemporaryDirectory(prefix="bench-cache-") as cache:
-                command = [sys.executable, "-m", "bench.ports", "--one", name]
+                command = [sys.executable, "-m", "bench.ports", "--one", name, "--device", device]
                 env = os.environ | {"PYARRAY_CACHE_DIR": cache}
                 done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
                 seconds.append(float(done.stdout.split()[-1]))
         yield name, Times(min(seconds), statistics.median(seconds), processes, 1)
 
 
-def first_call(name: str) -> None:
+def first_call(name: str, device: str) -> None:
     """The part of `first_calls` that is a process of its own. What a process pays once, another kernel pays."""
-    call, _ = of_pyarray(make(name), "cpu")
-    pa.kernel(_small)(pa.zeros(3))
+    call, _ = of_pyarray(make(name), device)
+    pa.kernel(_small)(pa.zeros(3, device=device))
+    pa.synchronize(device)
     began = time.perf_counter()
     call()
+    pa.synchronize(device)
     print(time.perf_counter() - began)
 
 
@@ -378,11 +380,11 @@ def main() -> None:
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        first_call(options.one)
+        first_call(options.one, options.device)
     elif options.json:
         alone("ports")
     elif options.first:
-        for name, times in first_calls(options.names):
+        for name, times in first_calls(options.names, options.device):
             print(f"{name:20} {times.min:.3f} ({times.median:.3f}) s")
     else:
         for _ in races(options.quick, options.device, options.names, options.debug):
