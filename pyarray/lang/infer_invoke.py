@@ -7,7 +7,15 @@ import dataclasses
 import inspect
 from typing import Any
 
-from ..annotations import ArrayAnnotation, declared, field_annotations, field_names, is_plain, is_structure
+from ..annotations import (
+    ArrayAnnotation,
+    declared,
+    field_annotations,
+    field_names,
+    is_plain,
+    is_structure,
+    without_none,
+)  # fmt: skip
 from ..dtypes import DType, asdtype, named_dtype
 from ..errors import CompileError, with_article
 from ..structured_dtypes import StructuredAnnotation
@@ -126,6 +134,7 @@ def coerce_to_annotation(scope: Scope, node: ast.AST, annotation: Any, what: str
     """The value as the type that an annotation names; other annotations change nothing."""
     if isinstance(value, ir.Static) or getattr(value, "type", value) is None:
         return value
+    annotation = without_none(annotation)
     direction = declared(annotation)
     annotation = annotation if direction is None else direction.inner
     if isinstance(annotation, type) and is_structure(annotation):
