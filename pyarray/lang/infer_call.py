@@ -15,7 +15,7 @@ from ..annotations import is_structure
 from ..dtypes import DType, asdtype, named_dtype
 from ..errors import with_article
 from . import ir
-from .aggregates import as_tuple, is_generator, is_records, leaves
+from .aggregates import as_tuple, is_aggregate, is_generator, is_records, leaves
 from .builtins import ATOMICS, FUNCTIONS, advice_for, draws, name_of, source_for
 from .infer_access import atomic, reshape, subview
 from .infer_aggregates import call_special_method, user_method
@@ -45,7 +45,8 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     if user_method(scope, callee, "__call__") is not None and not node.keywords:
         return call_special_method(scope, node, callee, "__call__", *map(scope.infer, node.args))
     if not isinstance(callee, ir.Static) and not is_function(callee):
-        scope.fail(node.func, f"{describe(callee)} can't be called")
+        advice = "define __call__ in the class with @pa.func, or pass a lambda" if is_aggregate(callee) else ""
+        scope.fail(node.func, f"{describe(callee)} can't be called", advice)
     if isinstance(callee, ir.Static) and callee.value is print:
         return print_call(scope, node)
     function = callee.value if isinstance(callee, ir.Static) else None
@@ -65,7 +66,7 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     refuse_changed(scope, node, [callee, *args, *keywords.values()])
     if not isinstance(callee, ir.Static):
         return call_local(scope, node, callee, args, keywords)
-    function = callee.value
+    function, args = _unbound(callee.value, args)
     if (found := call_with_tiles(scope, node, function, args, keywords)) is not None:
         return found
     if isinstance(function, Method):
@@ -97,6 +98,13 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     if node.keywords:
         scope.fail(node.keywords[0].value, "keyword arguments are for @pa.func functions", "pass it by position")
     return _call_builtin(scope, node, function, args)
+
+
+def _unbound(function: Any, args: list[Any]) -> tuple[Any, list[Any]]:
+    """The `@pa.func` of a class's method, with the class or the object that Python has bound as its first argument."""
+    if not (isinstance(function, python_types.MethodType) and hasattr(function, "__pyarray_func__")):
+        return function, args
+    return function.__func__, [ir.Static(function.__self__), *args]
 
 
 def _call_method(scope: Scope, node: ast.Call, method: Method, args: list[Any], keywords: dict[str, Any]) -> Any:

@@ -399,3 +399,17 @@ def test_an_unordered_loop_has_arrays_of_its_own(device):
             out[i] = total
 
     both(sums, device, np.zeros(3), np.arange(90.0).reshape(3, 10, 3))
+
+
+def test_slices_without_elements(device):
+    @pa.kernel
+    def none(out):
+        for i in range(out.size):
+            a = pa.array([[1.0, 2, 3], [4, 5, 6]])
+            b = a[1:1, 2]
+            a[i % 2, 3:] += 1
+            a[i % 2, 2:1] = 9
+            c = a[i % 2, 3:] + a[2:, 1]
+            out[i] = a.sum() + b.sum() + len(b) + c.prod() + a[::-1][2:].size
+
+    both(none, device, np.zeros(3))
