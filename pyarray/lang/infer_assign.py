@@ -11,7 +11,7 @@ from . import ir
 from .aggregates import is_aggregate, is_records, leaves, root_of, skeleton, transform
 from .infer_access import index_parts, load_element, slice_type
 from .infer_aggregates import call_special_method, unpack, unpack_result
-from .infer_elements import convert, is_whole_row
+from .infer_elements import convert, is_whole_row, loaded, unshared
 from .infer_fields import assign_field, check_no_record, note_aliases
 from .infer_generators import refuse_generator
 from .infer_local_arrays import items_of
@@ -114,8 +114,13 @@ def _check_assignable(scope: Scope, where: ast.AST, name: str) -> None:
 def refuse_assigned(scope: Scope, where: ast.AST, name: str) -> NoReturn:
     """Refuses an assignment of a variable from before the parallel loop."""
     what = f"{name!r} is assigned before the parallel loop and again in it: its iterations run at the same time"
-    advice = "use another name inside the loop, or only update it, by one operator: s += x, m = max(m, x)"
-    scope.fail(where, what, advice)
+    if isinstance(scope.types.get(name), ir.LocalArrayType):
+        scope.fail(where, what, "numbers are reduced, and no arrays: update one for each element, x += p[0]")
+    if name in scope.structures:
+        scope.fail(where, what, "reduce its parts as variables: s += x, or if x < best: best, where = x, i")
+    scope.fail(
+        where, what, "use another name inside the loop, or only update it, by one operator: s += x, m = max(m, x)"
+    )
 
 
 def assign(scope: Scope, target: ast.expr, value: Any) -> list[ir.Stmt]:
@@ -169,9 +174,20 @@ def _record_target(scope: Scope, target: ast.expr) -> Any:
 def _assign_record(scope: Scope, target: ast.expr, place: Any, value: Any) -> list[ir.Stmt]:
     """Stores into a record. The value is evaluated before the place."""
     before: list[ir.Stmt] = []
-    value = _assign_temporaries(scope, target, value, before)
+    value = _assign_parts(scope, target, value, before)
     place = fixed_place(scope, place, before, False)
     return [*before, *store_record(scope, target, place, value)]
+
+
+def _assign_parts(scope: Scope, where: ast.AST, value: Any, into: list[ir.Stmt]) -> Any:
+    """What is stored into a record in temporaries: all of it is read before the first field is stored."""
+
+    def read(_: str, part: Any) -> Any:
+        if constant_shape(part) is None:
+            return _assign_temporaries(scope, where, part, into)
+        return assign_temporary(scope, unshared(loaded(scope, where, part)), into)
+
+    return transform("", value, read)
 
 
 def _update_record(scope: Scope, node: ast.AugAssign, place: Any) -> list[ir.Stmt]:
@@ -185,7 +201,7 @@ def _update_record(scope: Scope, node: ast.AugAssign, place: Any) -> list[ir.Stm
         value = binary_operator(scope, node, node.op, old, right)
     if constant_shape(place) is not None:
         _refuse_widening(scope, node, place.type.dtype, value)
-    value = _assign_temporaries(scope, node, unpack_result(scope, value, before), before)
+    value = _assign_parts(scope, node, unpack_result(scope, value, before), before)
     return [*before, *store_record(scope, node, place, value)]
 
 
@@ -197,7 +213,7 @@ def _assign_place(scope: Scope, target: ast.Subscript, place: Place, value: Any)
     if place.is_element:
         return store_place(scope, target, place, value)
     before: list[ir.Stmt] = []
-    value = assign_temporary(scope, value, before)
+    value = assign_temporary(scope, unshared(value), before)
     place = with_fixed_indices(scope, place, before, assign_temporary)
     return [*before, *store_place(scope, target, place, value)]
 
@@ -207,7 +223,7 @@ def _assign_view(scope: Scope, where: ast.AST, view: ir.Expr, value: Any) -> lis
     shape = constant_shape(view)
     assert shape is not None
     before: list[ir.Stmt] = []
-    value = assign_temporary(scope, check_store(scope, where, shape, view.type.dtype, value), before)
+    value = assign_temporary(scope, unshared(check_store(scope, where, shape, view.type.dtype, value)), before)
     view = view if is_whole_row(view) else assign_temporary(scope, view, before)
     return [*before, *store_view(scope, where, view, value)]
 

@@ -6,6 +6,7 @@ import ast
 import copy
 import dataclasses
 import math
+import sys
 import types as python_types
 from typing import Any
 
@@ -131,6 +132,13 @@ def _is_ufunc(function: Any, source: Any, args: list[Any]) -> bool:
     return of_library and getattr(function, "__wrapped__", None) is not source.function and is_elementwise(*args)
 
 
+# what Python's functions of one number ask of an object
+_SPECIAL = (
+    (abs, "__abs__"), (round, "__round__"), (int, "__int__"), (float, "__float__"), (complex, "__complex__"),
+    (bool, "__bool__"),
+)  # fmt: skip
+
+
 def _call_builtin(scope: Scope, node: ast.Call, function: Any, args: list[Any]) -> Any:
     loc, name = scope.loc(node), name_of(function)
     if name in ATOMICS:
@@ -150,10 +158,11 @@ def _call_builtin(scope: Scope, node: ast.Call, function: Any, args: list[Any]) 
     if function is math.log and len(args) == 2:
         x, base = (scope.apply(node, call, loc, "log", [scope.number(node, a)]) for a in args)
         return arithmetic(scope, node, ast.Div(), x, base)
-    if function is abs and len(args) == 1:
-        size = call_special_method(scope, node, args[0], "__abs__")
-        if size is not None:
-            return size
+    special = next((method for known, method in _SPECIAL if function is known), None)
+    if special is not None and len(args) == 1:
+        found = call_special_method(scope, node, args[0], special)
+        if found is not None:
+            return found if special in ("__abs__", "__round__") else _convert(scope, node, function, found)
     if name in FUNCTIONS:
         return scope.apply(node, call, loc, name, [scope.number(node, a) for a in args])
     if function is len and len(args) == 1:
@@ -189,7 +198,7 @@ def _refuse(scope: Scope, node: ast.Call, function: Any) -> Any:
         scope.fail(node.func, f"{name!r} makes no local arrays", advice)
     if package == "pyarray":
         scope.fail(node.func, f"{name!r} works on whole arrays", "call it on the host; in a kernel write the loop")
-    if isinstance(function, python_types.FunctionType):
+    if isinstance(function, python_types.FunctionType) and package not in {"numpy", *sys.stdlib_module_names}:
         scope.fail(node.func, f"{name!r} is a plain Python function", "decorate it with @pa.func")
     scope.fail(node.func, f"{name!r} is not part of the kernel language", advice_for(function))
 

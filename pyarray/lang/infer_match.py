@@ -13,7 +13,7 @@ from .infer_conditions import Condition, infer_condition, let
 from .infer_flow import branches, infer_block
 from .infer_operators import compare_objects, logical
 from .infer_scope import Scope, rule
-from .infer_temporaries import assign_temporary
+from .infer_temporaries import assign_temporary, expand_result
 from .infer_values import describe, is_array
 from .promotion import compare, constant
 
@@ -28,8 +28,8 @@ def _match(scope: Scope, node: ast.Match) -> list[ir.Stmt]:
     def held(_: str, part: Any) -> Any:
         return part if isinstance(part, ir.Static) else assign_temporary(scope, part, before)
 
-    subject = scope.infer(node.subject)
-    if getattr(subject, "type", subject) is None or isinstance(getattr(subject, "type", None), ir.TupleType):
+    subject = expand_result(scope, scope.infer(node.subject))
+    if getattr(subject, "type", subject) is None:
         scope.fail(node.subject, f"{describe(subject)} can't be matched", "assign what a call returns first")
     subject = transform("", subject, held)
     return [*before, *_cases(scope, subject, node.cases)]

@@ -343,10 +343,10 @@ class RaceCheck:
 
 
 def _hindrance(loop: ir.For, s: ir.Store) -> ir.Loc | None:
-    """Where a statement of the loop other than a store uses the array of this store, which is else a reduction."""
+    """Where another statement of the loop uses the array of this store, which is else a reduction."""
     if not any(x is s for x in loop.body) or not isinstance(s.array, ir.Local):
         return None
-    others = [x for x in loop.body if not isinstance(x, ir.Store)]
+    others = [x for x in loop.body if x is not s]
     uses = (n for n in ir.walk(*others) if isinstance(n, (ir.Load, ir.Store, ir.Atomic)))
     return next((n.loc for n in uses if getattr(n.array, "name", "") == s.array.name), None)
 

@@ -413,3 +413,25 @@ def test_slices_without_elements(device):
             out[i] = a.sum() + b.sum() + len(b) + c.prod() + a[::-1][2:].size
 
     both(none, device, np.zeros(3))
+
+
+def test_parts_are_assigned_from_parts_of_the_same_array(device):
+    @pa.kernel
+    def moved(out: pa.ndarray[pa.float64, (None, 3)], q: pa.ndarray[pa.float64, (None, 3, 3)]):
+        for i in range(out.shape[0]):
+            p = pa.array([1.0, 2.0, i])
+            m = pa.array([[1.0, 2, 3], [4, 5, 6], [7, 8, i]])
+            p[1:] = p[:-1]
+            m[0] = m[2]
+            m[:, 1] = m[0]
+            m[i % 3] = m[(i + 1) % 3]
+            m[:] = m.T
+            out[i] = p
+            out[i, :2] = out[i, 1:]
+            out[i] += m[1]
+            q[i] = q[i].T
+            q[i, 0] = q[i, 2]
+            q[i][:, 1] = q[i][:, 2]
+            q[i] = q[i][::-1]
+
+    both(moved, device, np.zeros((4, 3)), np.arange(36.0).reshape(4, 3, 3))

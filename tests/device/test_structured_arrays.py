@@ -644,3 +644,35 @@ def test_a_number_that_its_field_cant_hold(device):
         with pytest.raises(OverflowError, match="300 out of bounds for int8; pass a number that fits"):
             a[0 if isinstance(value, tuple) else slice(None)] = value
     assert pa.asnumpy(a)["n"].tolist() == [0, 0, 0]
+
+
+@dataclass
+class Pair:
+    a: pa.ndarray[pa.float64, (2,)]
+    b: pa.ndarray[pa.float64, (2,)]
+    m: pa.ndarray[pa.float64, (2, 2)]
+
+
+def test_what_is_stored_into_a_record_is_read_before(device):
+    @pa.kernel
+    def exchanged(x):
+        for i in range(x.size):
+            match i:
+                case 0:
+                    x[i] = Pair(x[i].b, x[i].a, x[i].m.T)
+                case 1:
+                    x[i].m = x[i].m.T
+                case 2:
+                    x[i] = (x["b"][i][::-1], x[i].a, x[i].m[::-1])
+                case _:
+                    x[i] = replace(x[i], a=x[i].a[::-1], m=x[i].m[:, ::-1])
+
+    start = pa.zeros(4, dtype=Pair)
+    start["a"], start["b"], start["m"] = [1, 2], [3, 4], [[1, 2], [3, 4]]
+    for checked in (False, True):
+        x = start.copy().to_device(device)
+        with pa.debug(checked):
+            exchanged(x)
+        assert x["a"].tolist() == [[3, 4], [1, 2], [4, 3], [2, 1]]
+        assert x["b"].tolist() == [[1, 2], [3, 4], [1, 2], [3, 4]]
+        assert x["m"].tolist() == [[[1, 3], [2, 4]], [[1, 3], [2, 4]], [[3, 4], [1, 2]], [[2, 1], [4, 3]]]
