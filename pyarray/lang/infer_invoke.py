@@ -154,7 +154,9 @@ def coerce_to_annotation(scope: Scope, node: ast.AST, annotation: Any, what: str
             and annotation.dtype in (None, kind.dtype)
         )
         if not fits or (annotation.view and kind.strided) or not _has_sizes(annotation, value):
-            scope.fail(node, f"{what} is annotated {annotation!r}, got {describe(value)}")
+            other = is_local_array(value) and not annotation.view and annotation.dtype not in (None, kind.dtype)
+            advice = f"convert it: p.astype(pa.{annotation.dtype})" if other else ""
+            scope.fail(node, f"{what} is annotated {annotation!r}, got {describe(value)}", advice)
         return value
     element = _element_type(annotation)
     if element is not None:

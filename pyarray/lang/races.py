@@ -9,6 +9,7 @@ memory that the loop writes."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -335,7 +336,8 @@ class RaceCheck:
             advice = "update a variable, and store it behind the loop"
         elif atomic:
             target = min(array.bases)
-            advice = f"write pa.{atomic}({target}, index, x), or one iteration per result{host}"
+            field = re.sub(r"\.(\w+)", r"['\1']", target)  # of an array of records
+            advice = f"write pa.{atomic}({field}, index, x), or one iteration per result{host}"
             if (place := _hindrance(self.loop, s)) is not None:
                 alone = f"it is a reduction if the loop doesn't use {target!r} otherwise, as in line {place.line}"
                 advice = f"{alone}; or {advice}"

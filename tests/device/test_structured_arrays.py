@@ -676,3 +676,37 @@ def test_what_is_stored_into_a_record_is_read_before(device):
         assert x["a"].tolist() == [[3, 4], [1, 2], [4, 3], [2, 1]]
         assert x["b"].tolist() == [[1, 2], [3, 4], [1, 2], [3, 4]]
         assert x["m"].tolist() == [[[1, 3], [2, 4]], [[1, 3], [2, 4]], [[3, 4], [1, 2]], [[2, 1], [4, 3]]]
+
+
+@dataclass
+class Total:
+    sum: pa.float64
+    most: pa.float32
+    count: pa.int8 = 0
+
+
+def test_numbers_of_a_record_are_reduced_into(device):
+    @pa.kernel
+    def collected(out, v, k: int):
+        for i in range(v.size):
+            out[k].sum += v[i]
+            out[k].most = max(out[k].most, v[i])
+            out[0].count -= 1
+
+    v = np.arange(300, dtype=np.float32)
+    for checked in (False, True):
+        out = pa.zeros(2, dtype=Total, device=device)
+        with pa.debug(checked):
+            collected(out, pa.asarray(v, device=device), 1)
+        assert [r.item() for r in out] == [Total(0, 0, -44), Total(v.sum(), 299, 0)]
+
+
+def test_an_update_that_is_no_reduction_names_the_field():
+    @pa.kernel
+    def shared(out, v):
+        for i in range(v.size):
+            if v[i] > 0:
+                out[0].sum += v[i]
+
+    with pytest.raises(pa.CompileError, match=r"write pa.atomic_add\(out\['sum'\], index, x\)"):
+        shared(pa.zeros(2, dtype=Total), pa.zeros(2))

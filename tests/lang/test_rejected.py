@@ -159,7 +159,7 @@ STATEMENTS = {
     "r[i, 0].x = 1": "2 indices for a 1-D array of records",
     "r[i].x = z[0, 0]": "a complex64 can't be stored in a field of float32",
     "r[i].v = pa.zeros(3)": "an array of shape .3,. can't be stored where .2,. is",
-    "r[0].n += 1": "iterations of the parallel loop update one element of 'r.n' at the same time",
+    "r[0].n += n; r[1].n = 2": "iterations of the parallel loop update one element of 'r.n' at the same time",
     "r += 1": "expected a number, got an array of Body",
     "v[i] = r[i]": "expected a number, got a Body",
     "v[i] = r[i] < r[0]": "a Body",
