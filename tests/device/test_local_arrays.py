@@ -435,3 +435,24 @@ def test_parts_are_assigned_from_parts_of_the_same_array(device):
             q[i] = q[i][::-1]
 
     both(moved, device, np.zeros((4, 3)), np.arange(36.0).reshape(4, 3, 3))
+
+
+def test_loops_over_what_functions_return(device):
+    @pa.func
+    def three(x):
+        return pa.array([x, 2 * x, 3.0])
+
+    @pa.kernel
+    def summed(out):
+        def own(x):
+            return three(x) + 1
+
+        for i in range(out.size):
+            for x in three(i):
+                out[i] += x
+            for k, x in enumerate(own(i)):
+                out[i] += k * x
+            for x in own(i):
+                out[i] -= 2 * x
+
+    both(summed, device, np.zeros(3))
