@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import operator
 import sys
+import types
 import typing
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +14,17 @@ from typing import Any
 from pyarray.dtypes import DType, asdtype, shown
 
 
+class Annotation:
+    """`annotation | None`, as of a class: an argument that may be left out."""
+
+    def __or__(self, other: Any) -> Any:
+        return typing.Union[self, other]  # noqa: UP007
+
+    __ror__ = __or__
+
+
 @dataclass(frozen=True)
-class ArrayAnnotation:
+class ArrayAnnotation(Annotation):
     """An array parameter: `view` says a contiguous 1-D run, `dtype` and `ndim` are None where any will do. `sizes`:
     those that are declared, by axis, None for any; None if none is."""
 
@@ -56,18 +66,22 @@ def array_annotation(item: Any) -> ArrayAnnotation:
     (ndarray[float32, 2], ndarray[float32, (None, 3)])
     """
     dtype, *rest = item if isinstance(item, tuple) else (item,)
-    if len(rest) > 1:
+    rank: Any = rest[0] if rest else None
+    sizes = rank if isinstance(rank, tuple) else tuple(rest)
+    named = any(not (hasattr(n, "__index__") or (n is None and sizes is rank)) for n in sizes)
+    if len(rest) > 1 or named:
+        got = repr(rank) if named else f"{len(rest) + 1} items"
         raise TypeError(
-            f"ndarray[...] takes a dtype and a rank or a shape, got {len(rest) + 1} items; "
+            f"ndarray[...] takes a dtype and a rank or a shape, got {got}; "
             "write ndarray[float32, 2] or ndarray[float32, (None, 3)]"
         )
-    if rest and isinstance(rest[0], tuple):
-        sizes = tuple(None if n is None else operator.index(n) for n in rest[0])
+    if isinstance(rank, tuple):
+        sizes = tuple(None if n is None else operator.index(n) for n in rank)
         if not sizes or any(n is not None and n < 0 for n in sizes):
             raise ValueError(f"a shape in ndarray[dtype, shape] has sizes of 0 or more, or None for any, got {sizes}")
         declared_sizes = None if all(n is None for n in sizes) else sizes
         return ArrayAnnotation(False, None if dtype is Ellipsis else asdtype(dtype), len(sizes), sizes=declared_sizes)
-    ndim = operator.index(rest[0]) if rest else None
+    ndim = operator.index(rank) if rest else None
     if ndim is not None and ndim < 0:
         raise ValueError(f"ndarray[dtype, ndim] takes a rank of 0 or more, got {ndim}")
     return ArrayAnnotation(False, None if dtype is Ellipsis else asdtype(dtype), ndim)
@@ -77,7 +91,7 @@ DIRECTIONS = {"IN": "In", "OUT": "Out", "INOUT": "InOut"}
 
 
 @dataclass(frozen=True)
-class Direction:
+class Direction(Annotation):
     """`In[inner]`: what an array parameter is for; `inner` is its annotation, None for any array."""
 
     direction: str
@@ -132,6 +146,18 @@ def declared(annotation: Any) -> Direction | None:
         return annotation
     bare = isinstance(annotation, type) and issubclass(annotation, In)
     return Direction(annotation.direction, None) if bare else None
+
+
+def without_none(annotation: Any) -> Any:
+    """`X` of `X | None`; another annotation as it is.
+
+    >>> without_none(array_annotation("float32") | None)
+    ndarray[float32]
+    """
+    if typing.get_origin(annotation) not in (types.UnionType, typing.Union):
+        return annotation
+    others = [kind for kind in typing.get_args(annotation) if kind is not type(None)]
+    return others[0] if len(others) == 1 else annotation
 
 
 def is_structure(kind: Any) -> bool:

@@ -209,11 +209,15 @@ def above(dtype: DType) -> frozenset[DType]:
     return frozenset((dtype,)).union(*(above(up) for up in _EDGES.get(dtype, ())))
 
 
+class NoCommonType(TypeError):
+    """No type holds the numbers of both."""
+
+
 @functools.cache
 def promote(a: DType, b: DType) -> DType:
     """The smallest type that holds both: the least common point above them in the lattice.
 
-    An integer or bool with a floating type gives the floating type. Raises `TypeError` where there is none
+    An integer or bool with a floating type gives the floating type. Raises `NoCommonType` where there is none
     (uint64 with a signed integer).
     """
     if a is b:
@@ -226,7 +230,7 @@ def promote(a: DType, b: DType) -> DType:
     common = above(a) & above(b)
     least = [point for point in common if common <= above(point)]
     if not least:
-        raise TypeError(f"{a} and {b} have no common type that holds both; cast one of them with astype")
+        raise NoCommonType(f"{a} and {b} have no common type that holds both; cast one of them with astype")
     return least[0]
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pyarray.annotations import ArrayAnnotation, field_annotations, field_names, is_structure
+from pyarray.annotations import Annotation, ArrayAnnotation, field_annotations, field_names, is_structure
 from pyarray.dtypes import BY_NAME, DType, asdtype, named_dtype
 from pyarray.locks import new_lock
 
@@ -74,7 +74,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class StructuredAnnotation:
+class StructuredAnnotation(Annotation):
     """A parameter that is a structured array, of any rank where `ndim` is None."""
 
     layout: Layout

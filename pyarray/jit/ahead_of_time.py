@@ -263,11 +263,18 @@ class _Examples:
         return empty_records((_SMALL,) * kind.ndim, kind.layout, "null:0")
 
     def structure(self, path: str, kind: type) -> Any:
-        annotations = field_annotations(kind)
-        if not is_plain(kind) or any(annotations.get(name) is None for name in field_names(kind)):
+        annotations, defaults = field_annotations(kind), inspect.signature(kind).parameters
+        known = {name: annotation for name, annotation in annotations.items() if _has_values(annotation)}
+        others = [name for name in field_names(kind) if name not in known]
+        if not is_plain(kind) or any(defaults[name].default is inspect.Parameter.empty for name in others):
             what = f"{self._where(path)} can't be made from the fields of {kind.__name__} and their types"
             raise TypeError(f"{what}; pass an example of it, with arrays on 'null:0'")
-        return kind(**{name: self.of(f"{path}.{name}", annotations[name]) for name in field_names(kind)})
+        return kind(**{name: self.of(f"{path}.{name}", known[name]) for name in field_names(kind) if name in known})
+
+
+def _has_values(annotation: Any) -> bool:
+    """Whether an annotation of a field says what its values are for a kernel: a text or a function is compiled in."""
+    return is_structure(annotation) or field_annotation(annotation) is not None
 
 
 def _is_type(value: Any) -> bool:

@@ -287,7 +287,7 @@ def _is_object(value: Any) -> bool:
     a class."""
     kind = value if isinstance(value, type) else type(value)
     fixed = isinstance(value, (*_CONTAINERS, *_CONSTANT_CLASSES[:-1])) or named_dtype(value)
-    return bool(kind.__flags__ & _HEAP_TYPE) and not fixed
+    return bool(kind.__flags__ & _HEAP_TYPE) and not fixed and not hasattr(value, "__pyarray_func__")
 
 
 def _read_names(value: Any, reads: Attributes) -> tuple[str, ...]:

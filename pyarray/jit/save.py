@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import inspect
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+import numpy as np
 
 from ..driver.kernel_step import format_steps
 from ..dtypes import DType, named_dtype
@@ -31,6 +34,16 @@ SCHEMA = 1
 MAGIC = b"pyarray kernel "
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), enum.Enum)
 _NO_CONSTANTS: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class WrittenDefault:
+    """The default of a saved kernel's parameter, of which the file has the text: that of what was compiled in."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
 
 
 def manifest(kernel: Any) -> dict[str, Any]:
@@ -65,9 +78,26 @@ def _with_constants(parameters: Sequence[Parameter], constants: Mapping[str, Any
 
 def _parameter_row(p: Parameter) -> dict[str, Any]:
     row: dict[str, Any] = {"name": p.name, "keyword_only": p.keyword_only}
-    if isinstance(p.default, (bool, int, float, str)) or p.default is None:
-        row["default"] = p.default
-    return row
+    if p.default is inspect.Parameter.empty:
+        return row
+    value = p.default.value if isinstance(p.default, enum.Enum) and p.scalar else p.default
+    return {**row, "default": _default_to_json(p.name, value)}
+
+
+def _default_to_json(name: str, value: Any) -> Any:
+    """A default as `saved` reads it: what JSON has, else an object that says how it is written."""
+    if type(value) in (bool, int, float, str) or value is None:
+        return value
+    if type(value) is tuple:
+        return {"tuple": [_default_to_json(name, item) for item in value]}
+    if type(value) is complex:
+        return {"complex": [value.real, value.imag]}
+    if isinstance(value, np.generic) and (row := named_dtype(value.dtype)) is not None:
+        return {"number": [row.name, value.tobytes().hex()]}
+    try:
+        return {"text": constant_text("", name, value)}
+    except TypeError:
+        return {"text": f"the default of {name!r}, which is not in the file"}
 
 
 def _variant_row(kernel: str, v: Any) -> dict[str, Any]:
@@ -131,6 +161,8 @@ def _slots(kind: Any, checked: bool) -> list[str]:
 def constant_text(kernel: str, name: str, value: Any) -> str:
     """What was compiled in, in words that are the same in each process. Raises `TypeError` where there are
     none."""
+    if isinstance(value, WrittenDefault):
+        return value.text
     if isinstance(value, (tuple, list)):
         return f"{type(value).__name__}({', '.join(constant_text(kernel, name, item) for item in value)})"
     if (row := named_dtype(value)) is not None:

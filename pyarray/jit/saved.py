@@ -34,7 +34,7 @@ from .launch import launcher_of
 from .launch_state import Launch, launch_state, observe, observed
 from .pytree import Pytree
 from .report import launch_checked
-from .save import MAGIC, SCHEMA, constant_text
+from .save import MAGIC, SCHEMA, WrittenDefault, constant_text
 from .serialization import extents_from_json, line_from_json, site_from_json, type_from_json
 from .signature import Constant, Parameter, Signature, Unread, as_argument, signature_of
 from .variants import Variant
@@ -166,7 +166,19 @@ class SavedKernel:
 
 def _parameter(row: dict[str, Any]) -> Parameter:
     plain = Parameter(row["name"], None, keyword_only=row["keyword_only"])
-    return replace(plain, default=row["default"]) if "default" in row else plain
+    return replace(plain, default=_default(row["default"])) if "default" in row else plain
+
+
+def _default(row: Any) -> Any:
+    """The default of which `save` wrote the row."""
+    if not isinstance(row, dict):
+        return row
+    ((how, value),) = row.items()
+    if how == "tuple":
+        return tuple(map(_default, value))
+    if how == "number":
+        return np.frombuffer(bytes.fromhex(value[1]), BY_NAME[value[0]].numpy)[0]
+    return complex(*value) if how == "complex" else WrittenDefault(value)
 
 
 def _described(value: Any) -> str:
@@ -174,7 +186,7 @@ def _described(value: Any) -> str:
     if isinstance(value, (ndarray, np.ndarray)):
         layout = "contiguous" if value.flags.c_contiguous else "strided"
         return f"{value.ndim}-D {layout} array of {value.dtype}"
-    return type(value).__name__
+    return _constant_text(value) or type(value).__name__
 
 
 class _SavedVariant:

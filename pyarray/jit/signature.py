@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import inspect
-from collections.abc import Mapping
+import types
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, get_args, get_origin
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 import numpy as np
 
-from ..annotations import ArrayAnnotation, declared, is_structure
+from ..annotations import ArrayAnnotation, declared, is_structure, without_none
 from ..array import ndarray
 from ..array_convert import asarray
 from ..array_hooks import is_foreign
@@ -106,8 +108,8 @@ def parameters_of(source: FunctionSource) -> tuple[Parameter, ...]:
 
 
 def _annotation(source: FunctionSource, name: str) -> Any:
-    annotation = source.annotation(name)
-    if annotation is None or annotation is Any:
+    annotation = without_none(source.annotation(name))
+    if annotation is None or annotation is Any or _is_of_objects(annotation):
         return None
     try:
         return _resolve(annotation)
@@ -115,8 +117,18 @@ def _annotation(source: FunctionSource, name: str) -> Any:
         raise TypeError(
             f"{source.name}(): the annotation of {name!r} is {annotation!r}; expected pa.BufferView[dtype], "
             "pa.ndarray[dtype, ndim], pa.ndarray[dtype, shape], one of these in pa.In[...], pa.Out[...] or "
-            "pa.InOut[...], a dtype, int, float, bool, complex, a dataclass, a named tuple, tuple[...] or pa.constexpr"
+            "pa.InOut[...], a dtype, int, float, bool, complex, a dataclass, a named tuple, tuple[...], str, an Enum, "
+            "Callable or pa.constexpr"
         ) from None
+
+
+def _is_of_objects(annotation: Any) -> bool:
+    """Whether an annotation is that of a text, a member of an Enum, a function or a class: the argument is compiled in,
+    whatever it is."""
+    if isinstance(annotation, type) and issubclass(annotation, (str, enum.Enum, types.NoneType)):
+        return True
+    origin = get_origin(annotation) or annotation
+    return any(origin is kind for kind in (Callable, Literal, type))
 
 
 def _resolve(annotation: Any) -> Any:
@@ -241,7 +253,11 @@ def check_number(kernel: str, name: str, annotation: Any, dtype: DType, value: A
     hold."""
     legal = {"b": (bool, np.bool_), "f": (float, np.floating), "c": (complex, np.complexfloating)}.get(dtype.kind, ())
     order = "biufc"
-    kind = dtype_of(value).kind if isinstance(value, (np.generic, ndarray)) else PYTHON_KIND.get(type(value))
+    kind: str | None
+    if isinstance(value, (np.generic, ndarray)):
+        kind = dtype_of(value).kind
+    else:  # a member of an IntEnum is an integer
+        kind = PYTHON_KIND.get(type(value)) or ("i" if isinstance(value, int) else None)
     if isinstance(value, ndarray) and value.size != 1:
         kind = None
     wrong = kind is None or (order.index(kind) > order.index(dtype.kind) and not (kind in "iu" and dtype.kind in "iu"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins as python
 import cmath
+import copy
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -126,7 +127,8 @@ _ADVICE: dict[Any, str] = {
     python.complex: "write x + y * 1j, or pa.complex64(x)", python.int: "give it a number",
     python.float: "give it a number; math.inf and math.nan are known", python.pow: "write x ** y",
     python.range: "write it in a for loop", python.isinstance: "compare element types: v.dtype == pa.float32",
-    python.type: "compare element types: v.dtype == pa.float32", math.fsum: _LOOP, math.prod: _LOOP, math.dist: _LOOP,
+    python.type: "compare element types: v.dtype == pa.float32", python.str: "print(f'{x}') shows a number",
+    math.fsum: _LOOP, math.prod: _LOOP, math.dist: _LOOP, copy.copy: "write dataclasses.replace(p), or p.copy()",
 }  # fmt: skip
 
 

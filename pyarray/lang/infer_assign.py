@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from typing import Any, NoReturn
 
-from ..dtypes import DType, asdtype
+from ..dtypes import asdtype
 from ..errors import with_article
 from . import ir
-from .aggregates import is_aggregate, is_records, leaves, root_of, skeleton, transform
+from .aggregates import is_aggregate, leaves, root_of, skeleton
 from .infer_access import index_parts, load_element, slice_type
 from .infer_aggregates import call_special_method, unpack, unpack_result
-from .infer_elements import convert, is_whole_row
+from .infer_elements import convert, is_whole_row, unshared
 from .infer_fields import assign_field, check_no_record, note_aliases
 from .infer_generators import refuse_generator
 from .infer_local_arrays import items_of
@@ -26,24 +26,14 @@ from .infer_places import (
     store_view,
     with_fixed_indices,
 )
-from .infer_records import (
-    field_of_record,
-    fixed_place,
-    is_place,
-    is_record,
-    record_item,
-    store_record,
-    subscript_records,
-)
+from .infer_record_stores import assign_record, assign_temporaries, record_target, refuse_widening, update_record
 from .infer_scope import Scope, rule
 from .infer_temporaries import assign_temporary, has_side_effect
 from .infer_tile_functions import add_product
 from .infer_tile_loops import unpack_tiles
 from .infer_tiles import assign_tile_name, has_tile_index, load_tile, store_tile
 from .infer_values import advice_for_captured, constant_shape, describe, is_array, is_local_array
-from .tile_values import TileSpace, copy_tile, is_tile
-
-_ORDER = "buifc"  # of kinds: each holds those before it, and signed integers hold unsigned ones as NumPy casts them
+from .tile_values import TileSpace, is_tile
 
 
 def assign_name(scope: Scope, where: ast.AST, name: str, value: Any) -> list[ir.Stmt]:
@@ -76,7 +66,7 @@ def _assign_aggregate(scope: Scope, where: ast.AST, name: str, value: Any) -> li
     if any(is_tile(leaf) for _, leaf in leaves(name, value)):
         scope.fail(where, f"{name!r} can't hold a tuple with tiles", "give each a name: a, b = ...")
     result: list[ir.Stmt] = []
-    temporaries = list(leaves(name, _assign_temporaries(scope, where, value, result)))
+    temporaries = list(leaves(name, assign_temporaries(scope, where, value, result)))
     scope.assigned |= {name, *(path for path, _ in temporaries)}
     for path, leaf in temporaries:
         if not isinstance(leaf, ir.Static):
@@ -114,8 +104,13 @@ def _check_assignable(scope: Scope, where: ast.AST, name: str) -> None:
 def refuse_assigned(scope: Scope, where: ast.AST, name: str) -> NoReturn:
     """Refuses an assignment of a variable from before the parallel loop."""
     what = f"{name!r} is assigned before the parallel loop and again in it: its iterations run at the same time"
-    advice = "use another name inside the loop, or only update it, by one operator: s += x, m = max(m, x)"
-    scope.fail(where, what, advice)
+    if isinstance(scope.types.get(name), ir.LocalArrayType):
+        scope.fail(where, what, "numbers are reduced, and no arrays: update one for each element, x += p[0]")
+    if name in scope.structures:
+        scope.fail(where, what, "reduce its parts as variables: s += x, or if x < best: best, where = x, i")
+    scope.fail(
+        where, what, "use another name inside the loop, or only update it, by one operator: s += x, m = max(m, x)"
+    )
 
 
 def assign(scope: Scope, target: ast.expr, value: Any) -> list[ir.Stmt]:
@@ -124,8 +119,8 @@ def assign(scope: Scope, target: ast.expr, value: Any) -> list[ir.Stmt]:
     if isinstance(target, ast.Subscript):
         if (place := place_of(scope, target)) is not None:
             return _assign_place(scope, target, place, value)
-        if (records := _record_target(scope, target)) is not None:
-            return _assign_record(scope, target, records, value)
+        if (records := record_target(scope, target)) is not None:
+            return assign_record(scope, target, records, value)
         array = _target_array(scope, target)
         if is_tile(value) or has_tile_index(scope, target):
             return store_tile(scope, target, array, value)
@@ -143,50 +138,10 @@ def assign(scope: Scope, target: ast.expr, value: Any) -> list[ir.Stmt]:
     if isinstance(target, ast.Tuple):
         return _assign_tuple(scope, target, value)
     if isinstance(target, ast.Attribute):
-        if (records := _record_target(scope, target)) is not None:
-            return _assign_record(scope, target, records, value)
+        if (records := record_target(scope, target)) is not None:
+            return assign_record(scope, target, records, value)
         return assign_field(scope, target, value)
     _refuse_target(scope, target)
-
-
-def _record_target(scope: Scope, target: ast.expr) -> Any:
-    """The record in an array that is assigned, or its field; None where something else is."""
-    if not isinstance(target, (ast.Subscript, ast.Attribute)):
-        return None
-    owner = scope.infer(target.value)
-    if is_records(owner) and isinstance(target, ast.Subscript):
-        found = subscript_records(scope, target, owner)
-        if not is_place(found):
-            scope.fail(target, "records are assigned one by one", "write a for loop over them")
-        return found
-    if not is_place(owner):
-        return None
-    if isinstance(target, ast.Attribute):
-        return field_of_record(scope, target, owner, target.attr)
-    return record_item(scope, target, owner) if is_record(owner, target) else None
-
-
-def _assign_record(scope: Scope, target: ast.expr, place: Any, value: Any) -> list[ir.Stmt]:
-    """Stores into a record. The value is evaluated before the place."""
-    before: list[ir.Stmt] = []
-    value = _assign_temporaries(scope, target, value, before)
-    place = fixed_place(scope, place, before, False)
-    return [*before, *store_record(scope, target, place, value)]
-
-
-def _update_record(scope: Scope, node: ast.AugAssign, place: Any) -> list[ir.Stmt]:
-    """`a[i].x += y` and `a[i] += p`, whose place is evaluated once, before the value."""
-    before: list[ir.Stmt] = []
-    place = fixed_place(scope, place, before, any(isinstance(n, ast.NamedExpr) for n in ast.walk(node.value)))
-    old = place if is_array(place) else _assign_temporaries(scope, node, place, before)
-    right = scope.infer(node.value)
-    value = call_special_method(scope, node, old, f"__i{DUNDER[type(node.op)]}__", right)
-    if value is None:
-        value = binary_operator(scope, node, node.op, old, right)
-    if constant_shape(place) is not None:
-        _refuse_widening(scope, node, place.type.dtype, value)
-    value = _assign_temporaries(scope, node, unpack_result(scope, value, before), before)
-    return [*before, *store_record(scope, node, place, value)]
 
 
 def _assign_place(scope: Scope, target: ast.Subscript, place: Place, value: Any) -> list[ir.Stmt]:
@@ -197,7 +152,7 @@ def _assign_place(scope: Scope, target: ast.Subscript, place: Place, value: Any)
     if place.is_element:
         return store_place(scope, target, place, value)
     before: list[ir.Stmt] = []
-    value = assign_temporary(scope, value, before)
+    value = assign_temporary(scope, unshared(value), before)
     place = with_fixed_indices(scope, place, before, assign_temporary)
     return [*before, *store_place(scope, target, place, value)]
 
@@ -207,7 +162,7 @@ def _assign_view(scope: Scope, where: ast.AST, view: ir.Expr, value: Any) -> lis
     shape = constant_shape(view)
     assert shape is not None
     before: list[ir.Stmt] = []
-    value = assign_temporary(scope, check_store(scope, where, shape, view.type.dtype, value), before)
+    value = assign_temporary(scope, unshared(check_store(scope, where, shape, view.type.dtype, value)), before)
     view = view if is_whole_row(view) else assign_temporary(scope, view, before)
     return [*before, *store_view(scope, where, view, value)]
 
@@ -254,23 +209,10 @@ def _assign_tuple(scope: Scope, target: ast.Tuple, value: Any) -> list[ir.Stmt]:
     if items is None or len(items) != len(target.elts):
         assigned = f"{len(items)} values" if items is not None else describe(value)
         scope.fail(target, f"{len(target.elts)} names can't be assigned from {assigned}", advice_for_captured(value))
-    temporaries = [_assign_temporaries(scope, target, item, result) for item in items]
+    temporaries = [assign_temporaries(scope, target, item, result) for item in items]
     for element, item in zip(target.elts, temporaries, strict=True):
         result += assign(scope, element, item)
     return result
-
-
-def _assign_temporaries(scope: Scope, where: ast.AST, value: Any, into: list[ir.Stmt]) -> Any:
-    if is_aggregate(value):
-        return transform("", value, lambda _, item: _assign_temporaries(scope, where, item, into))
-    if isinstance(value, ir.Static):
-        return value
-    if is_tile(value):
-        local, copied = copy_tile(scope, where, value)
-        into += copied
-        return local
-    is_value = is_array(value) or is_local_array(value)
-    return assign_temporary(scope, value if is_value else scope.number(where, value), into)
 
 
 def _element_index(scope: Scope, target: ast.Subscript, array: ir.Expr) -> tuple[Any, ...]:
@@ -298,7 +240,7 @@ def _assign(scope: Scope, node: ast.Assign) -> list[ir.Stmt]:
         return unpack_tiles(scope, node.targets[0], value)
     value = unpack_result(scope, value, result)
     if len(node.targets) > 1:
-        value = _assign_temporaries(scope, node, value, result)
+        value = assign_temporaries(scope, node, value, result)
     for target in node.targets:
         result += assign(scope, target, value)
     return result
@@ -353,8 +295,8 @@ def _aug_assign(scope: Scope, node: ast.AugAssign) -> list[ir.Stmt]:
         before: list[ir.Stmt] = []
         result = unpack_result(scope, result, before)
         return [*before, *assign_name(scope, node.target, node.target.id, result)]
-    if (records := _record_target(scope, node.target)) is not None:
-        return _update_record(scope, node, records)
+    if (records := record_target(scope, node.target)) is not None:
+        return update_record(scope, node, records)
     if isinstance(node.target, ast.Attribute):
         field = ast.copy_location(ast.Attribute(node.target.value, node.target.attr, ast.Load()), node.target)
         old = scope.infer(field)
@@ -368,7 +310,7 @@ def _aug_assign(scope: Scope, node: ast.AugAssign) -> list[ir.Stmt]:
         place = with_fixed_indices(scope, place, before, assign_temporary)
         value = binary_operator(scope, node, node.op, read_place(scope, node, place), scope.infer(node.value))
         if not place.is_element:
-            _refuse_widening(scope, node, place.local.type.dtype, value)
+            refuse_widening(scope, node, place.local.type.dtype, value)
         return [*before, *_assign_place(scope, node.target, place, value)]
     array = _target_array(scope, node.target)
     if has_tile_index(scope, node.target):
@@ -379,7 +321,7 @@ def _aug_assign(scope: Scope, node: ast.AugAssign) -> list[ir.Stmt]:
     if (view := _target_view(scope, node.target, array)) is not None:
         view = view if is_whole_row(view) and not changes else assign_temporary(scope, view, before)
         value = binary_operator(scope, node, node.op, view, scope.infer(node.value))
-        _refuse_widening(scope, node, view.type.dtype, value)
+        refuse_widening(scope, node, view.type.dtype, value)
         return [*before, *_assign_view(scope, node, view, value)]
     array = array if isinstance(array, ir.Local) and not changes else assign_temporary(scope, array, before)
     parts = _element_index(scope, node.target, array)
@@ -407,7 +349,7 @@ def _added_product(scope: Scope, node: ast.AugAssign, old: Any) -> list[ir.Stmt]
 
 def _update_array(scope: Scope, node: ast.AugAssign, old: ir.Expr, value: Any) -> list[ir.Stmt]:
     """`p += x` of an array, which changes it in place."""
-    _refuse_widening(scope, node, old.type.dtype, value)
+    refuse_widening(scope, node, old.type.dtype, value)
     if is_array(old):
         return _assign_view(scope, node, old, value)
     assert isinstance(old, ir.Local)
@@ -416,14 +358,6 @@ def _update_array(scope: Scope, node: ast.AugAssign, old: ir.Expr, value: Any) -
     before: list[ir.Stmt] = []
     value = assign_temporary(scope, check_store(scope, node, old.type.shape, old.type.dtype, value), before)
     return [*before, *store_place(scope, node, Place(old), value)]
-
-
-def _refuse_widening(scope: Scope, node: ast.AugAssign, dtype: DType, value: Any) -> None:
-    """An array keeps its dtype, whose kind has to hold the result."""
-    found = value.type.dtype
-    if _ORDER.index(found.kind) > _ORDER.index(dtype.kind):
-        advice = "write p = p + ..., or convert the result with .astype(...)"
-        scope.fail(node, f"an array of {dtype} can't hold {found} in place", advice)
 
 
 def _is_repeatable(index: ir.Expr) -> bool:

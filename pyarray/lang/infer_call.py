@@ -6,6 +6,7 @@ import ast
 import copy
 import dataclasses
 import math
+import sys
 import types as python_types
 from typing import Any
 
@@ -15,7 +16,7 @@ from ..annotations import is_structure
 from ..dtypes import DType, asdtype, named_dtype
 from ..errors import with_article
 from . import ir
-from .aggregates import as_tuple, is_generator, is_records, leaves
+from .aggregates import as_tuple, is_aggregate, is_generator, is_records, leaves
 from .builtins import ATOMICS, FUNCTIONS, advice_for, draws, name_of, source_for
 from .infer_access import atomic, reshape, subview
 from .infer_aggregates import call_special_method, user_method
@@ -45,7 +46,8 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     if user_method(scope, callee, "__call__") is not None and not node.keywords:
         return call_special_method(scope, node, callee, "__call__", *map(scope.infer, node.args))
     if not isinstance(callee, ir.Static) and not is_function(callee):
-        scope.fail(node.func, f"{describe(callee)} can't be called")
+        advice = "define __call__ in the class with @pa.func, or pass a lambda" if is_aggregate(callee) else ""
+        scope.fail(node.func, f"{describe(callee)} can't be called", advice)
     if isinstance(callee, ir.Static) and callee.value is print:
         return print_call(scope, node)
     function = callee.value if isinstance(callee, ir.Static) else None
@@ -65,7 +67,7 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     refuse_changed(scope, node, [callee, *args, *keywords.values()])
     if not isinstance(callee, ir.Static):
         return call_local(scope, node, callee, args, keywords)
-    function = callee.value
+    function, args = _unbound(callee.value, args)
     if (found := call_with_tiles(scope, node, function, args, keywords)) is not None:
         return found
     if isinstance(function, Method):
@@ -99,6 +101,13 @@ def _call(scope: Scope, node: ast.Call) -> Any:
     return _call_builtin(scope, node, function, args)
 
 
+def _unbound(function: Any, args: list[Any]) -> tuple[Any, list[Any]]:
+    """The `@pa.func` of a class's method, with the class or the object that Python has bound as its first argument."""
+    if not (isinstance(function, python_types.MethodType) and hasattr(function, "__pyarray_func__")):
+        return function, args
+    return function.__func__, [ir.Static(function.__self__), *args]
+
+
 def _call_method(scope: Scope, node: ast.Call, method: Method, args: list[Any], keywords: dict[str, Any]) -> Any:
     if method.name == "subview":
         return subview(scope, node, method.owner, args, keywords)
@@ -123,6 +132,13 @@ def _is_ufunc(function: Any, source: Any, args: list[Any]) -> bool:
     return of_library and getattr(function, "__wrapped__", None) is not source.function and is_elementwise(*args)
 
 
+# what Python's functions of one number ask of an object
+_SPECIAL = (
+    (abs, "__abs__"), (round, "__round__"), (int, "__int__"), (float, "__float__"), (complex, "__complex__"),
+    (bool, "__bool__"),
+)  # fmt: skip
+
+
 def _call_builtin(scope: Scope, node: ast.Call, function: Any, args: list[Any]) -> Any:
     loc, name = scope.loc(node), name_of(function)
     if name in ATOMICS:
@@ -142,10 +158,11 @@ def _call_builtin(scope: Scope, node: ast.Call, function: Any, args: list[Any]) 
     if function is math.log and len(args) == 2:
         x, base = (scope.apply(node, call, loc, "log", [scope.number(node, a)]) for a in args)
         return arithmetic(scope, node, ast.Div(), x, base)
-    if function is abs and len(args) == 1:
-        size = call_special_method(scope, node, args[0], "__abs__")
-        if size is not None:
-            return size
+    special = next((method for known, method in _SPECIAL if function is known), None)
+    if special is not None and len(args) == 1:
+        found = call_special_method(scope, node, args[0], special)
+        if found is not None:
+            return found if special in ("__abs__", "__round__") else _convert(scope, node, function, found)
     if name in FUNCTIONS:
         return scope.apply(node, call, loc, name, [scope.number(node, a) for a in args])
     if function is len and len(args) == 1:
@@ -181,7 +198,7 @@ def _refuse(scope: Scope, node: ast.Call, function: Any) -> Any:
         scope.fail(node.func, f"{name!r} makes no local arrays", advice)
     if package == "pyarray":
         scope.fail(node.func, f"{name!r} works on whole arrays", "call it on the host; in a kernel write the loop")
-    if isinstance(function, python_types.FunctionType):
+    if isinstance(function, python_types.FunctionType) and package not in {"numpy", *sys.stdlib_module_names}:
         scope.fail(node.func, f"{name!r} is a plain Python function", "decorate it with @pa.func")
     scope.fail(node.func, f"{name!r} is not part of the kernel language", advice_for(function))
 

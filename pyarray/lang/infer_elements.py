@@ -184,6 +184,11 @@ def loaded(scope: Scope, where: ast.AST, value: ir.Expr) -> ir.Expr:
     return value if is_local_array(value) else elementwise(scope, where, [value], lambda x: x, "load")
 
 
+def unshared(value: ir.Expr) -> ir.Expr:
+    """What is stored as a whole: as in NumPy it is read before the first element is stored, a copy of its own."""
+    return ir.Shared(value.loc, value.type, value, ()) if is_local_array(value) else value
+
+
 def convert(scope: Scope, where: ast.AST, value: ir.Expr, kind: Any) -> ir.Expr:
     """`value` as a variable of type `kind` holds it: as `Scope.coerce`, and of local arrays."""
     if not isinstance(kind, ir.LocalArrayType):

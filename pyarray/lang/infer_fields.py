@@ -26,7 +26,14 @@ from .infer_elements import convert
 from .infer_invoke import coerce_to_annotation
 from .infer_records import fixed_place
 from .infer_scope import Scope
-from .infer_temporaries import assign_temporary, evaluate_in_order, has_side_effect, nest_lets, new_temporary
+from .infer_temporaries import (
+    assign_temporary,
+    evaluate_in_order,
+    expand_result,
+    has_side_effect,
+    nest_lets,
+    new_temporary,
+)  # fmt: skip
 from .infer_values import describe, is_array, is_local_array
 
 
@@ -153,7 +160,11 @@ def _assignable(scope: Scope, target: ast.Attribute) -> str:
         scope.fail(target, f"{describe(owner)} has no field {name!r}", f"there are: {', '.join(owner.names)}")
     if scope.before_parallel is not None and root in scope.before_parallel:
         what = f"{root!r} is assigned before the parallel loop and its field again in it"
-        scope.fail(target, f"{what}: its iterations run at the same time", "make the object inside the loop")
+        scope.fail(
+            target,
+            f"{what}: its iterations run at the same time",
+            "make the object inside the loop; what is reduced is a variable: s += x",
+        )
     if root not in scope.fields_assigned:
         scope.fields_assigned[root] = scope.loc(target)
         scope.changed = True
@@ -168,6 +179,8 @@ def _assignable(scope: Scope, target: ast.Attribute) -> str:
 
 def replaced(scope: Scope, node: ast.Call, args: list[Any], keywords: dict[str, Any], what: str) -> Aggregate:
     """A copy of the object with other values of some fields."""
+    args = [expand_result(scope, value) for value in args]
+    keywords = {name: expand_result(scope, value) for name, value in keywords.items()}
     if len(args) != 1 or not isinstance(args[0], Aggregate) or not args[0].complete:
         got = describe(args[0]) if args else "nothing"
         scope.fail(node, f"{what}() takes a dataclass or a named tuple, and fields by name, got {got}")

@@ -7,7 +7,15 @@ import dataclasses
 import inspect
 from typing import Any
 
-from ..annotations import ArrayAnnotation, declared, field_annotations, field_names, is_plain, is_structure
+from ..annotations import (
+    ArrayAnnotation,
+    declared,
+    field_annotations,
+    field_names,
+    is_plain,
+    is_structure,
+    without_none,
+)  # fmt: skip
 from ..dtypes import DType, asdtype, named_dtype
 from ..errors import CompileError, with_article
 from ..structured_dtypes import StructuredAnnotation
@@ -126,6 +134,7 @@ def coerce_to_annotation(scope: Scope, node: ast.AST, annotation: Any, what: str
     """The value as the type that an annotation names; other annotations change nothing."""
     if isinstance(value, ir.Static) or getattr(value, "type", value) is None:
         return value
+    annotation = without_none(annotation)
     direction = declared(annotation)
     annotation = annotation if direction is None else direction.inner
     if isinstance(annotation, type) and is_structure(annotation):
@@ -145,7 +154,9 @@ def coerce_to_annotation(scope: Scope, node: ast.AST, annotation: Any, what: str
             and annotation.dtype in (None, kind.dtype)
         )
         if not fits or (annotation.view and kind.strided) or not _has_sizes(annotation, value):
-            scope.fail(node, f"{what} is annotated {annotation!r}, got {describe(value)}")
+            other = is_local_array(value) and not annotation.view and annotation.dtype not in (None, kind.dtype)
+            advice = f"convert it: p.astype(pa.{annotation.dtype})" if other else ""
+            scope.fail(node, f"{what} is annotated {annotation!r}, got {describe(value)}", advice)
         return value
     element = _element_type(annotation)
     if element is not None:

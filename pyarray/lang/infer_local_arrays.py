@@ -185,7 +185,8 @@ class Selection:
 
 def _affine(loc: ir.Loc, k: ir.Expr, values: range) -> ir.Expr:
     if isinstance(k, ir.Const):
-        return constant(loc, values[k.value])
+        # of an empty axis only the type of an element is asked
+        return constant(loc, values[k.value] if values else values.start)
     if values.step != 1:
         k = binary(loc, "mul", k, constant(loc, values.step))
     return binary(loc, "add", k, constant(loc, values.start)) if values.start else k

@@ -215,7 +215,8 @@ def _sequence(scope: Scope, node: ast.expr, before: list[ir.Stmt], names: set[st
     of_arrays = isinstance(function, Method) or (getattr(function, "__module__", "") or "").startswith(
         ("pyarray", "numpy")
     )
-    if not isinstance(node, ast.Call) or hasattr(function, "__pyarray_func__") or of_arrays:
+    own = function is None or hasattr(function, "__pyarray_func__")  # None: defined in the kernel
+    if not isinstance(node, ast.Call) or own or of_arrays:
         value = scope.infer(node)
         if is_records(value):
             return record_sequence(scope, node, value, before, names)

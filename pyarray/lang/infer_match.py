@@ -8,11 +8,12 @@ from typing import Any
 
 from . import ir
 from .aggregates import as_tuple, is_aggregate, transform
+from .infer_assign import assign_name
 from .infer_conditions import Condition, infer_condition, let
 from .infer_flow import branches, infer_block
 from .infer_operators import compare_objects, logical
 from .infer_scope import Scope, rule
-from .infer_temporaries import assign_temporary
+from .infer_temporaries import assign_temporary, expand_result
 from .infer_values import describe, is_array
 from .promotion import compare, constant
 
@@ -27,8 +28,8 @@ def _match(scope: Scope, node: ast.Match) -> list[ir.Stmt]:
     def held(_: str, part: Any) -> Any:
         return part if isinstance(part, ir.Static) else assign_temporary(scope, part, before)
 
-    subject = scope.infer(node.subject)
-    if getattr(subject, "type", subject) is None or isinstance(getattr(subject, "type", None), ir.TupleType):
+    subject = expand_result(scope, scope.infer(node.subject))
+    if getattr(subject, "type", subject) is None:
         scope.fail(node.subject, f"{describe(subject)} can't be matched", "assign what a call returns first")
     subject = transform("", subject, held)
     return [*before, *_cases(scope, subject, node.cases)]
@@ -38,7 +39,13 @@ def _cases(scope: Scope, subject: Any, cases: list[ast.match_case]) -> list[ir.S
     if not cases:
         return []
     case, *rest = cases
-    condition = _condition(scope, subject, case)
+    captures: _Captures = []
+    before = set(scope.assigned)
+    fits = _fits(scope, case.pattern, subject, captures)
+    if captures and case.guard is None and isinstance(fits, ir.Const) and fits.value:
+        names = [s for where, name, value in captures for s in assign_name(scope, where, name, value)]
+        return [*names, *infer_block(scope, case.body)]
+    condition = _condition(scope, case, fits, captures, before)
     statements = branches(
         scope, case.pattern, condition,
         lambda: infer_block(scope, case.body), lambda: tuple(_cases(scope, subject, rest)),
@@ -46,11 +53,8 @@ def _cases(scope: Scope, subject: Any, cases: list[ast.match_case]) -> list[ir.S
     return statements
 
 
-def _condition(scope: Scope, subject: Any, case: ast.match_case) -> Condition:
-    """Whether a case is taken. Names are bound once the pattern fits, before the guard is evaluated."""
-    captures: _Captures = []
-    before = set(scope.assigned)
-    result = _fits(scope, case.pattern, subject, captures)
+def _condition(scope: Scope, case: ast.match_case, result: ir.Expr, captures: _Captures, before: set[str]) -> Condition:
+    """Whether a case is taken, whose pattern fits if `result`. Names are bound then, before the guard is evaluated."""
     if isinstance(result, ir.Const) and not result.value:
         return Condition(result, before, before)
     for where, name, value in captures:

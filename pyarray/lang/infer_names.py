@@ -52,7 +52,7 @@ def _list(scope: Scope, node: ast.List) -> Any:
 
 @rule(ast.Tuple)
 def _tuple(scope: Scope, node: ast.Tuple) -> Any:
-    return tuple(scope.infer(item) for item in node.elts)
+    return tuple(expand_result(scope, scope.infer(item)) for item in node.elts)
 
 
 @rule(ast.Name)

@@ -71,7 +71,8 @@ def read_place(scope: Scope, where: ast.AST, place: Place) -> ir.Expr:
     if place.is_element:
         return element(scope, where, place.local, place.index(loc, ()))
     read = lambda operands, index: element(scope, where, operands[0], place.index(loc, index))  # noqa: E731
-    if any(not isinstance(p, (range, str, ir.Const)) for s in place.selections for p in s.parts):
+    computed = any(not isinstance(p, (range, str, ir.Const)) for s in place.selections for p in s.parts)
+    if computed and 0 not in place.shape:
         items = tuple(read([place.local], index) for index in indices(loc, place.shape))
         return build(scope, where, place.shape, items)
     return generate(scope, where, place.shape, [place.local], read, "slice")

@@ -33,6 +33,8 @@ def reducing_loop(scope: Scope, loop: ir.For) -> list[ir.Stmt]:
     if isinstance(found, str):
         if found not in scope.reduced:
             return [loop]  # `races` says what is wrong
+        if scope.changed:
+            return [loop]  # casts to types that aren't the last ones
         if found != find_reductions(body, names, any_cast=True):
             _refuse_cast(scope, scope.reduced[found], found)
         refuse_assigned(scope, scope.reduced[found], found)
@@ -106,6 +108,8 @@ def reductions_of(
         plain = isinstance(value, (ir.Binary, ir.Builtin)) and op == update_operator(statement.value, statement.name)
         is_first = plain and len(reads) == 1 and reads[0] is uncast(operands[0])
         if not is_first or statement not in body or statement.name in operators:
+            if scope.changed:
+                return ()  # casts to types that aren't the last ones
             what = f"{statement.name!r} is not a plain reduction, so the loop's order matters"
             scope.fail(node, what, "use range alone")
         operators[statement.name] = op

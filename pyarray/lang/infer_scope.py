@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from ..dtypes import PYTHON_KIND, bool_, int64, uint64
+from ..dtypes import PYTHON_KIND, NoCommonType, bool_, int64, uint64
 from ..errors import with_article
 from . import ir
 from .aggregates import Aggregate, counters_of, is_aggregate, leaves
@@ -198,6 +198,8 @@ class Scope:
         """`function(*args)`, whose `TypeError` becomes a `CompileError` at this location."""
         try:
             return function(*args)
+        except NoCommonType as error:
+            self.fail(where, str(error).partition(";")[0], "convert one of them: pa.int64(x)")
         except TypeError as error:
             self.fail(where, str(error))
 
@@ -212,6 +214,10 @@ class Scope:
             advice = "assign it first: a, b = ..."
         elif is_aggregate(value):
             advice = "take one of its items or fields"
+        elif isinstance(value, ir.Static) and isinstance(value.value, str):
+            advice = "a text is printed, compared with ==, or an argument"
+        elif isinstance(value, ir.Static) and isinstance(value.value, enum.Enum):
+            advice = "only members of an IntEnum are numbers"
         elif isinstance(getattr(value, "type", None), ir.TileType):
             advice = "combine its elements, t.sum() or (t > 0).any(), or choose among them by pa.where()"
         elif any(value is index for index in self.tile_indices.values()):

@@ -9,6 +9,7 @@ memory that the loop writes."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -335,7 +336,8 @@ class RaceCheck:
             advice = "update a variable, and store it behind the loop"
         elif atomic:
             target = min(array.bases)
-            advice = f"write pa.{atomic}({target}, index, x), or one iteration per result{host}"
+            field = re.sub(r"\.(\w+)", r"['\1']", target)  # of an array of records
+            advice = f"write pa.{atomic}({field}, index, x), or one iteration per result{host}"
             if (place := _hindrance(self.loop, s)) is not None:
                 alone = f"it is a reduction if the loop doesn't use {target!r} otherwise, as in line {place.line}"
                 advice = f"{alone}; or {advice}"
@@ -343,10 +345,10 @@ class RaceCheck:
 
 
 def _hindrance(loop: ir.For, s: ir.Store) -> ir.Loc | None:
-    """Where a statement of the loop other than a store uses the array of this store, which is else a reduction."""
+    """Where another statement of the loop uses the array of this store, which is else a reduction."""
     if not any(x is s for x in loop.body) or not isinstance(s.array, ir.Local):
         return None
-    others = [x for x in loop.body if not isinstance(x, ir.Store)]
+    others = [x for x in loop.body if x is not s]
     uses = (n for n in ir.walk(*others) if isinstance(n, (ir.Load, ir.Store, ir.Atomic)))
     return next((n.loc for n in uses if getattr(n.array, "name", "") == s.array.name), None)
 

@@ -541,3 +541,22 @@ def test_declared_sizes(device, tmp_path, shape):
         assert pa.asnumpy(x).sum() == x.size + 1
     with pytest.raises(TypeError, match="has no variant"):
         saved(pa.ones(tuple(n + 1 for n in full), dtype=pa.float32, device=device))
+
+
+@dataclasses.dataclass
+class Mode:
+    gain: float
+    name: str = "sum"
+
+
+def test_fields_that_are_compiled_in_have_their_defaults(device):
+    @pa.kernel
+    def named(out: pa.ndarray[pa.float64, 1], mode: Mode):
+        for i in range(out.size):
+            out[i] = mode.gain if mode.name == "sum" else -1
+
+    saved, out = named.compile(target=target_of(device)), pa.zeros(2, device=device)
+    saved(out, Mode(3.0))
+    assert out.tolist() == [3, 3]
+    with pytest.raises(TypeError, match="has no variant"):
+        saved(out, Mode(3.0, "mean"))

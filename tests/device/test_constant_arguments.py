@@ -2,6 +2,8 @@
 
 import enum
 import math
+import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -35,6 +37,36 @@ def annotated(out: pa.BufferView[pa.float64], w: pa.BufferView[pa.float64] = Non
             out[i] = -1
         else:
             out[i] = w[i] + (0 if n is None else n)
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+def test_annotations_of_what_is_compiled_in_and_of_what_may_be_left_out(device):
+    @pa.kernel
+    def chosen(
+        out, w: pa.ndarray[pa.float64, 1] | None = None, way: Way = Way.UP, text: str = "a",
+        f: Callable[[float], float] = math.sqrt, n: float | None = None, level: int = Level.LOW,
+    ):  # fmt: skip
+        for i in range(out.size):
+            x = 4.0 if w is None else w[i]
+            x = f(x) + (10 if way is Way.UP else 20) + (100 if text == "a" else 200)
+            out[i] = x + (0 if n is None else n) + 1000 * level
+
+    out, w = on(device, np.zeros(2)), on(device, np.array([9.0, 16.0]))
+    chosen(out)
+    assert out.tolist() == [1112] * 2
+    chosen(out, w, Way.DOWN, "b", lambda x: x, 0.5, Level.HIGH)
+    assert out.tolist() == [2229.5, 2236.5]
+
+
+@pytest.mark.parametrize("shape", ["n, 3", ("n", 3), None, 2.0, (None, 2.5)])
+def test_annotations_of_what_is_no_shape(shape):
+    expected = re.escape(f"a rank or a shape, got {shape!r}; write ndarray[float32, 2] or ndarray[float32, (None, 3)]")
+    with pytest.raises(TypeError, match=expected):
+        pa.ndarray[pa.float32, shape]
 
 
 def test_constant_arguments(device):

@@ -236,6 +236,34 @@ def test_match(device):
     as_python(matches, device, np.zeros(7, np.int64), "other", Color.BLUE, Level.LOW, 5)
 
 
+def test_a_name_as_the_last_case_is_any_other_value(device):
+    @pa.kernel
+    def others(out, k):
+        for i in range(out.size):
+            match i, k:
+                case 0, _:
+                    r = 1
+                case n, m:
+                    r = 10 * n + m
+            match r:
+                case 1:
+                    s = 5
+                case x:
+                    s = x
+            out[i] = s
+
+    as_python(others, device, np.zeros(3, np.int64), 4)
+
+
+@pa.func
+def incremented(x):
+    return x + 1
+
+
+def test_functions_as_arguments(device):
+    as_python(called, device, np.zeros(3), np.arange(3.0), incremented)
+
+
 @pa.kernel
 def called(out, v, f):
     for i in range(v.size):
@@ -276,6 +304,10 @@ def rounded_functions(out, v):
         x = v[i]
         out[i, 0] = math.degrees(x) + math.radians(x)
         out[i, 1] = np.float_power(abs(x), 0.5) + np.true_divide(x, 3.0)
+        p, q = pa.frexp(x)
+        f, t = pa.modf(x)
+        out[i, 3] = p + 10 * q + 100 * f + 1000 * t + pa.ldexp(x, 3) + pa.float_power(x, 2) + np.around(x)
+        out[i, 4] = np.isclose(x, 0.5 + 1e-6) + 2 * pa.isclose(x, 3.5, 0.1, 0.1) + 4 * np.isreal(x) + pa.iscomplex(x)
         out[i, 2] = math.log(abs(x) + 2, 3) + pa.special.expit(min(max(x, -9.0), 9.0)) + np.logaddexp2(1.0, 2.0)
 
 
@@ -285,10 +317,27 @@ def test_functions_of_math_and_numpy(device):
     w = np.concatenate([rng.integers(-(2**62), 2**62, 40), [0, 1, 2, 2**63 - 1, 49]])
     with np.errstate(all="ignore"):
         as_python(functions, device, np.zeros((45, 14)), v, w)
-    (got, _) = launch(rounded_functions, device, np.zeros((5, 3)), np.array([-2.0, 0.0, 0.5, 3.0, 100.0]))
+    (got, _) = launch(rounded_functions, device, np.zeros((5, 5)), np.array([-2.0, 0.0, 0.5, 3.0, 100.0]))
+    assert got[1:4, 3].tolist() == [0.0, 54.75, 3056.75]
+    assert got[:, 4].tolist() == [4, 4, 5, 4, 4]
     assert got[2, 0] == pytest.approx(math.degrees(0.5) + math.radians(0.5))
     assert got[3, 1] == pytest.approx(math.sqrt(3.0) + 1.0)
     assert got[4, 2] == pytest.approx(math.log(102, 3) + 1 / (1 + math.exp(-9)) + math.log2(6))
+
+
+@pa.kernel
+def not_finite(out, v):
+    for i in range(v.size):
+        out[i, 0] = np.nan_to_num(v[i])
+        out[i, 1] = np.nan_to_num(v[i], nan=3.0, posinf=7.0)
+        out[i, 2] = np.nan_to_num(v[i], True, 1.0, 2.0, -5.0)
+        out[i, 3] = np.isclose(v[i], v[0]) + 2 * np.isclose(v[i], math.nan, equal_nan=True)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16])
+def test_nan_to_num_and_isclose(device, kind):
+    v = np.array([np.inf, -np.inf, np.nan, 1.5], kind)
+    as_python(not_finite, device, np.zeros((4, 4), kind), v)
 
 
 @pa.func

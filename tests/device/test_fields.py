@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from kernel_tools import agree
+from kernel_tools import agree, launch
 
 import pyarray as pa
 from pyarray.jit.launch_state import debug
@@ -191,6 +191,57 @@ REFUSED = {
     "b = Body(p, pa.zeros(4))": "'pos' of Body is annotated",
     "c = pa.zeros(3); b = Body(p, c); c[0] = 1; out[i] = b.pos[0]": "is a copy here, and shares memory in Python",
 }
+
+
+@pa.func
+def two(x):
+    return x, x + 1
+
+
+@pa.kernel
+def from_calls(out, x):
+    for i in range(x.size):
+        p, q = Particle(x[i], 2), Particle(1.0)
+        p, q = moved(q, 1.0), moved(p, 2.0)
+        a = replace(moved(p, 1.0), n=moved(q, 1.0).n + 3)
+        b = Ray(x[i])._replace(o=two(x[i])[1], d=moved(p, 0.5).x)
+        c = replace(moved(moved(q, 1.0), 2.0))
+        t = (two(x[i]), moved(p, 4.0), 3)
+        match two(i):
+            case 0, _:
+                k = 5
+            case k, n:
+                k = k + 10 * n
+        out[i, 0] = p.x + 10 * q.x + 100 * p.n + 1000 * q.n
+        out[i, 1] = a.x + 10 * a.n + b.o + b.d + c.x + 100 * c.n
+        out[i, 2] = t[0][1] + 10 * t[1].x + 100 * t[2] + 1000 * k
+
+
+def test_calls_that_return_several_values_are_parts_and_copied(device):
+    for checked in (False, True):
+        with debug(checked):
+            agree(from_calls, device, np.zeros((3, 3)), np.arange(3, dtype=np.float32))
+
+
+@pa.func
+def counted(c, n):
+    return pa.atomic_add(c, 0, n), pa.atomic_add(c, 0, 1)
+
+
+def test_calls_in_tuples_are_made_once_and_in_order(device):
+    @pa.kernel
+    def ordered(out, c):
+        for _ in range(1):
+            t = (counted(c, 1), pa.atomic_add(c, 0, 5), counted(c, 2))
+            (a, b), d = counted(c, 1), pa.atomic_add(c, 0, 5)
+            out[0] = t[0][0] + 10 * t[0][1] + 100 * t[1] + 1000 * t[2][0] + 10000 * t[2][1]
+            out[1] = a + 100 * b + 10000 * d
+            out[2] = (pa.atomic_add(c, 0, 1), counted(c, 3))[1][1]
+            out[3] = (counted(c, 3), counted(c, 4))[0][1]
+            out[4] = pa.atomic_add(c, 0, 0)
+
+    (got, _) = launch(ordered, device, np.zeros(5, np.int64), np.zeros(1, np.int64))
+    assert got.tolist() == [97210, 121110, 21, 25, 31]
 
 
 @pytest.mark.parametrize("body", REFUSED)

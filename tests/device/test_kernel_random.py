@@ -344,3 +344,23 @@ def test_generators_of_other_iterations_are_refused():
         outer_passed(pa.zeros(3))
     with pytest.raises(pa.CompileError, match="'rng' is a generator of Python's"):
         of_python(pa.zeros(3), pa.rng(1))
+
+
+def test_bounds_are_int64(device):
+    @pa.kernel
+    def drawn(out, low, high):
+        for i in range(out.size):
+            rng = pa.rng(7, i)
+            out[i] = rng.integers(low[i], high[i]) ^ rng.integers(high[i])
+
+    low = np.array([0, 5, 2**63, 2**64 - 10, 2**63 + 9], np.uint64)
+    high = np.array([2**64 - 1, 2**63 + 5, 2**64 - 1, 2**64 - 1, 3], np.uint64)
+    (got, _, _) = launch(drawn, device, np.zeros(5, np.int64), low, high)
+    expected = np.zeros(5, np.int64)
+    drawn.__wrapped__(expected, low, high)
+    assert got.tolist() == expected.tolist()
+
+
+def test_a_seed_is_an_integer():
+    with pytest.raises(TypeError, match="integer"):
+        pa.rng(1.5)

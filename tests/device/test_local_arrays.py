@@ -399,3 +399,60 @@ def test_an_unordered_loop_has_arrays_of_its_own(device):
             out[i] = total
 
     both(sums, device, np.zeros(3), np.arange(90.0).reshape(3, 10, 3))
+
+
+def test_slices_without_elements(device):
+    @pa.kernel
+    def none(out):
+        for i in range(out.size):
+            a = pa.array([[1.0, 2, 3], [4, 5, 6]])
+            b = a[1:1, 2]
+            a[i % 2, 3:] += 1
+            a[i % 2, 2:1] = 9
+            c = a[i % 2, 3:] + a[2:, 1]
+            out[i] = a.sum() + b.sum() + len(b) + c.prod() + a[::-1][2:].size
+
+    both(none, device, np.zeros(3))
+
+
+def test_parts_are_assigned_from_parts_of_the_same_array(device):
+    @pa.kernel
+    def moved(out: pa.ndarray[pa.float64, (None, 3)], q: pa.ndarray[pa.float64, (None, 3, 3)]):
+        for i in range(out.shape[0]):
+            p = pa.array([1.0, 2.0, i])
+            m = pa.array([[1.0, 2, 3], [4, 5, 6], [7, 8, i]])
+            p[1:] = p[:-1]
+            m[0] = m[2]
+            m[:, 1] = m[0]
+            m[i % 3] = m[(i + 1) % 3]
+            m[:] = m.T
+            out[i] = p
+            out[i, :2] = out[i, 1:]
+            out[i] += m[1]
+            q[i] = q[i].T
+            q[i, 0] = q[i, 2]
+            q[i][:, 1] = q[i][:, 2]
+            q[i] = q[i][::-1]
+
+    both(moved, device, np.zeros((4, 3)), np.arange(36.0).reshape(4, 3, 3))
+
+
+def test_loops_over_what_functions_return(device):
+    @pa.func
+    def three(x):
+        return pa.array([x, 2 * x, 3.0])
+
+    @pa.kernel
+    def summed(out):
+        def own(x):
+            return three(x) + 1
+
+        for i in range(out.size):
+            for x in three(i):
+                out[i] += x
+            for k, x in enumerate(own(i)):
+                out[i] += k * x
+            for x in own(i):
+                out[i] -= 2 * x
+
+    both(summed, device, np.zeros(3))

@@ -287,8 +287,30 @@ def test_a_local_array_is_no_reduction(statement):
     path = f"<no reduction of an array {statement}>"
     cache[path] = (len(text), None, text.splitlines(keepends=True), path)
     exec(compile(text, path, "exec"), space := {"pa": pa})
-    with pytest.raises(pa.CompileError, match="'s' is assigned before the parallel loop"):
+    expected = "'s' is assigned before the parallel loop.*\n.*\n.*\nnumbers are reduced, and no arrays"
+    with pytest.raises(pa.CompileError, match=expected):
         pa.kernel(space["k"])(pa.zeros(3), pa.zeros(3))
+
+
+def test_what_else_is_no_reduction():
+    @pa.kernel
+    def pair(out, v):
+        best = (9.0, -1)
+        for i in range(v.size):
+            if v[i] < best[0]:
+                best = (v[i], i)
+        out[0] = best[0]
+
+    @pa.kernel
+    def neighbours(out, v, k: int):
+        for i in range(v.size):
+            out[k] += v[i]
+            out[k + 1] += 1
+
+    with pytest.raises(pa.CompileError, match=r"'best' is assigned .*\n.*\n.*\nreduce its parts as variables"):
+        pair(pa.zeros(3), pa.zeros(3))
+    with pytest.raises(pa.CompileError, match="doesn't use 'out' otherwise, as in line"):
+        neighbours(pa.zeros(3), pa.zeros(3), 1)
 
 
 @pa.kernel

@@ -178,3 +178,35 @@ def test_slices_of_tuples(device):
     out = pa.zeros(6, device=device)
     parts(out)
     assert out.tolist() == [2, 3, 2, 4, 3, 6]
+
+
+@dataclass
+class Scale:
+    factor: float
+
+    offset = 3
+
+    @classmethod
+    @pa.func
+    def of_sum(cls, a, b):
+        return cls(a + b + cls.offset)
+
+    @pa.func
+    def times(self, x):
+        return self.factor * x
+
+
+TWICE = Scale(2.0)
+METHOD = TWICE.times
+
+
+def test_methods_of_classes_and_of_objects_that_a_kernel_names(device):
+    @pa.kernel
+    def named(out, f):
+        for i in range(out.size):
+            out[i] = Scale.of_sum(i, 1).factor + TWICE.of_sum(0, b=1).times(10.0) + TWICE.times(i) + METHOD(1.0) + f(i)
+
+    out, expected = pa.zeros(3, device=device), np.zeros(3)
+    named(out, TWICE.times)
+    named.__wrapped__(expected, TWICE.times)
+    assert out.tolist() == expected.tolist()

@@ -4,9 +4,11 @@ import math
 
 import numpy as np
 import pytest
+from kernel_tools import agree
 from test_control import as_python
 
 import pyarray as pa
+from pyarray.jit.launch_state import debug
 
 
 @pa.kernel
@@ -64,7 +66,7 @@ def most_cast_at_each_step(out, v):
 
 @pa.kernel
 def most_read_as_another_type(out, v):
-    m = 0.1
+    m = pa.float64(0.1)
     for i in range(v.size):
         m = max(pa.float32(m), v[i])
     out[0] = m
@@ -174,7 +176,7 @@ def test_an_unordered_loop_rounds_no_parts(statement):
     from linecache import cache
 
     text = (
-        "def k(out, v):\n    for i in range(1):\n        s, x = 0, 0.5\n        m: pa.uint8 = 0\n"
+        "def k(out, v):\n    for i in range(1):\n        s, x = 0, pa.float64(0.5)\n        m: pa.uint8 = 0\n"
         f"        for j in pa.unordered(range(v.size)):\n            {statement}\n        out[0] = s + m + x\n"
     )
     path = f"<unordered {statement}>"
@@ -200,3 +202,53 @@ def test_an_unordered_loop_may_cast_what_keeps_the_result(device):
     v = np.arange(1000) * 7
     with np.errstate(over="ignore"):
         as_python(unordered_in_other_types, device, np.zeros(3), v, (v - 500).astype(np.int16))
+
+
+@pa.kernel
+def from_literals(out, v):
+    least, most, last, where, total, product = math.inf, 0, -1, -1, 0.0, 1
+    for i in range(v.size):
+        least = min(v[i], least)
+        most = max(most, v[i])
+        if v[i] >= last:
+            last, where = v[i], i
+        total += v[i]
+        product = product * v[i]
+        out[6] = max(out[6], v[i])
+    out[0], out[1], out[2], out[3], out[4], out[5] = least, most, last, where, total, product
+
+
+@pa.kernel
+def in_lanes(out, v):
+    for i in range(out.size):
+        most, least, total = -1, math.inf, 0
+        for j in pa.unordered(range(v.size)):
+            most = max(most, v[j])
+            least = min(least, v[j])
+            total += v[j]
+        out[i] = most + 10 * least + 100 * total
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_a_literal_is_of_the_type_of_what_it_is_reduced_with(device, dtype):
+    v = np.array([1.5, 0.5, 2.0, 2.0, 1.0], dtype)
+    for checked in (False, True):
+        with debug(checked):
+            agree(from_literals, device, np.full(7, 0.25, dtype), v)
+            agree(in_lanes, device, np.zeros(2, dtype), v)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
+def test_so_is_an_integer(device, dtype):
+    @pa.kernel
+    def extremes(out, v):
+        most, count, where = -1, 0, -1
+        for i in range(v.size):
+            most = max(most, v[i])
+            if v[i] > count:
+                count, where = v[i], i
+        out[0], out[1], out[2] = most, count, where
+
+    for checked in (False, True):
+        with debug(checked):
+            agree(extremes, device, np.zeros(3, np.int64), np.array([3, 9, -4, 9], dtype))

@@ -2,8 +2,10 @@
 
 import collections
 import dataclasses
+import enum
 import json
 import logging
+import math
 import os
 import subprocess
 import sys
@@ -370,3 +372,51 @@ def test_observers_see_launches_of_saved_kernels(path):
     assert ("scale", ["out", "v", "factor", "power", "n"]) in seen
     assert out.tolist() == [3.0] * 4
     assert isinstance(k, saved.SavedKernel)
+
+
+class Way(enum.Enum):
+    UP = 1
+    DOWN = 2
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+SINGLE = np.float32(0.1)
+
+
+def test_defaults_that_json_has_not(tmp_path):
+    @pa.kernel
+    def defaults(
+        out: pa.ndarray[pa.float64, 1], way=Way.UP, level=Level.HIGH, z=2j, single=SINGLE,
+        pair=(1, 2.5), kind=pa.float32, n: int = Level.HIGH, last: float = math.inf,
+    ):  # fmt: skip
+        for i in range(out.size):
+            out[i] = (way is Way.UP) + level + z.imag + single + pair[0] * pair[1] + kind(0.1) + n + (last > 1e300)
+
+    expected = pa.zeros(1)
+    defaults(expected)
+    defaults.save(tmp_path / "launched")
+    defaults.compile(target="cpu").save(tmp_path / "ahead")
+    for name in ("launched", "ahead"):
+        out = pa.zeros(1)
+        pa.load_kernel(tmp_path / name)(out)
+        assert out.tolist() == expected.tolist()
+    with pytest.raises(TypeError, match=r"for .* way: Way <Way.DOWN: 2>, .*there are:\n .* way: Way <Way.UP: 1>"):
+        pa.load_kernel(tmp_path / "ahead")(out, Way.DOWN)
+
+
+def test_a_default_that_is_an_array_is_not_in_the_file(tmp_path):
+    @pa.kernel
+    def weighted(out: pa.ndarray[pa.float64, 1], w: pa.ndarray[pa.float64, 1] = pa.ones(2), k: float = 3.0):  # noqa: B008
+        for i in range(out.size):
+            out[i] = w[i] * k
+
+    weighted.compile(target="cpu").save(tmp_path / "weighted")
+    loaded, out = pa.load_kernel(tmp_path / "weighted"), pa.zeros(2)
+    with pytest.raises(TypeError, match="w: the default of 'w', which is not in the file"):
+        loaded(out)
+    loaded(out, pa.ones(2))
+    assert out.tolist() == [3, 3]

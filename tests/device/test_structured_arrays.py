@@ -644,3 +644,69 @@ def test_a_number_that_its_field_cant_hold(device):
         with pytest.raises(OverflowError, match="300 out of bounds for int8; pass a number that fits"):
             a[0 if isinstance(value, tuple) else slice(None)] = value
     assert pa.asnumpy(a)["n"].tolist() == [0, 0, 0]
+
+
+@dataclass
+class Pair:
+    a: pa.ndarray[pa.float64, (2,)]
+    b: pa.ndarray[pa.float64, (2,)]
+    m: pa.ndarray[pa.float64, (2, 2)]
+
+
+def test_what_is_stored_into_a_record_is_read_before(device):
+    @pa.kernel
+    def exchanged(x):
+        for i in range(x.size):
+            match i:
+                case 0:
+                    x[i] = Pair(x[i].b, x[i].a, x[i].m.T)
+                case 1:
+                    x[i].m = x[i].m.T
+                case 2:
+                    x[i] = (x["b"][i][::-1], x[i].a, x[i].m[::-1])
+                case _:
+                    x[i] = replace(x[i], a=x[i].a[::-1], m=x[i].m[:, ::-1])
+
+    start = pa.zeros(4, dtype=Pair)
+    start["a"], start["b"], start["m"] = [1, 2], [3, 4], [[1, 2], [3, 4]]
+    for checked in (False, True):
+        x = start.copy().to_device(device)
+        with pa.debug(checked):
+            exchanged(x)
+        assert x["a"].tolist() == [[3, 4], [1, 2], [4, 3], [2, 1]]
+        assert x["b"].tolist() == [[1, 2], [3, 4], [1, 2], [3, 4]]
+        assert x["m"].tolist() == [[[1, 3], [2, 4]], [[1, 3], [2, 4]], [[3, 4], [1, 2]], [[2, 1], [4, 3]]]
+
+
+@dataclass
+class Total:
+    sum: pa.float64
+    most: pa.float32
+    count: pa.int8 = 0
+
+
+def test_numbers_of_a_record_are_reduced_into(device):
+    @pa.kernel
+    def collected(out, v, k: int):
+        for i in range(v.size):
+            out[k].sum += v[i]
+            out[k].most = max(out[k].most, v[i])
+            out[0].count -= 1
+
+    v = np.arange(300, dtype=np.float32)
+    for checked in (False, True):
+        out = pa.zeros(2, dtype=Total, device=device)
+        with pa.debug(checked):
+            collected(out, pa.asarray(v, device=device), 1)
+        assert [r.item() for r in out] == [Total(0, 0, -44), Total(v.sum(), 299, 0)]
+
+
+def test_an_update_that_is_no_reduction_names_the_field():
+    @pa.kernel
+    def shared(out, v):
+        for i in range(v.size):
+            if v[i] > 0:
+                out[0].sum += v[i]
+
+    with pytest.raises(pa.CompileError, match=r"write pa.atomic_add\(out\['sum'\], index, x\)"):
+        shared(pa.zeros(2, dtype=Total), pa.zeros(2))

@@ -1,5 +1,7 @@
 """One program per message: what is outside the language, and what the user is told."""
 
+import copy
+import enum
 import linecache
 import random
 from dataclasses import dataclass, field, replace
@@ -66,7 +68,12 @@ class Body:
         return Body(self.x + other.x, self.v, self.n)
 
 
+class Side(enum.Enum):
+    LEFT = 1
+
+
 PLAIN = {
+    "Side": Side, "copy": copy,
     "Body": Body, "replace": replace,
     "Plain": Plain, "Made": Made, "pa": pa,
     "f32": dtypes.float32, "np": np, "ndrange": markers.ndrange, "constexpr": markers.constexpr,
@@ -152,7 +159,7 @@ STATEMENTS = {
     "r[i, 0].x = 1": "2 indices for a 1-D array of records",
     "r[i].x = z[0, 0]": "a complex64 can't be stored in a field of float32",
     "r[i].v = pa.zeros(3)": "an array of shape .3,. can't be stored where .2,. is",
-    "r[0].n += 1": "iterations of the parallel loop update one element of 'r.n' at the same time",
+    "r[0].n += n; r[1].n = 2": "iterations of the parallel loop update one element of 'r.n' at the same time",
     "r += 1": "expected a number, got an array of Body",
     "v[i] = r[i]": "expected a number, got a Body",
     "v[i] = r[i] < r[0]": "a Body",
@@ -427,7 +434,11 @@ STATEMENTS = {
     "x = v < 1": "expected a number, got a 1-D",
     "if v: pass": "expected a number, got a 1-D",
     "x = v == None": "expected a number, got a 1-D",
-    "x = 'a' + 'b'": "expected a number, got the Python object 'a'",
+    "x = 'a' + 'b'": "expected a number, got the Python object 'a'.*\n.*\n.*\na text is printed",
+    "print(str(i))": "'str' is not part.*\n.*\n.*\nprint..'.x.'. shows a number",
+    "x = Side.LEFT + 1": "expected a number, got .*Side.LEFT.*\n.*\n.*\nonly members of an IntEnum are numbers",
+    "x = copy.copy(v)": "'copy' is not part.*\n.*\n.*\nwrite dataclasses.replace.p., or p.copy",
+    "x = pa.int64(i) + pa.uint64(i)": "have no common type that holds both.*\n.*\n.*\nconvert one of them: pa.int64",
     "x = 'text'": "'x' can't hold the Python object 'text'",
     "x = ...": "'x' can't hold the Python object Ellipsis",
     "x = None": "'x' can't hold the Python object None",

@@ -14,7 +14,7 @@ from ...jit.functions import func
 from ...lang.builtins import name_of, register, register_source
 from ...lang.markers import kernel_math as k
 from ..standard import elementwise
-from . import bits, float_parts, ufuncs
+from . import bits, comparison, float_parts, ufuncs
 
 __all__: list[str] = []
 
@@ -134,6 +134,31 @@ def _isclose(a: Any, b: Any, *, rel_tol: Any = 1e-09, abs_tol: Any = 0.0) -> Any
 
 
 @func
+def _array_isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False) -> Any:
+    y = b * 1.0
+    near = k.isfinite(y) and k.abs(a - y) <= atol + rtol * k.abs(y)
+    return near or a == y or (equal_nan and a != a and y != y)
+
+
+@func
+def _nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    largest = k.nextafter(x, 0.0)
+    high = largest if posinf is None else posinf
+    low = largest if neginf is None else neginf
+    return x if k.isfinite(x) else nan if x != x else high if x > 0 else low
+
+
+@func
+def _iscomplex(x: Any) -> Any:
+    return k.imag(x) != 0
+
+
+@func
+def _isreal(x: Any) -> Any:
+    return k.imag(x) == 0
+
+
+@func
 def _float_power(x: Any, y: Any) -> Any:
     return float64(x) ** float64(y)
 
@@ -156,7 +181,8 @@ _FUNCTIONS: dict[Any, Any] = {
     math.gcd: _gcd, math.lcm: _lcm, math.degrees: ufuncs.degrees, math.radians: ufuncs.radians,
     np.float_power: _float_power, np.spacing: float_parts.spacing, np.bitwise_count: bits.bitwise_count,
     np.clip: elementwise.clip, np.sinc: ufuncs.sinc, np.i0: ufuncs.i0, np.isposinf: ufuncs.isposinf,
-    np.isneginf: ufuncs.isneginf,
+    np.isneginf: ufuncs.isneginf, np.isclose: _array_isclose, np.nan_to_num: _nan_to_num, np.iscomplex: _iscomplex,
+    np.isreal: _isreal,
 }  # fmt: skip
 _NAMES = {"invert": "bitwise_invert", "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift"}
 
@@ -169,5 +195,16 @@ for _name, _ufunc in vars(np).items():
 for _function, _made in _FUNCTIONS.items():
     if hasattr(_made, "__pyarray_func__") and name_of(_function) is None:
         register_source(_function, _made.__pyarray_func__)
-for _function, _name in ((np.real, "real"), (np.imag, "imag"), (np.fix, "trunc"), (np.round, "round")):
+# The library's own: the public functions are made of these later, with their attributes.
+_OWN: Any = (
+    (comparison.isclose, _array_isclose), (comparison.nan_to_num, _nan_to_num), (comparison.iscomplex, _iscomplex),
+    (comparison.isreal, _isreal), (ufuncs.float_power, _float_power), (float_parts.ldexp, _ldexp),
+    (float_parts.frexp, _frexp), (float_parts.modf, _modf),
+)  # fmt: skip
+for _function, _made in _OWN:
+    _function.__pyarray_func__ = _made.__pyarray_func__
+for _function, _name in (
+    (np.real, "real"), (np.imag, "imag"), (np.angle, "angle"), (np.fix, "trunc"), (np.round, "round"),
+    (np.around, "round"),
+):  # fmt: skip
     register(_function, _name)

@@ -6,6 +6,7 @@ words of one block, as `pa.random` converts them, and so has the same bits on ev
 from __future__ import annotations
 
 import math
+import operator
 import struct
 from typing import Any
 
@@ -210,7 +211,7 @@ class Rng:
     def integers(self, low: Any, high: Any = None) -> np.int64:
         """An integer from `low` up to, but without, `high`; from 0 up to `low` where only that is given. `low` where
         there is none."""
-        first, end = (0, int(low)) if high is None else (int(low), int(high))
+        first, end = (0, _wrapped(low)) if high is None else (_wrapped(low), _wrapped(high))
         count = end - first
         if count <= 0:
             self._block()
@@ -228,6 +229,11 @@ class Rng:
                     return np.int64(first + (product >> 32))
 
 
+def _wrapped(bound: Any) -> int:
+    """A bound as kernels have it: an int64, which a uint64 from 2**63 on wraps to."""
+    return (int(bound) + (1 << 63) & _LONG) - (1 << 63)
+
+
 def rng(seed: int, sequence: int = 0, offset: int = 0) -> Rng:
     """Random numbers in a kernel: `rng = pa.rng(seed, i)`, then `rng.uniform()`, `rng.normal()`, `rng.integers(a, b)`
     and `rng.bits()`. What they give is a function of seed, sequence, and how many blocks were drawn since `offset`.
@@ -235,7 +241,7 @@ def rng(seed: int, sequence: int = 0, offset: int = 0) -> Rng:
     >>> bool(pa.rng(7, 3).integers(0, 100) == pa.rng(7, 3).integers(0, 100))
     True
     """
-    return Rng(int(seed), int(sequence), int(offset))
+    return Rng(operator.index(seed), operator.index(sequence), operator.index(offset))
 
 
 # how the language makes one, and what a method is there: a function of the state, and whether it gives the last
