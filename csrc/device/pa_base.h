@@ -21,6 +21,11 @@
 #define PA_CUDA 0
 #endif
 
+/* Kernels are linked without libraries, and so "memcpy" is the oldest of glibc's, which has no vectors but SSE2's. */
+#if !PA_GPU && defined(__ELF__) && defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+__asm__(".set memcpy, memmove");
+#endif
+
 #if defined(__CUDACC_RTC__) || defined(__HIPCC_RTC__)
 /* The run-time compilers have no system headers. The types are spelt as the 64-bit ABIs spell them, and as hiprtc,
    which has its own, spells them: to define the same type again is no error. */
