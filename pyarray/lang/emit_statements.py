@@ -11,13 +11,13 @@ from . import emit_views as views
 from . import ir
 from .assertions import unasserted
 from .delinearization import Split, unit_step
+from .emit_cpu_products import is_cpu_contraction, write_cpu_contraction
 from .emit_delinearized import CountedLoop, delinearized_loop, find_rows, missed
 from .emit_expressions import ExprEmitter, TestsAhead, literal
 from .emit_expressions import begin_iteration as begin_iteration
 from .emit_expressions import cname as cname
 from .emit_expressions import ctype as ctype
 from .emit_index_sets import write_index_sets
-from .emit_tile_products import is_cpu_contraction, write_cpu_contraction
 from .printer import Printer
 from .promotion import binary, call, identity_of
 from .speculation import constant_ranges
@@ -62,6 +62,8 @@ def _contains_loop(body: tuple[ir.Stmt, ...]) -> bool:
 
 class Emitter(ExprEmitter):
     """Adds statements to `ExprEmitter`, which are printed to `out`."""
+
+    turn: ir.For | None = None  # the innermost loop at hand but for those over axes of tiles
 
     def printed(self, write: Callable[..., None], *args: Any, depth: int = 0) -> str:
         """The text of what `write(*args)` prints."""
@@ -150,13 +152,14 @@ class Emitter(ExprEmitter):
                 self.write(s.orelse)
 
     def write_For(self, s: ir.For) -> None:
-        outer = self.ranges
+        outer, turn = self.ranges, self.turn
         self.ranges = {name: r for name, r in outer.items() if name not in s.variables} | constant_ranges(s)
+        self.turn = turn if s.capacity else s
         self.write_loop(s)
-        self.ranges = outer
+        self.ranges, self.turn = outer, turn
 
     def write_loop(self, s: ir.For) -> None:
-        if s.capacity and self.dialect.blocks and is_cpu_contraction(s):
+        if self.dialect.blocks and is_cpu_contraction(s):
             write_cpu_contraction(self, s)
         elif s.reductions and self.dialect.lanes and not self.has_loops(s.body):
             self.write_unordered(s)
