@@ -10,6 +10,11 @@
 #pragma GCC optimize("no-tree-slp-vectorize")
 #endif
 
+/* gcc takes the copy of a row out of the loop that reduces it, and calls memcpy: texts with tiles want one pass. */
+#if defined(PA_NO_PATTERNS) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-tree-loop-distribute-patterns")
+#endif
+
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__) || defined(__HIPCC__) || defined(__HIPCC_RTC__)
 #define PA_GPU 1
 #else

@@ -101,6 +101,8 @@ def assemble(code: Emitter, parts: list[str]) -> str:
     if code.debug and "pa_check.h" not in includes:
         includes = "#include <pa_check.h>\n" + includes
     first = "#define PA_NO_SLP\n" if code.dialect.blocks and code.has_odd_vectors else ""
+    if code.dialect.blocks and any(isinstance(kind, ir.TileType) for _, kind in code.kernel.variables):
+        first += "#define PA_NO_PATTERNS\n"
     return f"{first}#include <pa_base.h>\n{includes}\n{code.dialect.prelude}\n{_AT if code.debug else ''}{body}"
 
 

@@ -1,21 +1,31 @@
 """CPU text that fetches into the second-level cache what an iteration of a loop over tiles is about to need: the
 hardware begins each row of a tile anew, and memory would have nothing to do while an iteration computes.
 
-It is about what the iterations begin with copying into tiles: a product fetches rows of the next iteration's copies
-between its blocks. In debug mode there is nothing of it: an address is tested before it is computed."""
+It is about what the iterations begin with copying into tiles, and about what they store at the end. A product fetches
+rows of the next iteration's copies between its blocks. The last reduction of rows fetches, element by element, the next
+iteration's rows and those that are stored. In debug mode there is nothing of it: an address is tested before it is
+computed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import emit_views as views
 from . import ir
 from .emit_expressions import cname
-from .summaries import has_any
-from .tile_layout import axes_of, copied_elements, leading_statements, nest_of
+from .summaries import assigned_in, has_any, names_in
+from .tile_layout import axes_of, copied_elements, is_reduction, leading_statements, nest_of
 
 Access = tuple[ir.For, Any]  # a nest over rows and columns, and the load or store of its element
+LINE = 64
+
+
+class Fetches(NamedTuple):
+    """What a reduction fetches."""
+
+    copies: list[Access]
+    stores: list[Access]
 
 
 def leading_copies(code: Any) -> list[Access]:
@@ -89,3 +99,56 @@ def write_next(code: Any, copies: Sequence[Access]) -> str:
 
     _write_in_next(code, write)
     return "next"
+
+
+def row_fetches(code: Any, s: ir.For) -> Fetches | None:
+    """What a nest fetches, if it is the last reduction of rows in the body of the loop at hand: of nests over the same
+    rows and columns, what is copied in the next iteration and what is stored in this one."""
+    loops, body = nest_of(s)
+    if code.turn is None or code.debug or len(loops) != 1 or not is_reduction(body):
+        return None
+    reductions = [k for k, x in enumerate(code.turn.body) if _is_nest(x) and is_reduction(nest_of(x)[1])]
+    rest = code.turn.body[reductions[-1] :] if reductions else ()
+    if not rest or nest_of(rest[0])[1][-1] is not body[-1]:
+        return None
+    axes, assigned = axes_of([*loops, body[1]]), assigned_in(*rest)
+    nests = [x for x in rest[1:] if _is_nest(x) and axes_of(nest_of(x)[0]) == axes]
+    stores = [(x, y) for x in nests for y in nest_of(x)[1] if isinstance(y, ir.Store) and _has_rows(y, x)]
+    stores = [(x, y) for x, y in stores if not names_in(y.array, *y.index) & assigned]
+    copies = [copy for copy in leading_copies(code) if axes_of(nest_of(copy[0])[0]) == axes]
+    return Fetches(copies, stores) if copies or stores else None
+
+
+def _is_nest(x: Any) -> bool:
+    return isinstance(x, ir.For) and bool(x.capacity)
+
+
+def write_row_fetches(code: Any, fetches: Fetches) -> None:
+    """Declares what `write_fetches` uses."""
+    if not fetches.copies:
+        return
+    code.out.line(f"const char *next[{len(fetches.copies)}];")
+
+    def write() -> None:
+        for k, copy in enumerate(fetches.copies):
+            _write_first(code, copy, f"next[{k}] = {{at}};")
+
+    _write_in_next(code, write)
+
+
+def write_fetches(code: Any, fetches: Fetches, column: str, count: int) -> None:
+    """Fetches so many elements of a row, from a column on."""
+    for k, (nest, load) in enumerate(fetches.copies):
+        down, across = _steps(code, (nest, load))
+        row, first = ((cname(x.variables[0]), code.expr(x.ranges[0].start)) for x in nest_of(nest)[0])
+        at = f"next[{k}] + ({row[0]} - {row[1]}) * {down} + ({column} - {first[1]}) * {across}"
+        _write_lines(code, at, load.type.dtype.itemsize * count, 0)
+    for nest, store in fetches.stores:
+        with code.out.block():
+            code.out.line(f"const int64_t {cname(nest_of(nest)[0][1].variables[0])} = {column};")
+            _write_lines(code, f"(const char *)&{code.lvalue(store)}", store.array.type.dtype.itemsize * count, 1)
+
+
+def _write_lines(code: Any, at: str, nbytes: int, for_store: int) -> None:
+    for offset in range(0, nbytes, LINE):
+        code.out.line(f"__builtin_prefetch({at}{f' + {offset}' if offset else ''}, {for_store}, 2);")
