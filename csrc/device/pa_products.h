@@ -22,6 +22,8 @@
 #endif
 #define PA_PRODUCTS_DEPTH 128 /* of a panel of columns that aren't neighbours in memory */
 #define PA_PRODUCTS_INLINE static inline __attribute__((always_inline))
+/* not in each version of a loop: the blocks take long to compile */
+#define PA_PRODUCTS_APART static __attribute__((noinline, unused))
 #ifdef __clang__
 #define PA_PRODUCTS_UNROLL _Pragma("clang loop unroll(full)")
 #else

@@ -44,9 +44,9 @@ PA_PRODUCTS_INLINE void PA_P(block)(PA_P_T *c, int64_t pitch, PA_P(matrix) a, co
 }
 
 /* All rows of one or two vectors of columns; so many rows of what comes next are fetched for each block. */
-PA_PRODUCTS_INLINE void PA_P(strip)(PA_P_T *c, int64_t pitch, PA_P(matrix) a, const PA_P_T *b, int64_t step,
-                                    int64_t rows, int64_t depth, const int across, pa_fetch_next *next,
-                                    int64_t fetched)
+PA_PRODUCTS_INLINE void PA_P(blocks)(PA_P_T *c, int64_t pitch, PA_P(matrix) a, const PA_P_T *b, int64_t step,
+                                     int64_t rows, int64_t depth, const int across, pa_fetch_next *next,
+                                     int64_t fetched)
 {
     int64_t i = 0;
     for (; i + PA_PRODUCTS_ROWS <= rows; i += PA_PRODUCTS_ROWS, a.at += PA_PRODUCTS_ROWS * a.rows) {
@@ -57,11 +57,17 @@ PA_PRODUCTS_INLINE void PA_P(strip)(PA_P_T *c, int64_t pitch, PA_P(matrix) a, co
         PA_P(block)(c + i * pitch, pitch, a, b, step, depth, PA_PRODUCTS_ROWS / 2, across);
     for (; i < rows; ++i, a.at += a.rows) PA_P(block)(c + i * pitch, pitch, a, b, step, depth, 1, across);
 }
+PA_PRODUCTS_APART void PA_P(strip)(PA_P_T *c, int64_t pitch, PA_P(matrix) a, const PA_P_T *b, int64_t step,
+                                   int64_t rows, int64_t depth, int across, pa_fetch_next *next, int64_t fetched)
+{
+    if (across == 2) PA_P(blocks)(c, pitch, a, b, step, rows, depth, 2, next, fetched);
+    else PA_P(blocks)(c, pitch, a, b, step, rows, depth, 1, next, fetched);
+}
 
 /* A strip of `columns` columns, two vectors at most, of any strides: B is copied, and so are sums of part of a
    vector. */
-PA_FN void PA_P(copied)(PA_P_T *c, int64_t pitch, PA_P(matrix) a, PA_P(matrix) b, int64_t rows, int64_t columns,
-                        int64_t depth)
+PA_PRODUCTS_APART void PA_P(copied)(PA_P_T *c, int64_t pitch, PA_P(matrix) a, PA_P(matrix) b, int64_t rows,
+                                    int64_t columns, int64_t depth)
 {
     PA_P_T panel[PA_PRODUCTS_DEPTH][2 * PA_P_LANES] __attribute__((aligned(64)));
     PA_P_T part[PA_PRODUCTS_ROWS][2 * PA_P_LANES] __attribute__((aligned(64))) = {{0}};
@@ -90,8 +96,8 @@ PA_FN void PA_P(copied)(PA_P_T *c, int64_t pitch, PA_P(matrix) a, PA_P(matrix) b
 
 /* C += A @ B; rows of C are `pitch` elements apart, and columns neighbours. Meanwhile `next` is fetched, unless it is
    NULL. */
-PA_FN void PA_P(add)(PA_P_T *c, int64_t pitch, PA_P(matrix) a, PA_P(matrix) b, int64_t rows, int64_t columns,
-                     int64_t depth, pa_fetch_next *next)
+PA_PRODUCTS_APART void PA_P(add)(PA_P_T *c, int64_t pitch, PA_P(matrix) a, PA_P(matrix) b, int64_t rows,
+                                 int64_t columns, int64_t depth, pa_fetch_next *next)
 {
     const int64_t width = 2 * PA_P_LANES, blocks = (rows / PA_PRODUCTS_ROWS) * (columns / width);
     int64_t j = 0, fetched = 0;
