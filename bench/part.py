@@ -33,6 +33,7 @@ PARTS = (
     "tuner",
     "splits",
     "ports",
+    "tiles",
     "gpu",
     "gpu_launch",
 )

@@ -10,6 +10,11 @@
 #pragma GCC optimize("no-tree-slp-vectorize")
 #endif
 
+/* gcc takes the copy of a row out of the loop that reduces it, and calls memcpy: texts with tiles want one pass. */
+#if defined(PA_NO_PATTERNS) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-tree-loop-distribute-patterns")
+#endif
+
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__) || defined(__HIPCC__) || defined(__HIPCC_RTC__)
 #define PA_GPU 1
 #else
@@ -19,6 +24,11 @@
 #define PA_CUDA 1
 #else
 #define PA_CUDA 0
+#endif
+
+/* Kernels are linked without libraries, and so "memcpy" is the oldest of glibc's, which has no vectors but SSE2's. */
+#if !PA_GPU && defined(__ELF__) && defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+__asm__(".set memcpy, memmove");
 #endif
 
 #if defined(__CUDACC_RTC__) || defined(__HIPCC_RTC__)

@@ -1,4 +1,4 @@
-"""Products, layer normalization and attention, in tiles.
+"""Products, softmax, layer normalization and attention, in tiles.
 
 Each iteration of a loop over tiles works on blocks of arrays, as in Triton; the texts are those of NumPy on slices.
 
@@ -24,6 +24,15 @@ def gemm(c: M, a: M, b: M, rows: pa.constexpr, columns: pa.constexpr, depth: pa.
         for k in pa.tiles(a.shape[1], depth):
             total += a[i, k] @ b[k, j]
         c[i, j] = total
+
+
+@pa.kernel
+def softmax(y: M, x: M, columns: pa.constexpr):
+    for i in pa.tiles(x.shape[0], 1):
+        (j,) = pa.tiles(x.shape[1], columns)
+        t = x[i, j]
+        e = pa.exp(t - t.max(axis=1, keepdims=True))
+        y[i, j] = e / e.sum(axis=1, keepdims=True)
 
 
 @pa.kernel
@@ -81,6 +90,9 @@ def check(device=None):
 
     x, weight, bias = rng.normal(3, 2, (20, 100)), rng.normal(size=100), rng.normal(size=100)
     y, *rest = on(device, np.zeros_like(x), x, weight, bias)
+    softmax(y, rest[0], 128)
+    weights = np.exp(x - x.max(1, keepdims=True))
+    np.testing.assert_allclose(pa.asnumpy(y), weights / weights.sum(1, keepdims=True), atol=1e-6)
     layer_norm(y, *rest, 1e-5, 128)
     normal = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
     np.testing.assert_allclose(pa.asnumpy(y), normal * weight + bias, atol=1e-4)
@@ -97,7 +109,7 @@ def main():
     parser.add_argument("--device", help="cpu, cuda:0 …")
     options = parser.parse_args()
     check(options.device)
-    print("products, normalized rows and attention are those of NumPy")
+    print("products, softmax, normalized rows and attention are those of NumPy")
 
 
 if __name__ == "__main__":

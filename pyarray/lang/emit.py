@@ -40,6 +40,8 @@ _HEADERS = (  # header, and what its functions end with; the order is that of th
     ("pa_atomic.h", re.compile(r"\b(?:pa_atomic_\w+)")),
     ("pa_tile_mma.h", re.compile(r"\b(?:pa_tile_\w+)")),
     ("pa_quotients_gpu.h", re.compile(r"\bpa_quotients\b")),
+    ("pa_fetch.h", re.compile(r"\b(?:pa_fetch_\w+)")),
+    ("pa_products.h", re.compile(r"\b(?:pa_products_\w+)")),
     ("pa_stream.h", re.compile(r"\b(?:pa_stream_copy)")),
 )
 # what an estimate may evaluate before its time: it reads no memory, has no effect and can't fail
@@ -99,6 +101,8 @@ def assemble(code: Emitter, parts: list[str]) -> str:
     if code.debug and "pa_check.h" not in includes:
         includes = "#include <pa_check.h>\n" + includes
     first = "#define PA_NO_SLP\n" if code.dialect.blocks and code.has_odd_vectors else ""
+    if code.dialect.blocks and any(isinstance(kind, ir.TileType) for _, kind in code.kernel.variables):
+        first += "#define PA_NO_PATTERNS\n"
     return f"{first}#include <pa_base.h>\n{includes}\n{code.dialect.prelude}\n{_AT if code.debug else ''}{body}"
 
 

@@ -140,7 +140,9 @@ def debug_state(code: Emitter, runtime: str, loop: Any, tid: int) -> list[str]:
 def declarations(variables: Any) -> Iterator[str]:
     for name, kind in variables:
         initial = ""
-        if isinstance(kind, ir.LocalArrayType):
+        if isinstance(kind, ir.TileType):
+            initial = " __attribute__((aligned(64))) = {{0}}"
+        elif isinstance(kind, ir.LocalArrayType):
             initial = " = {{0}}"
         elif isinstance(kind, ir.ScalarType):
             initial = " = {0}" if kind.dtype.ctype.startswith("pa_") else " = 0"
@@ -155,7 +157,7 @@ def parallel_loop(code: Emitter, loop: ir.For, hoisted_checks: Hoisting | None) 
     gains something, for arguments that don't overlap.
     """
     unit, lines, symbol = bool(strided_params(code.kernel)), list[str](), code.symbol
-    code.hoisted = frozenset()
+    code.hoisted, code.turn = frozenset(), loop
     if hoisted_checks is not None:
         inside = assigned_in(*loop.body)
         fields = {n: t for n, t in (*code.kernel.params, *code.outer) if n not in inside}

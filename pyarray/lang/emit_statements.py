@@ -11,17 +11,19 @@ from . import emit_views as views
 from . import ir
 from .assertions import unasserted
 from .delinearization import Split, unit_step
+from .emit_cpu_products import is_cpu_contraction, write_cpu_contraction
 from .emit_delinearized import CountedLoop, delinearized_loop, find_rows, missed
 from .emit_expressions import ExprEmitter, TestsAhead, literal
 from .emit_expressions import begin_iteration as begin_iteration
 from .emit_expressions import cname as cname
 from .emit_expressions import ctype as ctype
 from .emit_index_sets import write_index_sets
-from .emit_tile_products import is_cpu_contraction, write_cpu_contraction
+from .emit_tile_fetches import Fetches, row_fetches, write_fetches, write_row_fetches
 from .printer import Printer
 from .promotion import binary, call, identity_of
 from .speculation import constant_ranges
 from .summaries import assigned_in, called_in, has_any
+from .tile_fusion import joined
 from .write_mask import mask_itemsize
 
 # Accumulators of an unordered reduction: four AVX2 registers of float32, and short sums for accuracy. Where
@@ -63,6 +65,9 @@ def _contains_loop(body: tuple[ir.Stmt, ...]) -> bool:
 class Emitter(ExprEmitter):
     """Adds statements to `ExprEmitter`, which are printed to `out`."""
 
+    turn: ir.For | None = None  # the innermost loop at hand but for those over axes of tiles
+    fetches: Fetches | None = None  # of the reduction at hand
+
     def printed(self, write: Callable[..., None], *args: Any, depth: int = 0) -> str:
         """The text of what `write(*args)` prints."""
         outer, self.out = self.out, Printer(depth)
@@ -74,7 +79,7 @@ class Emitter(ExprEmitter):
         return self.printed(self.write, statements, depth=indent)
 
     def write(self, statements: Iterable[ir.Stmt]) -> None:
-        for s in statements:
+        for s in joined(statements, self.debug) if self.dialect.blocks else statements:
             self.write_statement(s)
 
     def write_statement(self, s: ir.Stmt) -> None:
@@ -150,13 +155,25 @@ class Emitter(ExprEmitter):
                 self.write(s.orelse)
 
     def write_For(self, s: ir.For) -> None:
-        outer = self.ranges
+        outer, turn = self.ranges, self.turn
         self.ranges = {name: r for name, r in outer.items() if name not in s.variables} | constant_ranges(s)
-        self.write_loop(s)
-        self.ranges = outer
+        self.turn = turn if s.capacity else s
+        fetches = row_fetches(self, s) if s.capacity and self.dialect.blocks else None
+        if fetches is None:
+            self.write_loop(s)
+        else:
+            self.write_with_fetches(s, fetches)
+        self.ranges, self.turn = outer, turn
+
+    def write_with_fetches(self, s: ir.For, fetches: Fetches) -> None:
+        with self.out.block():
+            self.fetches = fetches
+            write_row_fetches(self, fetches)
+            self.write_loop(s)
+            self.fetches = None
 
     def write_loop(self, s: ir.For) -> None:
-        if s.capacity and self.dialect.blocks and is_cpu_contraction(s):
+        if self.dialect.blocks and is_cpu_contraction(s):
             write_cpu_contraction(self, s)
         elif s.reductions and self.dialect.lanes and not self.has_loops(s.body):
             self.write_unordered(s)
@@ -328,6 +345,8 @@ class Emitter(ExprEmitter):
         rest = f"(int64_t)(((uint64_t){k}_past - (uint64_t){k}) % {count})"  # `k + count` may be 2**63 and more
         out.line(f"const int64_t {k}_full = {k} < {k}_past ? {k}_past - {rest} : {k};")
         with out.block(f"for (; {k} < {k}_full{self.guard_of(s)}; {k} += {count})"):
+            if self.fetches is not None:
+                write_fetches(self, self.fetches, k, count)
             out.line(self.dialect.lanes)
             with out.block(f"for (int lane = 0; lane < {count}; ++lane)"):
                 out.line(f"const int64_t {span.k} = {k} + lane;{declared}")

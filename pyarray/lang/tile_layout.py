@@ -282,7 +282,7 @@ def leading_statements(s: ir.For) -> list[Any]:
         number, loads = "", has_any((x,), ir.Load, ir.Element)
         if isinstance(x, ir.Assign) and isinstance(x.value.type, ir.ScalarType) and not loads:
             number = x.name
-        elif not (isinstance(x, ir.For) and x.capacity and _copy_of(x)):
+        elif not (isinstance(x, ir.For) and x.capacity and copied_elements(x)):
             break
         if names_in(x) & unknown or assigned.count(number) > 1:
             break
@@ -294,11 +294,13 @@ def leading_statements(s: ir.For) -> list[Any]:
 def copied_tile(s: Any, plan: TilePlan) -> tuple[Any, Any] | None:
     """The element of an operand that a nest sets, and the one of an array that it loads for that, if it does no
     more."""
-    copied = _copy_of(s) if isinstance(s, ir.For) and s.capacity else None
+    copied = copied_elements(s) if isinstance(s, ir.For) and s.capacity else None
     return copied if copied and copied[0].name in plan.operands and copied[0].name in plan.shared else None
 
 
-def _copy_of(s: ir.For) -> tuple[Any, Any] | None:
+def copied_elements(s: ir.For) -> tuple[Any, Any] | None:
+    """The element of a tile that a nest over its axes sets, and the one of an array that it loads for that, if it does
+    no more."""
     loops, body = nest_of(s)
     if len(body) != 1 or not isinstance(body[0], ir.SetElement) or not isinstance(body[0].value, ir.Load):
         return None

@@ -1,0 +1,85 @@
+"""Texts in tiles on the CPU: products next to this library's own, softmax and layer norm next to torch's.
+
+`python -m bench.tiles [--quick] [--json PATH]`: the kernels are those of docs/examples/tiles.py.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import pyarray as pa
+
+from . import peers
+from .ports import EXAMPLES
+from .timing import Figure, Row, race, table
+
+ABOUT = """Kernels in tiles on the CPU (docs/examples/tiles.py): products of float32 next to `pa.matmul`, softmax and
+layer norm of float32 next to PyTorch's own functions."""
+SIDES = (512, 1024, 2048)
+ROWS = ((1000, 768), (512, 1024), (256, 4096), (2048, 2048))
+TILE = (128, 192, 48)  # rows, columns and depth of a product's
+PRODUCT, FUNCTION = 0.9, 1.0  # ratios to reach
+EPS = 1e-5
+
+Call = Callable[[], Any]
+
+
+def examples() -> Any:
+    if str(EXAMPLES) not in sys.path:
+        sys.path.append(str(EXAMPLES))
+    return importlib.import_module("tiles")
+
+
+def drawn(*shape: int) -> Any:
+    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+def product(ex: Any, n: int) -> tuple[Call, Call]:
+    """By tiles, and by the library itself."""
+    a, b = (pa.asarray(drawn(n, n)) for _ in range(2))
+    c, d = pa.empty_like(a), pa.empty_like(a)
+    return lambda: ex.gemm(c, a, b, *TILE), lambda: pa.matmul(a, b, out=d)
+
+
+def functions(ex: Any, torch: Any, shape: tuple[int, int]) -> Iterator[tuple[str, Call, Call]]:
+    """(name, by tiles, by torch)."""
+    f, columns = torch.nn.functional, shape[1]
+    x, w, b = drawn(*shape), drawn(columns), drawn(columns)
+    ours, theirs = [pa.asarray(v) for v in (x, w, b)], [torch.from_numpy(v) for v in (x, w, b)]
+    y = pa.empty_like(ours[0])
+    yield "softmax", lambda: ex.softmax(y, ours[0], columns), lambda: f.softmax(theirs[0], -1)
+    yield (
+        "layer norm",
+        lambda: ex.layer_norm(y, *ours, EPS, columns),
+        lambda: f.layer_norm(theirs[0], (columns,), *theirs[1:], EPS),
+    )
+
+
+def run(quick: bool = False) -> Iterator[Row | Figure]:
+    """All of it, printed as it comes."""
+    ex, torch, budget = examples(), peers.peer("torch"), 0.1 if quick else 0.5
+    rows = list[Row]()
+    for n in SIDES[:2] if quick else SIDES:
+        tiles, own = product(ex, n)
+        times = race({"pyarray": tiles, "matmul": own}, budget)
+        rows.append(Row("products in tiles", f"float32 {n}³", times, PRODUCT, 2.0 * n**3, n, ("matmul",)))
+    print(table(rows) + "\n", flush=True)
+    yield from rows
+    rows = []
+    for shape in ROWS[:2] if quick else ROWS:
+        for name, tiles, theirs in functions(ex, torch, shape) if torch else ():
+            times = race({"pyarray": tiles, "torch": theirs}, budget)
+            rows.append(Row("rows in tiles", f"{name} {shape[0]}x{shape[1]}", times, FUNCTION, against=("torch",)))
+    print(table(rows) + "\n", flush=True)
+    yield from rows
+
+
+if __name__ == "__main__":
+    from .part import alone
+
+    alone("tiles")

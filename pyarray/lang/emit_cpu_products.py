@@ -1,0 +1,187 @@
+"""CPU text of sums along an axis that isn't a tile's last one: products, and reductions of the first axes.
+
+In the tree an element's whole sum is computed before the next one. Here the loop along the axis is outside of the
+elements, each of which has a sum, in the same order: what is read along the axis serves several elements, which are
+vectors. Products of floats are a function's (csrc/device/pa_products.h), which meanwhile fetches the operands of the
+next iteration of the loop around."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from ..dtypes import DType, float32, float64
+from . import ir
+from .emit_expressions import cname
+from .emit_tile_fetches import leading_copies, write_next
+from .tile_layout import is_contraction, nest_of, run_names
+
+DEPTH = 4  # neighbours along the axis that are taken at once
+FEWEST_ROWS, FEWEST_BYTES = 4, 64  # of a product that a function computes, and of its rows
+_ROWS = 8  # of a block of sums
+_COLUMNS = 32  # more than gcc unrolls before it looks for vectors
+_IN_BLOCKS = ("float", "int32_t", "uint32_t")  # with wider ones blocks have more registers than AVX2
+
+
+def is_cpu_contraction(s: Any) -> bool:
+    if not isinstance(s, ir.For) or not s.capacity:
+        return False
+    body = nest_of(s)[1]
+    return is_contraction(body) and not any(isinstance(n, (ir.Atomic, ir.Invoke)) for n in ir.walk(*body))
+
+
+def write_cpu_contraction(code: Any, s: ir.For) -> None:
+    """CPU text: blocks of rows and columns, whose sums stay in registers for the whole depth; and for the rest vectors
+    along the last axis, whose elements' sums are those of the result."""
+    loops, (begin, along, result) = nest_of(s)
+    product = _product(loops, begin, along, result)
+    if product is not None:
+        _write_product(code, product)
+        return
+    (variable,), (range_,), (update,) = along.variables, along.ranges, along.body
+    place = code.element(cname(result.name), result.shape, result.index, None)
+    kind, out, k = result.value.type.dtype.ctype, code.out, cname(variable)
+    *outer, inner = loops
+    out.open()
+    for loop in outer[:-1]:
+        out.open(_head(code, loop))
+    blocks = bool(outer) and kind in _IN_BLOCKS
+    if blocks:
+        _write_blocks(code, (outer[-1], along, inner), (place, code.expr(begin.value), begin.name))
+    for loop in outer[-1:]:
+        out.open(_head(code, loop))
+    inner_head = _head(code, inner)
+    if blocks:
+        row, (start, stop) = cname(outer[-1].variables[0]), _bounds(code, inner)
+        out.line(f"const int64_t rest = {row} < rows_past ? columns_past : {start};")
+        out.line(f"if (rest >= {stop}) continue;")
+        inner_head = _head(code, inner, "rest")
+    if not isinstance(begin.value, ir.Element) or getattr(begin.value.array, "name", "") != result.name:
+        with out.block(inner_head):
+            out.line(f"{place} = {code.expr(begin.value)};")
+    out.line(f"int64_t along = {code.expr(range_.start)};")
+    out.line(f"const int64_t past = {code.expr(range_.stop)};")
+    code.renamed[begin.name] = "sum"
+    heads = (DEPTH, f"for (; along + {DEPTH} <= past; along += {DEPTH})"), (1, "for (; along < past; ++along)")
+    for count, head in heads:
+        with out.block(head), out.block(inner_head):
+            out.line(f"{kind} sum = {place};")
+            for q in range(count):
+                out.line(f"{{ const int64_t {k} = along + {q}; sum = {code.expr(update.value)}; }}")
+            out.line(f"{place} = sum;")
+    del code.renamed[begin.name]
+    for _ in (*outer, ""):
+        out.close()
+
+
+class _Product(NamedTuple):
+    """A product of two tiles of floats onto a third. Steps are numbers of elements between neighbours of a tile along
+    the rows, the columns and the depth."""
+
+    outer: list[ir.For]
+    loops: tuple[ir.For, ir.For, Any]
+    begin: Any
+    result: Any
+    a: Any
+    b: Any
+    steps: list[list[int]]
+
+
+def _product(loops: list[ir.For], begin: Any, along: Any, result: Any) -> _Product | None:
+    """The product that a contraction is, if a function computes it."""
+    value: Any = along.body[0].value
+    if len(loops) < 2 or not isinstance(value, ir.Builtin) or value.name != "fma":
+        return None
+    *outer, row, column = loops
+    kind, (i, j) = value.type.dtype, (row.variables[0], column.variables[0])
+    if kind not in (float32, float64) or row.capacity < FEWEST_ROWS or column.capacity * kind.itemsize < FEWEST_BYTES:
+        return None
+    operands, total = list[Any](value.args[:2]), value.args[2]
+    if getattr(total, "name", "") != begin.name or not all(_is_operand(x, kind) for x in operands):
+        return None
+    used = [run_names(x.index) or () for x in operands]
+    if j in used[0]:
+        operands, used = operands[::-1], used[::-1]
+    names = i, j, along.variables[0]
+    places = ((result.shape, result.index), *((x.array.type.shape, x.index) for x in operands))
+    steps = [_steps_of(*place, names) for place in places]
+    if j in used[0] or i in used[1] or steps[0][1] != 1:
+        return None
+    return _Product(outer, (row, column, along), begin, result, operands[0], operands[1], steps)
+
+
+def _is_operand(x: Any, kind: DType) -> bool:
+    in_tile = isinstance(x, ir.Element) and isinstance(x.array, ir.Local) and isinstance(x.array.type, ir.TileType)
+    return in_tile and x.type.dtype is kind and run_names(x.index) is not None
+
+
+def _steps_of(shape: tuple[int, ...], index: tuple[Any, ...], names: tuple[str, ...]) -> list[int]:
+    """For each of these variables; 0 where it isn't used."""
+    steps = dict.fromkeys(names, 0)
+    for k, position in enumerate(index):
+        if isinstance(position, ir.Binary) and isinstance(position.a, ir.Local):
+            steps[position.a.name] = math.prod(shape[k + 1 :])
+    return [steps[name] for name in names]
+
+
+def _write_product(code: Any, p: _Product) -> None:
+    result, out = p.result, code.out
+    place, kind = code.element(cname(result.name), result.shape, result.index, None), result.value.type.dtype.suffix
+    row, column, _ = p.loops
+    for loop in p.outer:
+        out.open(_head(code, loop))
+    if not isinstance(p.begin.value, ir.Element) or getattr(p.begin.value.array, "name", "") != result.name:
+        with out.block(_head(code, row)), out.block(_head(code, column)):
+            out.line(f"{place} = {code.expr(p.begin.value)};")
+    with out.block():
+        operands = {p.a.array.name, p.b.array.name}
+        copies = [copy for copy in leading_copies(code) if nest_of(copy[0])[1][0].name in operands]
+        fetched = write_next(code, copies) if copies else "0"
+        lengths = []
+        for loop in p.loops:
+            start, stop = _bounds(code, loop)
+            out.line(f"const int64_t {cname(loop.variables[0])} = {start};")
+            lengths.append(f"{stop} - {start}")
+        (pitch, *_), (a_rows, _, a_depth), (_, b_columns, b_depth) = p.steps
+        matrix = f"const pa_products_matrix_{kind}"
+        out.line(f"{matrix} a = {{&{code.expr(p.a)}, {a_rows}, {a_depth}}};")
+        out.line(f"{matrix} b = {{&{code.expr(p.b)}, {b_depth}, {b_columns}}};")
+        out.line(f"pa_products_add_{kind}(&{place}, {pitch}, a, b, {', '.join(lengths)}, {fetched});")
+    for _ in p.outer:
+        out.close()
+
+
+def _write_blocks(code: Any, loops: tuple[ir.For, Any, ir.For], sums: tuple[str, str, str]) -> None:
+    """The blocks that fit in, from the first row and column on; `rows_past` and `columns_past` are where they end.
+    `sums`: the place of one, what it begins with, and the name of the sum in the update."""
+    (row, along, column), (place, begin, name), out = loops, sums, code.out
+    (update,) = along.body
+    i, j = cname(row.variables[0]), cname(column.variables[0])
+    for what, loop, count in (("rows", row, _ROWS), ("columns", column, _COLUMNS)):
+        start, stop = _bounds(code, loop)
+        out.line(f"const int64_t {what}_first = {start}, {what}_length = {stop} - {what}_first;")
+        out.line(f"const int64_t {what}_past = {what}_first + ({what}_length > 0 ? {what}_length & -{count} : 0);")
+    each = (
+        f'_Pragma("GCC unroll {_ROWS}") for (int r = 0; r < {_ROWS}; ++r) for (int w = 0; w < {_COLUMNS}; ++w) '
+        f"{{ const int64_t {i} = row + r, {j} = column + w; "
+    )
+    with (
+        out.block(f"for (int64_t row = rows_first; row < rows_past; row += {_ROWS})"),
+        out.block(f"for (int64_t column = columns_first; column < columns_past; column += {_COLUMNS})"),
+    ):
+        out.line(f"{update.value.type.dtype.ctype} sums[{_ROWS}][{_COLUMNS}];")
+        out.line(f"{each}sums[r][w] = {begin}; }}")
+        code.renamed[name] = "sums[r][w]"
+        with out.block(_head(code, along)):
+            out.line(f"{each}sums[r][w] = {code.expr(update.value)}; }}")
+        del code.renamed[name]
+        out.line(f"{each}{place} = sums[r][w]; }}")
+
+
+def _head(code: Any, loop: ir.For, first: str = "") -> str:
+    name, (start, stop) = cname(loop.variables[0]), _bounds(code, loop)
+    return f"for (int64_t {name} = {first or start}; {name} < {stop}; ++{name})"
+
+
+def _bounds(code: Any, loop: ir.For) -> tuple[str, str]:
+    return code.expr(loop.ranges[0].start), code.expr(loop.ranges[0].stop)

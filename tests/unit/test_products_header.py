@@ -1,0 +1,76 @@
+"""csrc/device/pa_products.h as it is compiled for several processors: products of tiles are those of loops over
+elements, bit by bit."""
+
+import subprocess
+
+import pytest
+from compile_cache import compile_cached
+from gemm_cases import INCLUDES
+from test_gemm_instruction_sets import SETS, reason
+
+FLAGS = ["-O2", "-std=gnu11", "-w", "-ffp-contract=off", *INCLUDES]
+# Draws sizes and strides, computes both, and prints the sizes of a product that is another.
+PROGRAM = """
+#include <pa_products.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static uint64_t state = 1;
+static int64_t below(int64_t n)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (int64_t)((state >> 33) % (uint64_t)n);
+}
+#define TEST(T, suffix, fused)                                                                                      \\
+    static T a_##suffix[1 << 15], b_##suffix[1 << 15], got_##suffix[1 << 14], want_##suffix[1 << 14];               \\
+    static int test_##suffix(void)                                                                                  \\
+    {                                                                                                               \\
+        const int64_t rows = below(30), columns = below(80), depth = below(5) ? below(40) : below(300);             \\
+        const int64_t turned_a = below(2), turned_b = below(2), pitch = columns + below(9), more = below(5);        \\
+        const pa_products_matrix_##suffix a = {a_##suffix + below(9), turned_a ? 1 : depth + more,                  \\
+                                               turned_a ? rows + more : 1};                                         \\
+        const pa_products_matrix_##suffix b = {b_##suffix + below(9), turned_b ? 1 : columns + more,                \\
+                                               turned_b ? depth + more : 1};                                        \\
+        pa_fetch_next next[3] = {{(char *)a_##suffix, 100, below(50), 200}, {(char *)b_##suffix, -4, 3, below(80)}};\\
+        for (int k = 0; k < 1 << 15; ++k) {                                                                         \\
+            a_##suffix[k] = (T)(below(2001) - 1000) / 7;                                                            \\
+            b_##suffix[k] = (T)(below(2001) - 1000) / 11;                                                           \\
+        }                                                                                                           \\
+        for (int k = 0; k < 1 << 14; ++k) got_##suffix[k] = want_##suffix[k] = (T)below(100) / 3;                   \\
+        for (int64_t i = 0; i < rows; ++i)                                                                          \\
+            for (int64_t j = 0; j < columns; ++j)                                                                   \\
+                for (int64_t k = 0; k < depth; ++k)                                                                 \\
+                    want_##suffix[i * pitch + j] = fused(a.at[i * a.rows + k * a.columns],                          \\
+                                                         b.at[k * b.rows + j * b.columns],                          \\
+                                                         want_##suffix[i * pitch + j]);                             \\
+        pa_products_add_##suffix(got_##suffix, pitch, a, b, rows, columns, depth, below(2) ? next : 0);             \\
+        if (!memcmp(got_##suffix, want_##suffix, sizeof got_##suffix)) return 0;                                    \\
+        printf(#suffix " %ld %ld %ld, turned %ld %ld\\n", (long)rows, (long)columns, (long)depth, (long)turned_a,   \\
+               (long)turned_b);                                                                                     \\
+        return 1;                                                                                                   \\
+    }
+TEST(float, f32, fmaf)
+TEST(double, f64, fma)
+int main(void)
+{
+    int wrong = 0;
+    for (int k = 0; k < 300; ++k) wrong += test_f32() + test_f64();
+    return wrong > 0;
+}
+"""
+
+
+@pytest.mark.parametrize("name", [name for name in SETS if "pairs" not in name])
+def test_products(name, tmp_path):
+    (command, *flags), runner, _ = SETS[name]
+    said = reason(name)
+    if said and isinstance(runner, str):
+        pytest.skip(said)
+    program = tmp_path / "products"
+    compile_cached([command, *flags, *FLAGS], PROGRAM, program)
+    if said:
+        pytest.skip(f"compiled, but {said}")
+    program.chmod(0o700)
+    done = subprocess.run([*([runner] if isinstance(runner, str) else []), program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
