@@ -75,8 +75,10 @@ PA_PRODUCTS_APART void PA_P(copied)(PA_P_T *c, int64_t pitch, PA_P(matrix) a, PA
     for (int64_t p = 0; p < depth; p += PA_PRODUCTS_DEPTH) {
         const int64_t deep = depth - p < PA_PRODUCTS_DEPTH ? depth - p : PA_PRODUCTS_DEPTH;
         for (int64_t k = 0; k < deep; ++k)
-            for (int64_t j = 0; j < width; ++j)
+            for (int64_t j = 0; j < width; ++j) {
+                PA_NOVECTOR;
                 panel[k][j] = j < columns ? b.at[(p + k) * b.rows + j * b.columns] : 0;
+            }
         const PA_P(matrix) along = {a.at + p * a.columns, a.rows, a.columns};
         if (columns == width) {
             PA_P(strip)(c, pitch, along, panel[0], width, rows, deep, 2, 0, 0);
@@ -86,10 +88,16 @@ PA_PRODUCTS_APART void PA_P(copied)(PA_P_T *c, int64_t pitch, PA_P(matrix) a, PA
             const int64_t high = rows - i < PA_PRODUCTS_ROWS ? rows - i : PA_PRODUCTS_ROWS;
             const PA_P(matrix) from = {along.at + i * a.rows, a.rows, a.columns};
             for (int64_t r = 0; r < high; ++r)
-                for (int64_t j = 0; j < columns; ++j) part[r][j] = c[(i + r) * pitch + j];
+                for (int64_t j = 0; j < columns; ++j) {
+                    PA_NOVECTOR;
+                    part[r][j] = c[(i + r) * pitch + j];
+                }
             PA_P(strip)(part[0], width, from, panel[0], width, high, deep, 2, 0, 0);
             for (int64_t r = 0; r < high; ++r)
-                for (int64_t j = 0; j < columns; ++j) c[(i + r) * pitch + j] = part[r][j];
+                for (int64_t j = 0; j < columns; ++j) {
+                    PA_NOVECTOR;
+                    c[(i + r) * pitch + j] = part[r][j];
+                }
         }
     }
 }
