@@ -101,7 +101,8 @@ def _example(name: str, p: Parameter, example: Any) -> Any:
         return example
     annotation = p.annotation
     if isinstance(annotation, ArrayAnnotation) and annotation.ndim is not None:
-        return empty((1,) * annotation.ndim, annotation.dtype or float32, get_device("cpu"))
+        shape = tuple(1 if n is None else n for n in annotation.sizes or (None,) * annotation.ndim)
+        return empty(shape, annotation.dtype or float32, get_device("cpu"))
     if p.scalar:
         kind = annotation.kind if isinstance(annotation, DType) else PYTHON_KIND[annotation]
         return _NUMBERS[kind]

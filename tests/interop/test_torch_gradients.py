@@ -92,3 +92,17 @@ def test_a_refused_gradient():
 
     with pytest.raises(pa.CompileError, match="two iterations may store into one element of 'y'"):
         pa.torch.op(scatter, "gradients::refused", out={"y": "x"}, backward=scatter.grad)
+
+
+def test_rows_of_declared_size():
+    @pa.kernel
+    def lengths(w: pa.ndarray[pa.float64, (None, 3)], y: pa.ndarray[pa.float64, 1], scale: float):
+        for i in range(y.size):
+            y[i] = w[i] @ w[i] * scale
+
+    op = pa.torch.op(
+        lengths, "tests::declared_lengths", out={"y": lambda w, scale: w.new_zeros(len(w))}, backward=lengths.grad
+    )
+    w = torch.rand(6, 3, dtype=torch.float64, requires_grad=True)
+    torch.testing.assert_close(op(w, 2.0), 2 * (w * w).sum(1))
+    assert torch.autograd.gradcheck(lambda w: op(w[::2], 2.0), w)
