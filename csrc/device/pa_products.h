@@ -3,7 +3,7 @@
 #ifndef PA_PRODUCTS_H
 #define PA_PRODUCTS_H
 #include "pa_base.h"
-#include "pa_fetch.h"
+#include "pa_prefetch.h"
 #include "pa_real.h"
 
 /* Rows of a block, whose columns are two vectors: the sums are in registers, and as many chains as hide a step. */

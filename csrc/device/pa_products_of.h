@@ -43,14 +43,14 @@ PA_PRODUCTS_INLINE void PA_P(block)(PA_P_T *c, int64_t pitch, PA_P(matrix) a, co
         ((PA_P_VU *)(c + i * pitch))[j] = sums[i][j];
 }
 
-/* All rows of one or two vectors of columns; so many rows of what comes next are fetched for each block. */
+/* All rows of one or two vectors of columns; so many rows of what comes next are prefetched for each block. */
 PA_PRODUCTS_INLINE void PA_P(blocks)(PA_P_T *c, int64_t pitch, PA_P(matrix) a, const PA_P_T *b, int64_t step,
-                                     int64_t rows, int64_t depth, const int across, pa_fetch_next *next,
-                                     int64_t fetched)
+                                     int64_t rows, int64_t depth, const int across, pa_prefetch_next *next,
+                                     int64_t prefetched)
 {
     int64_t i = 0;
     for (; i + PA_PRODUCTS_ROWS <= rows; i += PA_PRODUCTS_ROWS, a.at += PA_PRODUCTS_ROWS * a.rows) {
-        if (next) pa_fetch_rows(next, fetched);
+        if (next) pa_prefetch_rows(next, prefetched);
         PA_P(block)(c + i * pitch, pitch, a, b, step, depth, PA_PRODUCTS_ROWS, across);
     }
     for (; i + PA_PRODUCTS_ROWS / 2 <= rows; i += PA_PRODUCTS_ROWS / 2, a.at += PA_PRODUCTS_ROWS / 2 * a.rows)
@@ -58,10 +58,10 @@ PA_PRODUCTS_INLINE void PA_P(blocks)(PA_P_T *c, int64_t pitch, PA_P(matrix) a, c
     for (; i < rows; ++i, a.at += a.rows) PA_P(block)(c + i * pitch, pitch, a, b, step, depth, 1, across);
 }
 PA_PRODUCTS_APART void PA_P(strip)(PA_P_T *c, int64_t pitch, PA_P(matrix) a, const PA_P_T *b, int64_t step,
-                                   int64_t rows, int64_t depth, int across, pa_fetch_next *next, int64_t fetched)
+                                   int64_t rows, int64_t depth, int across, pa_prefetch_next *next, int64_t prefetched)
 {
-    if (across == 2) PA_P(blocks)(c, pitch, a, b, step, rows, depth, 2, next, fetched);
-    else PA_P(blocks)(c, pitch, a, b, step, rows, depth, 1, next, fetched);
+    if (across == 2) PA_P(blocks)(c, pitch, a, b, step, rows, depth, 2, next, prefetched);
+    else PA_P(blocks)(c, pitch, a, b, step, rows, depth, 1, next, prefetched);
 }
 
 /* A strip of `columns` columns, two vectors at most, of any strides: B is copied, and so are sums of part of a
@@ -102,18 +102,18 @@ PA_PRODUCTS_APART void PA_P(copied)(PA_P_T *c, int64_t pitch, PA_P(matrix) a, PA
     }
 }
 
-/* C += A @ B; rows of C are `pitch` elements apart, and columns neighbours. Meanwhile `next` is fetched, unless it is
+/* C += A @ B; rows of C are `pitch` elements apart, and columns neighbours. Meanwhile `next` is prefetched, unless it is
    NULL. */
 PA_PRODUCTS_APART void PA_P(add)(PA_P_T *c, int64_t pitch, PA_P(matrix) a, PA_P(matrix) b, int64_t rows,
-                                 int64_t columns, int64_t depth, pa_fetch_next *next)
+                                 int64_t columns, int64_t depth, pa_prefetch_next *next)
 {
     const int64_t width = 2 * PA_P_LANES, blocks = (rows / PA_PRODUCTS_ROWS) * (columns / width);
-    int64_t j = 0, fetched = 0;
-    for (const pa_fetch_next *n = next; n && n->at; ++n) fetched += n->rows;
-    fetched = blocks > 0 ? (fetched - 1) / blocks + 1 : 0;
+    int64_t j = 0, prefetched = 0;
+    for (const pa_prefetch_next *n = next; n && n->at; ++n) prefetched += n->rows;
+    prefetched = blocks > 0 ? (prefetched - 1) / blocks + 1 : 0;
     if (b.columns == 1) {
         for (; j + width <= columns; j += width)
-            PA_P(strip)(c + j, pitch, a, b.at + j, b.rows, rows, depth, 2, next, fetched);
+            PA_P(strip)(c + j, pitch, a, b.at + j, b.rows, rows, depth, 2, next, prefetched);
         for (; j + PA_P_LANES <= columns; j += PA_P_LANES)
             PA_P(strip)(c + j, pitch, a, b.at + j, b.rows, rows, depth, 1, 0, 0);
     }

@@ -40,7 +40,7 @@ _HEADERS = (  # header, and what its functions end with; the order is that of th
     ("pa_atomic.h", re.compile(r"\b(?:pa_atomic_\w+)")),
     ("pa_tile_mma.h", re.compile(r"\b(?:pa_tile_\w+)")),
     ("pa_quotients_gpu.h", re.compile(r"\bpa_quotients\b")),
-    ("pa_fetch.h", re.compile(r"\b(?:pa_fetch_\w+)")),
+    ("pa_prefetch.h", re.compile(r"\b(?:pa_prefetch_\w+)")),
     ("pa_products.h", re.compile(r"\b(?:pa_products_\w+)")),
     ("pa_stream.h", re.compile(r"\b(?:pa_stream_copy)")),
 )

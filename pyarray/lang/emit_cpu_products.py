@@ -2,7 +2,7 @@
 
 In the tree an element's whole sum is computed before the next one. Here the loop along the axis is outside of the
 elements, each of which has a sum, in the same order: what is read along the axis serves several elements, which are
-vectors. Products of floats are a function's (csrc/device/pa_products.h), which meanwhile fetches the operands of the
+vectors. Products of floats are a function's (csrc/device/pa_products.h), which meanwhile prefetches the operands of the
 next iteration of the loop around."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ..dtypes import DType, float32, float64
 from . import ir
 from .emit_expressions import cname
-from .emit_tile_fetches import leading_copies, write_next
+from .emit_tile_prefetches import leading_copies, write_next
 from .tile_layout import is_contraction, nest_of, run_names
 
 DEPTH = 4  # neighbours along the axis that are taken at once
@@ -136,7 +136,7 @@ def _write_product(code: Any, p: _Product) -> None:
     with out.block():
         operands = {p.a.array.name, p.b.array.name}
         copies = [copy for copy in leading_copies(code) if nest_of(copy[0])[1][0].name in operands]
-        fetched = write_next(code, copies) if copies else "0"
+        prefetched = write_next(code, copies) if copies else "0"
         lengths = []
         for loop in p.loops:
             start, stop = _bounds(code, loop)
@@ -146,7 +146,7 @@ def _write_product(code: Any, p: _Product) -> None:
         matrix = f"const pa_products_matrix_{kind}"
         out.line(f"{matrix} a = {{&{code.expr(p.a)}, {a_rows}, {a_depth}}};")
         out.line(f"{matrix} b = {{&{code.expr(p.b)}, {b_depth}, {b_columns}}};")
-        out.line(f"pa_products_add_{kind}(&{place}, {pitch}, a, b, {', '.join(lengths)}, {fetched});")
+        out.line(f"pa_products_add_{kind}(&{place}, {pitch}, a, b, {', '.join(lengths)}, {prefetched});")
     for _ in p.outer:
         out.close()
 

@@ -18,7 +18,7 @@ from .emit_expressions import begin_iteration as begin_iteration
 from .emit_expressions import cname as cname
 from .emit_expressions import ctype as ctype
 from .emit_index_sets import write_index_sets
-from .emit_tile_fetches import Fetches, row_fetches, write_fetches, write_row_fetches
+from .emit_tile_prefetches import Prefetches, row_prefetches, write_prefetches, write_row_prefetches
 from .printer import Printer
 from .promotion import binary, call, identity_of
 from .speculation import constant_ranges
@@ -66,7 +66,7 @@ class Emitter(ExprEmitter):
     """Adds statements to `ExprEmitter`, which are printed to `out`."""
 
     turn: ir.For | None = None  # the innermost loop at hand but for those over axes of tiles
-    fetches: Fetches | None = None  # of the reduction at hand
+    prefetches: Prefetches | None = None  # of the reduction at hand
 
     def printed(self, write: Callable[..., None], *args: Any, depth: int = 0) -> str:
         """The text of what `write(*args)` prints."""
@@ -158,19 +158,19 @@ class Emitter(ExprEmitter):
         outer, turn = self.ranges, self.turn
         self.ranges = {name: r for name, r in outer.items() if name not in s.variables} | constant_ranges(s)
         self.turn = turn if s.capacity else s
-        fetches = row_fetches(self, s) if s.capacity and self.dialect.blocks else None
-        if fetches is None:
+        prefetches = row_prefetches(self, s) if s.capacity and self.dialect.blocks else None
+        if prefetches is None:
             self.write_loop(s)
         else:
-            self.write_with_fetches(s, fetches)
+            self.write_with_prefetches(s, prefetches)
         self.ranges, self.turn = outer, turn
 
-    def write_with_fetches(self, s: ir.For, fetches: Fetches) -> None:
+    def write_with_prefetches(self, s: ir.For, prefetches: Prefetches) -> None:
         with self.out.block():
-            self.fetches = fetches
-            write_row_fetches(self, fetches)
+            self.prefetches = prefetches
+            write_row_prefetches(self, prefetches)
             self.write_loop(s)
-            self.fetches = None
+            self.prefetches = None
 
     def write_loop(self, s: ir.For) -> None:
         if self.dialect.blocks and is_cpu_contraction(s):
@@ -345,8 +345,8 @@ class Emitter(ExprEmitter):
         rest = f"(int64_t)(((uint64_t){k}_past - (uint64_t){k}) % {count})"  # `k + count` may be 2**63 and more
         out.line(f"const int64_t {k}_full = {k} < {k}_past ? {k}_past - {rest} : {k};")
         with out.block(f"for (; {k} < {k}_full{self.guard_of(s)}; {k} += {count})"):
-            if self.fetches is not None:
-                write_fetches(self, self.fetches, k, count)
+            if self.prefetches is not None:
+                write_prefetches(self, self.prefetches, k, count)
             out.line(self.dialect.lanes)
             with out.block(f"for (int lane = 0; lane < {count}; ++lane)"):
                 out.line(f"const int64_t {span.k} = {k} + lane;{declared}")

@@ -32,7 +32,8 @@ static int64_t below(int64_t n)
                                                turned_a ? rows + more : 1};                                         \\
         const pa_products_matrix_##suffix b = {b_##suffix + below(9), turned_b ? 1 : columns + more,                \\
                                                turned_b ? depth + more : 1};                                        \\
-        pa_fetch_next next[3] = {{(char *)a_##suffix, 100, below(50), 200}, {(char *)b_##suffix, -4, 3, below(80)}};\\
+        pa_prefetch_next next[3] = {{(char *)a_##suffix, 100, below(50), 200},                                      \\
+                                    {(char *)b_##suffix, -4, 3, below(80)}};                                        \\
         for (int k = 0; k < 1 << 15; ++k) {                                                                         \\
             a_##suffix[k] = (T)(below(2001) - 1000) / 7;                                                            \\
             b_##suffix[k] = (T)(below(2001) - 1000) / 11;                                                           \\

@@ -1,16 +1,16 @@
-/* pa_fetch.h: fetches rows of arrays into the second-level cache, ahead of their use. */
-#ifndef PA_FETCH_H
-#define PA_FETCH_H
+/* pa_prefetch.h: prefetches rows of arrays into the second-level cache, ahead of their use. */
+#ifndef PA_PREFETCH_H
+#define PA_PREFETCH_H
 #include "pa_base.h"
 
 /* Rows of an array, `step` bytes apart. A list of them ends with one that has no address. */
 typedef struct {
     const char *at;
     int64_t step, rows, bytes;
-} pa_fetch_next;
+} pa_prefetch_next;
 
 /* So many of the rows, which are then no longer in the list. */
-PA_FN void pa_fetch_rows(pa_fetch_next *next, int64_t count)
+PA_FN void pa_prefetch_rows(pa_prefetch_next *next, int64_t count)
 {
     for (; next->at; ++next)
         for (; next->rows > 0; --next->rows, next->at += next->step) {

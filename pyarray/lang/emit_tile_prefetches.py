@@ -1,10 +1,10 @@
-"""CPU text that fetches into the second-level cache what an iteration of a loop over tiles is about to need: the
+"""CPU text that prefetches into the second-level cache what an iteration of a loop over tiles is about to need: the
 hardware begins each row of a tile anew, and memory would have nothing to do while an iteration computes.
 
-It is about what the iterations begin with copying into tiles, and about what they store at the end. A product fetches
-rows of the next iteration's copies between its blocks. The last reduction of rows fetches, element by element, the next
-iteration's rows and those that are stored. In debug mode there is nothing of it: an address is tested before it is
-computed."""
+It is about what the iterations begin with copying into tiles, and about what they store at the end. A product
+prefetches rows of the next iteration's copies between its blocks. The last reduction of rows prefetches, element by
+element, the next iteration's rows and those that are stored. In debug mode there is nothing of it: an address is tested
+before it is computed."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Access = tuple[ir.For, Any]  # a nest over rows and columns, and the load or sto
 LINE = 64
 
 
-class Fetches(NamedTuple):
-    """What a reduction fetches."""
+class Prefetches(NamedTuple):
+    """What a reduction prefetches."""
 
     copies: list[Access]
     stores: list[Access]
@@ -88,22 +88,22 @@ def _steps(code: Any, access: Access) -> list[str]:
 
 
 def write_next(code: Any, copies: Sequence[Access]) -> str:
-    """Declares a list of the next iteration's rows, for pa_fetch_rows; C text of a pointer to it."""
-    code.out.line(f"pa_fetch_next next[{len(copies) + 1}] = {{{{0}}}};")
+    """Declares a list of the next iteration's rows, for pa_prefetch_rows; C text of a pointer to it."""
+    code.out.line(f"pa_prefetch_next next[{len(copies) + 1}] = {{{{0}}}};")
 
     def write() -> None:
         for k, copy in enumerate(copies):
             step, itemsize = _steps(code, copy)[0], copy[1].type.dtype.itemsize
             value = f"{{{{{{at}}, {step}, {{rows}}, {{columns}} * {itemsize}}}}}"
-            _write_first(code, copy, f"next[{k}] = (pa_fetch_next){value};")
+            _write_first(code, copy, f"next[{k}] = (pa_prefetch_next){value};")
 
     _write_in_next(code, write)
     return "next"
 
 
-def row_fetches(code: Any, s: ir.For) -> Fetches | None:
-    """What a nest fetches, if it is the last reduction of rows in the body of the loop at hand: of nests over the same
-    rows and columns, what is copied in the next iteration and what is stored in this one."""
+def row_prefetches(code: Any, s: ir.For) -> Prefetches | None:
+    """What a nest prefetches, if it is the last reduction of rows in the body of the loop at hand: of nests over the
+    same rows and columns, what is copied in the next iteration and what is stored in this one."""
     loops, body = nest_of(s)
     if code.turn is None or code.debug or len(loops) != 1 or not is_reduction(body):
         return None
@@ -116,34 +116,34 @@ def row_fetches(code: Any, s: ir.For) -> Fetches | None:
     stores = [(x, y) for x in nests for y in nest_of(x)[1] if isinstance(y, ir.Store) and _has_rows(y, x)]
     stores = [(x, y) for x, y in stores if not names_in(y.array, *y.index) & assigned]
     copies = [copy for copy in leading_copies(code) if axes_of(nest_of(copy[0])[0]) == axes]
-    return Fetches(copies, stores) if copies or stores else None
+    return Prefetches(copies, stores) if copies or stores else None
 
 
 def _is_nest(x: Any) -> bool:
     return isinstance(x, ir.For) and bool(x.capacity)
 
 
-def write_row_fetches(code: Any, fetches: Fetches) -> None:
-    """Declares what `write_fetches` uses."""
-    if not fetches.copies:
+def write_row_prefetches(code: Any, prefetches: Prefetches) -> None:
+    """Declares what `write_prefetches` uses."""
+    if not prefetches.copies:
         return
-    code.out.line(f"const char *next[{len(fetches.copies)}];")
+    code.out.line(f"const char *next[{len(prefetches.copies)}];")
 
     def write() -> None:
-        for k, copy in enumerate(fetches.copies):
+        for k, copy in enumerate(prefetches.copies):
             _write_first(code, copy, f"next[{k}] = {{at}};")
 
     _write_in_next(code, write)
 
 
-def write_fetches(code: Any, fetches: Fetches, column: str, count: int) -> None:
-    """Fetches so many elements of a row, from a column on."""
-    for k, (nest, load) in enumerate(fetches.copies):
+def write_prefetches(code: Any, prefetches: Prefetches, column: str, count: int) -> None:
+    """Prefetches so many elements of a row, from a column on."""
+    for k, (nest, load) in enumerate(prefetches.copies):
         down, across = _steps(code, (nest, load))
         row, first = ((cname(x.variables[0]), code.expr(x.ranges[0].start)) for x in nest_of(nest)[0])
         at = f"next[{k}] + ({row[0]} - {row[1]}) * {down} + ({column} - {first[1]}) * {across}"
         _write_lines(code, at, load.type.dtype.itemsize * count, 0)
-    for nest, store in fetches.stores:
+    for nest, store in prefetches.stores:
         with code.out.block():
             code.out.line(f"const int64_t {cname(nest_of(nest)[0][1].variables[0])} = {column};")
             _write_lines(code, f"(const char *)&{code.lvalue(store)}", store.array.type.dtype.itemsize * count, 1)
