@@ -102,8 +102,8 @@ PA_PRODUCTS_APART void PA_P(copied)(PA_P_T *c, int64_t pitch, PA_P(matrix) a, PA
     }
 }
 
-/* C += A @ B; rows of C are `pitch` elements apart, and columns neighbours. Meanwhile `next` is prefetched, unless it is
-   NULL. */
+/* C += A @ B; rows of C are `pitch` elements apart, and columns neighbours. Meanwhile `next` is prefetched, unless it
+   is NULL. */
 PA_PRODUCTS_APART void PA_P(add)(PA_P_T *c, int64_t pitch, PA_P(matrix) a, PA_P(matrix) b, int64_t rows,
                                  int64_t columns, int64_t depth, pa_prefetch_next *next)
 {
