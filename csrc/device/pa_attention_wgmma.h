@@ -6,6 +6,7 @@
 #define PA_ATTENTION_WGMMA_H
 #include "pa_base.h"
 #include "pa_half.h"
+#include "pa_wgmma_registers.h"
 
 PA_FN void pa_mbarrier_init(unsigned barrier, int count)
 {
@@ -37,35 +38,29 @@ PA_FN uint64_t pa_block_descriptor(unsigned address, unsigned panel)
 #define PA_X_1(x) "+f"((x)[0]), "+f"((x)[1]), "+f"((x)[2]), "+f"((x)[3])
 #define PA_X_4(x, n) PA_X_1(x[n]), PA_X_1(x[n + 1]), PA_X_1(x[n + 2]), PA_X_1(x[n + 3])
 #define PA_X_8(x, n) PA_X_4(x, n), PA_X_4(x, n + 4)
-#define PA_X_R32                                                                                                       \
-    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"                                             \
-    ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define PA_X_R64 PA_X_R32                                                                                              \
-    ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"                                 \
-    ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 #define PA_X_HEAD(N) "{ .reg .pred p; setp.ne.b32 p, "
 #define PA_X_CALL(N, SUMS) ", 0; wgmma.mma_async.sync.aligned.m64n" N "k16.f32." PA_MMA "." PA_MMA " {" SUMS "}, "
 
 /* c += a b, or c = a b if not `onto`: both blocks in shared memory. TURNED: lines are along the depth's other axis. */
 template <bool TURNED_A, bool TURNED_B> PA_FN void pa_wgmma_64(float (*c)[4], uint64_t a, uint64_t b, int onto)
 {
-    asm volatile(PA_X_HEAD("64") "%34" PA_X_CALL("64", PA_X_R32) "%32, %33, p, 1, 1, %35, %36; }"
+    asm volatile(PA_X_HEAD("64") "%34" PA_X_CALL("64", PA_REGISTERS_32) "%32, %33, p, 1, 1, %35, %36; }"
                  : PA_X_8(c, 0) : "l"(a), "l"(b), "r"(onto), "n"(TURNED_A), "n"(TURNED_B));
 }
 template <bool TURNED_A, bool TURNED_B> PA_FN void pa_wgmma_128(float (*c)[4], uint64_t a, uint64_t b, int onto)
 {
-    asm volatile(PA_X_HEAD("128") "%66" PA_X_CALL("128", PA_X_R64) "%64, %65, p, 1, 1, %67, %68; }"
+    asm volatile(PA_X_HEAD("128") "%66" PA_X_CALL("128", PA_REGISTERS_64) "%64, %65, p, 1, 1, %67, %68; }"
                  : PA_X_8(c, 0), PA_X_8(c, 8) : "l"(a), "l"(b), "r"(onto), "n"(TURNED_A), "n"(TURNED_B));
 }
 /* The same with a in registers: fragments of halves. */
 template <bool TURNED_B> PA_FN void pa_wgmma_64(float (*c)[4], const unsigned *a, uint64_t b, int onto)
 {
-    asm volatile(PA_X_HEAD("64") "%37" PA_X_CALL("64", PA_X_R32) "{%32, %33, %34, %35}, %36, p, 1, 1, %38; }"
+    asm volatile(PA_X_HEAD("64") "%37" PA_X_CALL("64", PA_REGISTERS_32) "{%32, %33, %34, %35}, %36, p, 1, 1, %38; }"
                  : PA_X_8(c, 0) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(onto), "n"(TURNED_B));
 }
 template <bool TURNED_B> PA_FN void pa_wgmma_128(float (*c)[4], const unsigned *a, uint64_t b, int onto)
 {
-    asm volatile(PA_X_HEAD("128") "%69" PA_X_CALL("128", PA_X_R64) "{%64, %65, %66, %67}, %68, p, 1, 1, %70; }"
+    asm volatile(PA_X_HEAD("128") "%69" PA_X_CALL("128", PA_REGISTERS_64) "{%64, %65, %66, %67}, %68, p, 1, 1, %70; }"
                  : PA_X_8(c, 0), PA_X_8(c, 8)
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(onto), "n"(TURNED_B));
 }

@@ -2,18 +2,9 @@
 #ifndef PA_GEMM_WGMMA_H
 #define PA_GEMM_WGMMA_H
 
+#include "pa_wgmma_registers.h"
+
 /* On sm_90, four warps at once: 64 x N of C += what the descriptors name in shared memory. */
-#define PA_M_32 \
-    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15" \
-    ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define PA_M_64 PA_M_32 \
-    ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47" \
-    ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define PA_M_128 PA_M_64 \
-    ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79" \
-    ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95" \
-    ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111" \
-    ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 #if PA_BYTES == 1 && !PA_M_FLOAT8
 #define PA_M_SUM "+r"
 #else
@@ -47,12 +38,12 @@
 template <int COLUMNS, bool K_MAJOR_A, bool K_MAJOR_B>
 PA_FN void pa_wgmma(PA_ACC (*c)[4], uint64_t a, uint64_t b, int go = 1)
 {
-    if constexpr (COLUMNS == 64) PA_M_ISSUE("64", PA_M_32, "%32", "%33", "%34", "%35", "%36", PA_M_8(c, 0));
+    if constexpr (COLUMNS == 64) PA_M_ISSUE("64", PA_REGISTERS_32, "%32", "%33", "%34", "%35", "%36", PA_M_8(c, 0));
     else if constexpr (COLUMNS == 128)
-        PA_M_ISSUE("128", PA_M_64, "%64", "%65", "%66", "%67", "%68", PA_M_8(c, 0), PA_M_8(c, 8));
+        PA_M_ISSUE("128", PA_REGISTERS_64, "%64", "%65", "%66", "%67", "%68", PA_M_8(c, 0), PA_M_8(c, 8));
     else
-        PA_M_ISSUE("256", PA_M_128, "%128", "%129", "%130", "%131", "%132", PA_M_8(c, 0), PA_M_8(c, 8), PA_M_8(c, 16),
-                   PA_M_8(c, 24));
+        PA_M_ISSUE("256", PA_REGISTERS_128, "%128", "%129", "%130", "%131", "%132", PA_M_8(c, 0), PA_M_8(c, 8),
+                   PA_M_8(c, 16), PA_M_8(c, 24));
 }
 
 #if PA_BYTES == 4
@@ -64,11 +55,11 @@ PA_FN void pa_wgmma(PA_ACC (*c)[4], uint64_t a, uint64_t b, int go = 1)
 PA_FN void pa_wgmma_from(float (*c)[4], const uint32_t *a, uint64_t b)
 {
 #if PA_M_COLUMNS == 64
-    PA_M_ISSUE_FROM("64", PA_M_32, "%32, %33, %34, %35", "%36", "%37", PA_M_8(c, 0));
+    PA_M_ISSUE_FROM("64", PA_REGISTERS_32, "%32, %33, %34, %35", "%36", "%37", PA_M_8(c, 0));
 #elif PA_M_COLUMNS == 128
-    PA_M_ISSUE_FROM("128", PA_M_64, "%64, %65, %66, %67", "%68", "%69", PA_M_8(c, 0), PA_M_8(c, 8));
+    PA_M_ISSUE_FROM("128", PA_REGISTERS_64, "%64, %65, %66, %67", "%68", "%69", PA_M_8(c, 0), PA_M_8(c, 8));
 #else
-    PA_M_ISSUE_FROM("256", PA_M_128, "%128, %129, %130, %131", "%132", "%133", PA_M_8(c, 0), PA_M_8(c, 8),
+    PA_M_ISSUE_FROM("256", PA_REGISTERS_128, "%128, %129, %130, %131", "%132", "%133", PA_M_8(c, 0), PA_M_8(c, 8),
                     PA_M_8(c, 16), PA_M_8(c, 24));
 #endif
 }

@@ -1,43 +1,33 @@
 /* pa_tile_mma.h: products of tiles of halves in shared memory, onto sums in registers that are fragments of matrix
    instructions (PTX ISA, "Matrix fragments for mma.m16n8k16"). Where there are none, the threads compute the same
-   elements. Rows of tiles are so many elements apart that 8 of them begin in different banks. */
+   elements. A product is started and finished: on sm_90 threads may do something else meanwhile. A warp has 16 of 16
+   WARPS rows, DOWN times, and all 8 ACROSS columns. TURNED: the depth is the operand's first axis. DEPTH: the most of
+   it, of which `depth` exist. */
 #ifndef PA_TILE_MMA_H
 #define PA_TILE_MMA_H
-#include "pa_base.h"
-#include "pa_half.h"
+#include "pa_tile_operands.h"
 
 PA_FN float pa_tile_f32(pa_f16 x) { return pa_f32_from_f16(x); }
 PA_FN float pa_tile_f32(pa_bf16 x) { return pa_f32_from_bf16(x); }
 
-/* Zeros where an operand has no elements: instructions take whole tiles. */
-template <int ROWS, int COLUMNS, typename T>
-PA_FN void pa_tile_clear(T *tile, int pitch, int rows, int columns, int rank, int threads)
-{
-    for (int n = rank; n < ROWS * COLUMNS; n += threads) {
-        const int row = n / COLUMNS, column = n % COLUMNS;
-        if (row >= rows || column >= columns) tile[row * pitch + column].bits = 0;
-    }
-}
-
-/* 16 bytes to shared memory, which are there after pa_tile_wait. */
-PA_FN void pa_tile_copy(void *to, const void *from)
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from)
-                 : "memory");
-#else
-    *(uint4 *)to = *(const uint4 *)from;
-#endif
-}
-PA_FN void pa_tile_wait(void)
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
-}
-
 /* Element (row, column) of fragments with 8 ACROSS columns, of which a thread has those that begin with its own. */
 #define PA_TILE_AT(row_step, column_step, ACROSS) (((row_step) * (ACROSS) + (column_step)) * 2)
+
+/* Fragments of the first operand from those of sums, for one instruction's depth from `k` on. */
+template <int DEPTH, typename T>
+PA_FN void pa_tile_fragments(unsigned *x, const T *a, int i, int k, int depth, int lane)
+{
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+        const T *pair = a + PA_TILE_AT(i * 2 + e % 2, k / 8 + e / 2, DEPTH / 8);
+        const int column = k + e / 2 * 8 + lane % 4 * 2;
+        const unsigned low = column < depth ? pair[0].bits : 0, high = column + 1 < depth ? pair[1].bits : 0;
+        x[e] = low | high << 16;
+    }
+}
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#include "pa_tile_wgmma.h"
+#endif
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 #define PA_TILE_MMA(TYPE)                                                                                              \
@@ -62,14 +52,15 @@ template <bool TURNED> PA_FN void pa_tile_load(unsigned *x, const void *from)
 }
 
 /* sums += x b, of one instruction's depth, from `k` on. */
-template <int DOWN, int ACROSS, bool TURNED_B, typename T>
-PA_FN void pa_tile_multiply(float *sums, const unsigned (*x)[4], const T *b, int pitch_b, int k, int lane)
+template <int DOWN, int ACROSS, int DEPTH, bool TURNED_B, typename T>
+PA_FN void pa_tile_multiply(float *sums, const unsigned (*x)[4], const T *b, int k, int lane)
 {
 #pragma unroll
     for (int j = 0; j < ACROSS; j += 2) {
         unsigned y[4];
-        pa_tile_load<TURNED_B>(y, TURNED_B ? b + (k + lane % 16) * pitch_b + j * 8 + lane / 16 * 8
-                                           : b + (j * 8 + lane % 8 + lane / 16 * 8) * pitch_b + k + lane / 8 % 2 * 8);
+        pa_tile_load<TURNED_B>(
+            y, b + (TURNED_B ? pa_tile_at<DEPTH, ACROSS * 8>(k + lane % 16, j * 8 + lane / 16 * 8)
+                             : pa_tile_at<ACROSS * 8, DEPTH>(j * 8 + lane % 8 + lane / 16 * 8, k + lane / 8 % 2 * 8)));
 #pragma unroll
         for (int i = 0; i < DOWN; ++i)
 #pragma unroll
@@ -78,70 +69,79 @@ PA_FN void pa_tile_multiply(float *sums, const unsigned (*x)[4], const T *b, int
                             x[i], y + n * 2);
     }
 }
-template <int DOWN, int ACROSS, bool TURNED_A, bool TURNED_B, typename T>
-PA_FN void pa_tile_step(float *sums, const T *a, int pitch_a, const T *b, int pitch_b, int k, int warp, int lane)
+template <int DOWN, int ACROSS, int DEPTH, int WARPS, bool TURNED_A, bool TURNED_B, typename T>
+PA_FN void pa_tile_step(float *sums, const T *a, const T *b, int k, int warp, int lane)
 {
+    enum { ROWS = DOWN * WARPS * 16 };
     unsigned x[DOWN][4];
 #pragma unroll
     for (int i = 0; i < DOWN; ++i) {
-        const int row = (warp * DOWN + i) * 16;
-        pa_tile_load<TURNED_A>(x[i], TURNED_A ? a + (k + lane % 8 + lane / 16 * 8) * pitch_a + row + lane / 8 % 2 * 8
-                                              : a + (row + lane % 16) * pitch_a + k + lane / 16 * 8);
+        const int row = (i * WARPS + warp) * 16;
+        pa_tile_load<TURNED_A>(
+            x[i], a + (TURNED_A ? pa_tile_at<DEPTH, ROWS>(k + lane % 8 + lane / 16 * 8, row + lane / 8 % 2 * 8)
+                                : pa_tile_at<ROWS, DEPTH>(row + lane % 16, k + lane / 16 * 8)));
     }
-    pa_tile_multiply<DOWN, ACROSS, TURNED_B>(sums, x, b, pitch_b, k, lane);
+    pa_tile_multiply<DOWN, ACROSS, DEPTH, TURNED_B>(sums, x, b, k, lane);
 }
-/* The same with the first operand in registers, in fragments of sums. */
-template <int DOWN, int ACROSS, int DEPTH, bool TURNED_B, typename T>
-PA_FN void pa_tile_step_rows(float *sums, const T *a, const T *b, int pitch_b, int k, int depth, int lane)
-{
-    unsigned x[DOWN][4];
-#pragma unroll
-    for (int i = 0; i < DOWN; ++i)
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-            const T *pair = a + PA_TILE_AT(i * 2 + e % 2, k / 8 + e / 2, DEPTH / 8);
-            const int column = k + e / 2 * 8 + lane % 4 * 2;
-            const unsigned low = column < depth ? pair[0].bits : 0, high = column + 1 < depth ? pair[1].bits : 0;
-            x[i][e] = low | high << 16;
-        }
-    pa_tile_multiply<DOWN, ACROSS, TURNED_B>(sums, x, b, pitch_b, k, lane);
-}
+#endif
 
-/* sums += a b; a warp has 16 DOWN rows of them, one below the other, and all 8 ACROSS columns. TURNED: the depth is the
-   operand's first axis. DEPTH: the most of it, of which `depth` exist. */
-template <int DOWN, int ACROSS, int DEPTH, bool TURNED_A, bool TURNED_B, typename T>
-PA_FN void pa_tile_product(float *sums, const T *a, int pitch_a, const T *b, int pitch_b, int depth, int rank)
+/* sums += a b, with both in shared memory; then with the first operand in registers, in fragments of sums. */
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+template <int DOWN, int ACROSS, int DEPTH, int WARPS, bool TURNED_A, bool TURNED_B, typename T>
+PA_FN void pa_tile_start(float *sums, const T *a, const T *b, int, int rank)
+{
+    const int group = __shfl_sync(~0u, rank / 128, 0);
+    const pa_tile_shared_rows<DOWN, DEPTH, WARPS / 4, TURNED_A> x = {pa_tile_address(a), group * 64};
+    pa_tile_wgmma_begin();
+    pa_tile_wgmma_rows<0, DOWN, ACROSS, DEPTH, TURNED_A, TURNED_B, T>(sums, x, pa_tile_address(b));
+    pa_tile_wgmma_end();
+}
+template <int DOWN, int ACROSS, int DEPTH, int WARPS, bool TURNED_B, typename T>
+PA_FN void pa_tile_start_rows(float *sums, const T *a, const T *b, int depth, int rank)
+{
+    pa_tile_register_rows<DOWN, DEPTH> x;
+    if (depth == DEPTH) x.take(a, DEPTH, rank % 32);
+    else x.take(a, depth, rank % 32);
+    pa_tile_wgmma_begin();
+    pa_tile_wgmma_rows<0, DOWN, ACROSS, DEPTH, false, TURNED_B, T>(sums, x, pa_tile_address(b));
+    pa_tile_wgmma_end();
+}
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+template <int DOWN, int ACROSS, int DEPTH, int WARPS, bool TURNED_A, bool TURNED_B, typename T>
+PA_FN void pa_tile_start(float *sums, const T *a, const T *b, int depth, int rank)
 {
     const int warp = rank / 32, lane = rank % 32;
     if (depth == DEPTH) {
 #pragma unroll
         for (int k = 0; k < DEPTH; k += 16)
-            pa_tile_step<DOWN, ACROSS, TURNED_A, TURNED_B>(sums, a, pitch_a, b, pitch_b, k, warp, lane);
+            pa_tile_step<DOWN, ACROSS, DEPTH, WARPS, TURNED_A, TURNED_B>(sums, a, b, k, warp, lane);
         return;
     }
 #pragma unroll 1
     for (int k = 0; k < depth; k += 16)
-        pa_tile_step<DOWN, ACROSS, TURNED_A, TURNED_B>(sums, a, pitch_a, b, pitch_b, k, warp, lane);
+        pa_tile_step<DOWN, ACROSS, DEPTH, WARPS, TURNED_A, TURNED_B>(sums, a, b, k, warp, lane);
 }
-template <int DOWN, int ACROSS, int DEPTH, bool TURNED_B, typename T>
-PA_FN void pa_tile_product_rows(float *sums, const T *a, const T *b, int pitch_b, int depth, int rank)
+template <int DOWN, int ACROSS, int DEPTH, int WARPS, bool TURNED_B, typename T>
+PA_FN void pa_tile_start_rows(float *sums, const T *a, const T *b, int depth, int rank)
 {
     const int lane = rank % 32;
-    if (depth == DEPTH) {
 #pragma unroll
-        for (int k = 0; k < DEPTH; k += 16)
-            pa_tile_step_rows<DOWN, ACROSS, DEPTH, TURNED_B>(sums, a, b, pitch_b, k, DEPTH, lane);
-        return;
+    for (int k = 0; k < DEPTH; k += 16) {
+        if (k >= depth) return;
+        unsigned x[DOWN][4];
+#pragma unroll
+        for (int i = 0; i < DOWN; ++i)
+            if (depth == DEPTH) pa_tile_fragments<DEPTH>(x[i], a, i, k, DEPTH, lane);
+            else pa_tile_fragments<DEPTH>(x[i], a, i, k, depth, lane);
+        pa_tile_multiply<DOWN, ACROSS, DEPTH, TURNED_B>(sums, x, b, k, lane);
     }
-#pragma unroll
-    for (int k = 0; k < DEPTH; k += 16)
-        if (k < depth) pa_tile_step_rows<DOWN, ACROSS, DEPTH, TURNED_B>(sums, a, b, pitch_b, k, depth, lane);
 }
 #else
-template <int DOWN, int ACROSS, int DEPTH, bool TURNED_A, bool TURNED_B, typename T>
-PA_FN void pa_tile_product(float *sums, const T *a, int pitch_a, const T *b, int pitch_b, int depth, int rank)
+template <int DOWN, int ACROSS, int DEPTH, int WARPS, bool TURNED_A, bool TURNED_B, typename T>
+PA_FN void pa_tile_start(float *sums, const T *a, const T *b, int depth, int rank)
 {
-    const int top = rank / 32 * DOWN * 16 + rank % 32 / 4, left = rank % 4 * 2;
+    enum { ROWS = DOWN * WARPS * 16 };
+    const int top = rank / 32 * 16 + rank % 32 / 4, left = rank % 4 * 2;
     for (int k = 0; k < depth; ++k)
 #pragma unroll
         for (int i = 0; i < DOWN * 2; ++i)
@@ -149,9 +149,12 @@ PA_FN void pa_tile_product(float *sums, const T *a, int pitch_a, const T *b, int
             for (int j = 0; j < ACROSS; ++j)
 #pragma unroll
                 for (int n = 0; n < 2; ++n) {
-                    const int row = top + i * 8, column = left + j * 8 + n;
-                    const float x = pa_tile_f32(TURNED_A ? a[k * pitch_a + row] : a[row * pitch_a + k]);
-                    const float y = pa_tile_f32(TURNED_B ? b[k * pitch_b + column] : b[column * pitch_b + k]);
+                    const int row = top + i / 2 * WARPS * 16 + i % 2 * 8, column = left + j * 8 + n;
+                    const float x = pa_tile_f32(
+                        a[TURNED_A ? pa_tile_at<DEPTH, ROWS>(k, row) : pa_tile_at<ROWS, DEPTH>(row, k)]);
+                    const float y = pa_tile_f32(
+                        b[TURNED_B ? pa_tile_at<DEPTH, ACROSS * 8>(k, column)
+                                   : pa_tile_at<ACROSS * 8, DEPTH>(column, k)]);
                     float *sum = sums + PA_TILE_AT(i, j, ACROSS) + n;
                     *sum = x * y + *sum;
                 }
@@ -159,8 +162,8 @@ PA_FN void pa_tile_product(float *sums, const T *a, int pitch_a, const T *b, int
 PA_FN unsigned pa_shuffle_word(unsigned x, int d); /* of the text that includes this */
 PA_FN float pa_tile_shuffle(float x, int d) { return pa_f32_bits(pa_shuffle_word(pa_bits_f32(x), d)); }
 /* Lanes have each other's elements of the first operand by shuffles. */
-template <int DOWN, int ACROSS, int DEPTH, bool TURNED_B, typename T>
-PA_FN void pa_tile_product_rows(float *sums, const T *a, const T *b, int pitch_b, int depth, int rank)
+template <int DOWN, int ACROSS, int DEPTH, int WARPS, bool TURNED_B, typename T>
+PA_FN void pa_tile_start_rows(float *sums, const T *a, const T *b, int depth, int rank)
 {
     const int left = rank % 4 * 2;
 #pragma unroll 1
@@ -178,9 +181,13 @@ PA_FN void pa_tile_product_rows(float *sums, const T *a, const T *b, int pitch_b
                 for (int n = 0; n < 2; ++n) {
                     const int column = left + j * 8 + n;
                     float *sum = sums + PA_TILE_AT(i, j, ACROSS) + n;
-                    *sum = x * pa_tile_f32(TURNED_B ? b[k * pitch_b + column] : b[column * pitch_b + k]) + *sum;
+                    *sum = x * pa_tile_f32(b[TURNED_B ? pa_tile_at<DEPTH, ACROSS * 8>(k, column)
+                                                      : pa_tile_at<ACROSS * 8, DEPTH>(column, k)]) + *sum;
                 }
         }
 }
+#endif
+#ifndef __CUDA_ARCH_FEAT_SM90_ALL
+template <int COUNT> PA_FN void pa_tile_finish(float *) {}
 #endif
 #endif

@@ -13,6 +13,8 @@ from .nvrtc import Nvrtc
 
 SUCCESS, NO_POOL = 0, 801  # CUDA_ERROR_NOT_SUPPORTED
 KEEP_ALL = (1 << 64) - 1
+_RESERVED = 1024  # bytes of shared memory that each block takes besides
+_SMALL = 128  # threads of a block with so many registers each that two fit a multiprocessor
 
 
 def library_path() -> str:
@@ -112,6 +114,14 @@ class CudaDriver(GpuDriver):
     def _peer_name(self) -> Any:
         return self._context
 
+    def _shared_of(self, step: KernelStep) -> int:
+        """As far as the memory of a multiprocessor goes, which two small blocks share."""
+        if not step.shared_most:
+            return step.shared
+        of_block, of_all = self._properties["shared_bytes_optin"], self._properties["shared_bytes_processor"]
+        share = of_all // 2 - _RESERVED if step.threads <= _SMALL else of_block
+        return int(min(step.shared_most, max(step.shared, share), of_block))
+
     def _allow_shared(self, function: int, nbytes: int) -> None:
         most = self._cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         self.call("set_attribute", self._cu.CUfunction(function), most, nbytes)
@@ -151,6 +161,8 @@ class CudaDriver(GpuDriver):
             ),
             "tensor_cores": self._tensor_cores(),
             "shared_bytes": self._attribute("MAX_SHARED_MEMORY_PER_BLOCK"),
+            "shared_bytes_optin": self._attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
+            "shared_bytes_processor": self._attribute("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
             "l2_bytes": self._attribute("L2_CACHE_SIZE"),
             "warp": self.warp,
             "driver": int(self._call_without_context("cuDriverGetVersion")),

@@ -198,9 +198,9 @@ class GpuDriver(GpuStreams):
     def function(self, module: int, steps: Sequence[KernelStep]) -> int:
         c_steps = ffi.new("pa_gpu_step[]", len(steps))  # of none: a kernel that does nothing
         for c_step, step in zip(c_steps, steps, strict=True):
-            c_step.function, c_step.shared = self.symbol(module, step.symbol), step.shared
-            if step.shared:
-                self._allow_shared(c_step.function, step.shared)
+            c_step.function, c_step.shared = self.symbol(module, step.symbol), self._shared_of(step)
+            if c_step.shared:
+                self._allow_shared(c_step.function, c_step.shared)
             c_step.team, c_step.row_elements, c_step.per_thread = step.team, step.row_elements, step.per_thread
             c_step.row_slot = -1 if step.row_slot is None else step.row_slot
             c_step.threads = 0 if step.single else step.threads
@@ -232,6 +232,10 @@ class GpuDriver(GpuStreams):
     def symbol(self, module: int, name: str) -> int:
         """Address of a kernel by its symbol, as the vendor's launch takes it."""
         return int(self.call("symbol", self._modules[module], name.encode()))
+
+    def _shared_of(self, step: KernelStep) -> int:
+        """The bytes of dynamic shared memory that a block gets."""
+        return step.shared
 
     def _allow_shared(self, function: int, nbytes: int) -> None:
         """Raises a kernel's limit of dynamic shared memory, where the vendor asks for that."""

@@ -27,7 +27,8 @@ class KernelStep:
     `symbol` is its name in the module. The product of `size_slots`, numbers of argument slots, is the number of
     iterations; None if only the device knows it. A thread takes `per_thread` iterations, of a `team` step a
     block takes so many. `row_slot` is the slot of the length of a team's row, `row_elements` how many elements a
-    block keeps of it. A block has `threads`, and `shared` bytes of dynamic shared memory. `single`: one thread in all.
+    block keeps of it. A block has `threads`, and `shared` bytes of dynamic shared memory, up to `shared_most` where the
+    device has them: the kernel asks how many. `single`: one thread in all.
 
     A step with `guards`, whose blocks take a row each, takes the place of the ones up to the next without in launches
     in which all of them hold, and whose arrays don't fit into the cache: iterations x row x `row_bytes` is more than
@@ -49,10 +50,12 @@ class KernelStep:
     row_bytes: int = 0
     threads: int = THREADS
     fallback: bool = False
+    shared_most: int = 0
 
     def __str__(self) -> str:
         """`symbol=`, `!` of a fallback, and the size slots, `*` for None and `.` for one thread, then `b` with the
-        row's slot and elements for a team, `x` and iterations of a thread, `t` and threads, `@` and bytes, `?` with the
+        row's slot and elements for a team, `x` and iterations of a thread, `t` and threads, `@` and bytes, with
+        `~` and the most of them, `?` with the
         bytes of a row's element and the guards. Names of artifacts depend on it."""
         sizes = "*" if self.size_slots is None else ",".join(map(str, self.size_slots))
         text = "!" * self.fallback + ("." if self.single else sizes)
@@ -61,6 +64,7 @@ class KernelStep:
         text += f"x{self.per_thread}" if self.per_thread > 1 else ""
         text += f"t{self.threads}" if self.threads != THREADS else ""
         text += f"@{self.shared}" if self.shared else ""
+        text += f"~{self.shared_most}" if self.shared_most else ""
         text += f"?{self.row_bytes}" if self.guards else ""
         text += "".join(f"&{g.slot}:{g.mask}:{g.low}:{g.high}" for g in self.guards)
         return f"{self.symbol}={text}" if text else self.symbol
@@ -89,6 +93,7 @@ def _parse(text: str) -> KernelStep:
         symbol, _, rest = text.partition("=")
         fallback, rest = rest.startswith("!"), rest.removeprefix("!")
         rest, _, guards = rest.partition("?")
+        rest, _, most = rest.partition("~")
         rest, _, shared = rest.partition("@")
         rest, _, threads = rest.partition("t")
         rest, _, per_thread = rest.partition("x")
@@ -99,7 +104,7 @@ def _parse(text: str) -> KernelStep:
         numbers = int(per_thread or 1), bool(team), slot, int(elements or 0), int(shared or 0)
         row_bytes, *conditions = guards.split("&")
         parsed = tuple(Guard(*map(int, condition.split(":"))) for condition in conditions)
-        last = parsed, int(row_bytes or 0), int(threads or THREADS), fallback
+        last = parsed, int(row_bytes or 0), int(threads or THREADS), fallback, int(most or 0)
         return KernelStep(symbol, size_slots, *numbers, sizes == ".", *last)
     except (TypeError, ValueError):
         what = f"the step {text!r} of a kernel can't be read: expected symbol=slots like 'kernel_add_0=0,1x4@512'"

@@ -14,7 +14,7 @@ from ..dtypes import DType, float32, float64
 from . import ir
 from .emit_expressions import cname
 from .emit_tile_prefetches import leading_copies, write_next
-from .tile_layout import is_contraction, nest_of, run_names
+from .tile_nests import is_contraction, nest_of, run_names
 
 DEPTH = 4  # neighbours along the axis that are taken at once
 FEWEST_ROWS, FEWEST_BYTES = 4, 64  # of a product that a function computes, and of its rows

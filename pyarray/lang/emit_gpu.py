@@ -34,7 +34,8 @@ from .printer import Printer
 from .reshape_indexing import Remarks
 from .specializations import Specializations
 from .summaries import assigned_in, sites_in
-from .tile_layout import has_tiles
+from .tile_layout import STAGES
+from .tile_nests import has_tiles, is_product_of_tiles
 
 _FRAME = "frame"
 _BLOCK_ELEMENTS = 1024  # elements of an iteration for which a block is faster than a warp
@@ -197,8 +198,11 @@ class _GridProgram:
             what = f"threads have no effect: a block of {plan.threads} follows from the sizes of the tiles"
             code.remarks[loop.loc.line, what] = None
         sizes = None if self.uses_frame else self.size_slots(loop)
+        shared, most = code.scratch_bytes, 0
+        if plan.staged:
+            shared, most = (plan.stages_at(shared) + n * plan.stage_bytes for n in (2, STAGES))
         step = KernelStep(
-            f"{code.symbol}_{loop.loop}", sizes, team=True, shared=code.scratch_bytes, threads=plan.threads
+            f"{code.symbol}_{loop.loop}", sizes, team=True, shared=shared, threads=plan.threads, shared_most=most
         )
         declarations = ["const int rank = (int)threadIdx.x;", "(void)rank;"]
         declarations += code.tile_declarations(plan, dict(self.kernel.variables))
@@ -209,7 +213,7 @@ class _GridProgram:
                 self.block_loop(loop, text)
         out.line("")
         if lines:
-            with self.checked_kernel(loop, lines, before, plan.threads, code.scratch_bytes):
+            with self.checked_kernel(loop, lines, before, plan.threads, shared):
                 out.lines(declarations)
                 self.block_loop(loop, checked)
             out.line("")
@@ -395,7 +399,12 @@ class _GridProgram:
             return [f"const int64_t {names[0]} = {emit_loop.variable_at('t', first, step)};"]
         inner = reversed(list(zip(names[1:], list(fields)[1:], strict=True)))
         lines = [f"const int64_t {name} = pa_split(&rest, {field}, count);" for name, field in inner]
-        return ["int64_t rest = t;", *lines, f"const int64_t {names[0]} = rest;"]
+        lines = ["int64_t rest = t;", *lines, f"const int64_t {names[0]} = rest;"]
+        if self.code.dialect.matrix_units and has_tiles(loop) and is_product_of_tiles(loop):
+            lines = [line.removeprefix("const ") for line in lines]
+            places, sizes = ", ".join(f"&{name}" for name in names[-2:]), ", ".join(list(fields)[-2:])
+            lines.append(f"pa_tile_in_strip({places}, {sizes});")
+        return lines
 
     def size_slots(self, loop: ir.For) -> tuple[int, ...] | None:
         """Slots whose product is the number of iterations; None if it isn't such a product."""

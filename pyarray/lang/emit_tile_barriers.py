@@ -44,9 +44,9 @@ class BarrierEmitter(GridEmitter):
                 written.add(_MEMORY)
             elif isinstance(n, ir.Invoke):
                 (read if n.function in self.pure else written).add(_MEMORY)
-            elif isinstance(n, ir.Element) and getattr(n.array, "name", "") in self.plan.shared:
+            elif isinstance(n, ir.Element) and getattr(n.array, "name", "") in self.plan.exchanged:
                 read.add(n.array.name)  # type: ignore[union-attr]
-            elif isinstance(n, ir.SetElement) and n.name in self.plan.shared:
+            elif isinstance(n, ir.SetElement) and n.name in self.plan.exchanged:
                 written.add(n.name)
         return Pending(frozenset(read), frozenset(written))
 
@@ -55,7 +55,8 @@ class BarrierEmitter(GridEmitter):
         return replace(self.effects(parts), scratch=True)
 
     def barrier(self) -> None:
-        self.out.line("__syncthreads();")
+        assert self.plan is not None
+        self.out.line("pa_tile_barrier();" if self.plan.operands else "__syncthreads();")
         self.pending = Pending()
 
     def order(self, step: Pending, uses_scratch: bool = False) -> None:

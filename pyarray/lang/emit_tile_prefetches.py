@@ -15,7 +15,8 @@ from . import emit_views as views
 from . import ir
 from .emit_expressions import cname
 from .summaries import assigned_in, has_any, names_in
-from .tile_layout import axes_of, copied_elements, is_reduction, leading_statements, nest_of
+from .tile_layout import leading_statements
+from .tile_nests import axes_of, copied_elements, is_reduction, nest_of
 
 Access = tuple[ir.For, Any]  # a nest over rows and columns, and the load or store of its element
 LINE = 64

@@ -10,7 +10,8 @@ from typing import Any
 
 from . import ir
 from .emit_expressions import cname
-from .tile_layout import Product, axes_of, run_names
+from .tile_layout import WARP
+from .tile_nests import Product, axes_of, run_names
 
 DEPTH = 4  # neighbours along the axis that are taken at once
 
@@ -44,26 +45,36 @@ def write_product(code: Any, loops: list[ir.For], body: Any, product: Product) -
     begin, along, result = body
     layout, name, out = code.plan.layout(axes_of(loops)), begin.name, code.out
     code.order(code.effects((loops[0],)))
-    out.line(f"float sums[{layout.elements}];")
-    code.renamed[name] = f"sums[(row_step * {layout.column_steps} + column_step) * {layout.vector} + v]"
-    code.each_element(loops, (), lambda: code.write((begin,)), guarded=False)
+    sums = _sums_in_place(code, loops, begin, result)
+    if not sums:
+        out.line(f"float sums[{layout.elements}];")
+        code.renamed[name] = f"sums[(row_step * {layout.column_steps} + column_step) * {layout.vector} + v]"
+        code.each_element(loops, (), lambda: code.write((begin,)), guarded=False)
     start, stop = code.expr(along.ranges[0].start), code.expr(along.ranges[0].stop)
     out.line(f"const int depth = (int)({stop} - {start});")
-    a, b = product.a, product.b
-    sizes = f"{layout.row_steps // 2}, {layout.column_steps}, {product.depth}"
-    turned = [str(x).lower() for x in (product.transposed_a, product.transposed_b)]
-    if a.array.name in code.plan.registers:
-        call = f"pa_tile_product_rows<{sizes}, {turned[1]}>(sums, {cname(a.array.name)}, {_operand(code, b)}"
-    else:
-        call = f"pa_tile_product<{sizes}, {', '.join(turned)}>(sums, {_operand(code, a)}, {_operand(code, b)}"
-    out.line(f"{call}, depth, rank);")
-    code.each_element(loops, (), lambda: code.write((result,)), guarded=False)
-    del code.renamed[name]
+    a, b = product.a.array.name, product.b.array.name
+    warps, turned = layout.threads // WARP, [str(x).lower() for x in (product.transposed_a, product.transposed_b)]
+    sizes, rows = f"{layout.row_steps // 2}, {layout.column_steps}, {product.depth}, {warps}", ""
+    if a in code.plan.registers:
+        turned, rows = turned[1:], "_rows"
+    call = f"pa_tile_start{rows}<{', '.join([sizes, *turned])}>"
+    out.line(f"{call}({sums or 'sums'}, {cname(a)}, {cname(b)}, depth, rank);")
+    if code.meanwhile is not None:
+        code.meanwhile()
+        code.meanwhile = None
+    out.line(f"pa_tile_finish<{layout.elements}>({sums or 'sums'});")
+    if not sums:
+        code.each_element(loops, (), lambda: code.write((result,)), guarded=False)
+        del code.renamed[name]
 
 
-def _operand(code: Any, x: Any) -> str:
-    """The tile, and the elements between its rows."""
-    return f"{cname(x.array.name)}, {code.plan.pitch(x.array.name, x.array.type.shape[-1])}"
+def _sums_in_place(code: Any, loops: list[ir.For], begin: Any, result: Any) -> str:
+    """The registers of the tile that a product is added to, if it is no more than that."""
+    tile, own = begin.value, tuple(v for v, _ in axes_of(loops))
+    if not isinstance(tile, ir.Element) or tile.array.name not in code.plan.registers:
+        return ""
+    same = tile.array.name == result.name and run_names(tile.index) == own == run_names(result.index)
+    return cname(result.name) if same else ""
 
 
 def zero_new_registers(code: Any, body: Any) -> None:
@@ -83,13 +94,12 @@ def zero_operands(code: Any, loops: list[ir.For], body: Any) -> None:
     compute with whole tiles."""
     lengths = {s.variables[0]: f"length_{cname(s.variables[0])}" for s in loops}
     for x in ir.walk(*body):
-        names = (run_names(x.index) or ()) if isinstance(x, ir.SetElement) and x.name in code.plan.shared else ()
+        names = (run_names(x.index) or ()) if isinstance(x, ir.SetElement) and x.name in code.plan.exchanged else ()
         if len(names) != 2 or x.name not in code.plan.operands or not set(names) <= set(lengths):
             continue
         (rows, columns), (high, wide) = (lengths[v] for v in names), x.shape
-        tile = f"{cname(x.name)}, {code.plan.pitch(x.name, wide)}"
         with code.out.block(f"if ({rows} < {high} || {columns} < {wide})"):
-            code.out.line(f"pa_tile_clear<{high}, {wide}>({tile}, {rows}, {columns}, rank, {code.plan.threads});")
+            code.out.line(f"pa_tile_clear<{high}, {wide}>({cname(x.name)}, {rows}, {columns}, rank, {code.plan.threads});")
 
 
 def _steps(code: Any, count: int, variable: str, start: str, update: ir.Stmt) -> Callable[[], None]:

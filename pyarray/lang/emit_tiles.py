@@ -8,6 +8,7 @@ the text alone: partial results are combined by lanes of 32, and those of such l
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from . import ir
@@ -15,20 +16,8 @@ from .emit_statements import cname
 from .emit_tile_barriers import BarrierEmitter, Pending
 from .emit_tile_products import write_contraction, write_product, zero_new_registers, zero_operands
 from .emit_tile_vectors import Vectors, find_vectors, load_vectors, store_vectors, vector_test
-from .tile_layout import (
-    WARP,
-    Axes,
-    Layout,
-    Product,
-    Rows,
-    TilePlan,
-    axes_of,
-    is_contraction,
-    is_reduction,
-    nest_of,
-    plan_of,
-    product_of,
-)
+from .tile_layout import SWIZZLE, WARP, Layout, Rows, TilePlan, plan_of
+from .tile_nests import Axes, Product, axes_of, is_contraction, is_reduction, nest_of, product_of
 
 _MOST_UNROLLED = 128
 
@@ -37,7 +26,9 @@ class TileEmitter(BarrierEmitter):
     """Statements of a grid's loop; of a block's iteration with tiles while there is a `plan`."""
 
     offsets: dict[str, str]  # variable that runs over an axis → C text of its distance from the tile's start
+    rolled: bool = False  # loops over a thread's elements stay loops, for less text where speed doesn't count
     register: str = ""  # C text of which element of a thread's registers is at hand
+    meanwhile: Callable[[], None] | None = None  # prints what threads do while matrix units compute the next product
 
     # ---- the iteration
 
@@ -52,8 +43,13 @@ class TileEmitter(BarrierEmitter):
 
     def tile_declarations(self, plan: TilePlan, variables: dict[str, Any]) -> list[str]:
         lines = []
-        if self.scratch_bytes:
-            lines.append("extern __shared__ __align__(16) unsigned char tile_memory[];")
+        if self.scratch_bytes or plan.staged:
+            align = SWIZZLE if plan.operands else 16
+            lines.append(f"extern __shared__ __align__({align}) unsigned char tile_memory[];")
+        if plan.staged:
+            first = plan.stages_at(self.scratch_bytes)
+            lines.append(f"unsigned char *const staged = tile_memory + {first};")
+            lines.append(f"const int stages = pa_tile_stages({first}, {plan.stage_bytes});")
         for name, offset in plan.shared.items():
             dtype = variables[name].dtype.ctype
             lines.append(f"{dtype} *const {cname(name)} = ({dtype} *)(tile_memory + {offset});")
@@ -209,7 +205,9 @@ class TileEmitter(BarrierEmitter):
         return self.out.block(f"for (int column_step = 0; column_step < {layout.column_steps}; ++column_step)")
 
     def unroll(self, layout: Layout) -> None:
-        if layout.elements <= _MOST_UNROLLED:
+        if self.rolled:
+            self.out.line("#pragma unroll 1")
+        elif layout.elements <= _MOST_UNROLLED:
             self.out.line("#pragma unroll")
 
     def row_positions(self, layout: Layout, axes: Axes, loops: list[ir.For]) -> list[str]:
@@ -350,7 +348,7 @@ class TileEmitter(BarrierEmitter):
         return self.tile_element(e.array.name, e.array.type.shape, e.index)  # type: ignore[union-attr]
 
     def write_SetElement(self, s: ir.SetElement) -> None:
-        if self.plan is None or (s.name not in self.plan.shared and s.name not in self.plan.registers):
+        if self.plan is None or (s.name not in self.plan.exchanged and s.name not in self.plan.registers):
             super().write_SetElement(s)
             return
         value = self.expr(s.value)
@@ -361,12 +359,15 @@ class TileEmitter(BarrierEmitter):
         if name in self.plan.registers:
             by_row = isinstance(self.plan.registers[name], Rows)
             return f"{cname(name)}[{'row_step' if by_row else self.register}]"
-        text = "0"
-        pitch = self.plan.pitch(name, shape[-1])
-        for n, position in zip((*shape[:-1], pitch), index, strict=True):
-            at = "0"
+        positions = ["0"] * len(shape)
+        for k, position in enumerate(index):
             if isinstance(position, ir.Binary) and isinstance(position.a, ir.Local):
-                at = self.offsets.get(position.a.name) or f"(int)({self.expr(position)})"
+                positions[k] = self.offsets.get(position.a.name) or f"(int)({self.expr(position)})"
+        if name in self.plan.operands:
+            sizes = ", ".join(map(str, shape))
+            return f"{cname(name)}[pa_tile_at<{sizes}>({', '.join(positions)})]"
+        text = "0"
+        for n, at in zip(shape, positions, strict=True):
             text = at if text == "0" else f"({text}) * {n} + {at}"
         return f"{cname(name)}[{text}]"
 

@@ -18,7 +18,7 @@ from typing import Any
 from . import ir
 from .builtins import FUNCTIONS
 from .summaries import has_any, names_in
-from .tile_layout import axes_of, is_reduction, nest_of, run_names
+from .tile_nests import axes_of, is_reduction, nest_of, run_names
 
 MOST_COST = 6  # of a function that is one instruction or a few, whatever loop it stands in
 

@@ -10,11 +10,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any
 
 from . import ir
 from .parse import FunctionSource
 from .summaries import has_any, names_in
+from .tile_nests import (
+    Axes,
+    Product,
+    axes_of,
+    copied_elements,
+    first_operand_axes,
+    has_tiles,
+    is_contraction,
+    is_reduction,
+    nest_of,
+    product_of,
+    run_names,
+)
 
 WARP = 32  # lanes that combine by shuffles, on every device
 MOST_THREADS, FEWEST_THREADS = 512, 64  # of a block
@@ -25,11 +38,9 @@ MOST_VECTOR = 8  # neighbours along a row that a thread has
 SCRATCH = 4 << 10  # of these, by which warps combine their results
 MOST_STACK = 1 << 20  # bytes of all tiles of a kernel on a CPU
 _ELEMENTS = 16  # of a tile, for a thread
-HALVES = ("float16", "bfloat16")
-FEWEST_ROWS = 64  # of a product by matrix instructions, 16 for each of four warps
-PADDING = 8  # halves after a row that matrix instructions read, so that rows begin in different banks
-
-Axes = tuple[tuple[str, int], ...]  # variables that run over the axes of a nest, with their capacities
+SWIZZLE = 1 << 10  # bytes: where operands of matrix instructions begin, whose lines are swizzled
+MOST_STAGED = 98 << 10  # bytes of a block with two stages, which every GPU with asynchronous copies has
+STAGES = 4  # of tiles that are loaded ahead, where memory goes that far
 
 
 @dataclass(frozen=True)
@@ -78,8 +89,8 @@ class Layout:
 
 @dataclass(frozen=True)
 class Fragments(Layout):
-    """Elements as matrix instructions leave them (PTX ISA, "Matrix fragments for mma.m16n8k16"): a warp has rows one
-    below the other, 16 for each instruction, and four lanes have two neighbours each of 8 columns."""
+    """Elements as matrix instructions leave them (PTX ISA, "Matrix fragments for mma.m16n8k16"): warps have 16 rows
+    below each other, as often as there are rows for it, and four lanes have two neighbours each of 8 columns."""
 
     @property
     def lanes(self) -> int:
@@ -87,8 +98,8 @@ class Fragments(Layout):
 
     @property
     def row(self) -> str:
-        warp_rows = self.rows * WARP // self.threads
-        return f"rank / {WARP} * {warp_rows} + rank % {WARP} / 4 + row_step * 8"
+        rows = self.threads // WARP * 16
+        return f"row_step / 2 * {rows} + rank / {WARP} * 16 + rank % {WARP} / 4 + row_step % 2 * 8"
 
 
 @dataclass(frozen=True)
@@ -104,8 +115,8 @@ class Rows(Fragments):
 class TilePlan:
     """`blocks` of so many `threads` run on a multiprocessor at a time, 0 if that is left open. `registers`: the tiles
     that are there, with their layout. `shared`: the others, with their offsets in bytes. `products`: the axes of nests
-    whose elements are fragments, and of those along their rows. `operands`: the tiles that matrix instructions read,
-    whose rows are padded; `second` has the offsets of those whose next tile is loaded while one is in use."""
+    whose elements are fragments, and of those along their rows. `operands`: the tiles that matrix instructions read.
+    `staged`: those of them that loops load ahead, with their offsets in a stage of `stage_bytes`."""
 
     threads: int
     vector: int
@@ -115,14 +126,20 @@ class TilePlan:
     shared_bytes: int
     products: frozenset[Axes] = frozenset()
     operands: frozenset[str] = frozenset()
-    second: Mapping[str, int] = field(default_factory=dict)
+    staged: Mapping[str, int] = field(default_factory=dict)
+    stage_bytes: int = 0
+
+    @property
+    def exchanged(self) -> frozenset[str]:
+        """The tiles in shared memory."""
+        return frozenset(self.shared) | frozenset(self.staged)
 
     def layout(self, axes: Axes) -> Layout:
         return _layout_in(axes, self.threads, self.vector, self.products)
 
-    def pitch(self, name: str, columns: int) -> int:
-        """The elements between rows of a tile in shared memory."""
-        return columns + PADDING if name in self.operands else columns
+    def stages_at(self, scratch_bytes: int) -> int:
+        """Where stages begin, behind all else that threads share, which has so many bytes."""
+        return _aligned(scratch_bytes, SWIZZLE)
 
 
 def layout_of(axes: Axes, threads: int, vector: int) -> Layout:
@@ -134,70 +151,6 @@ def _layout_in(axes: Axes, threads: int, vector: int, products: frozenset[Axes])
     if axes in products:
         return Rows(axes[0][1], 1, threads) if len(axes) == 1 else Fragments(axes[0][1], axes[1][1], threads, 2)
     return layout_of(axes, threads, vector)
-
-
-def nest_of(s: ir.For) -> tuple[list[ir.For], tuple[Any, ...]]:
-    """The loops over axes that stand directly in each other, and the body of the innermost one."""
-    loops = [s]
-    while len(loops[-1].body) == 1 and isinstance(loops[-1].body[0], ir.For) and loops[-1].body[0].capacity:
-        loops.append(loops[-1].body[0])
-    return loops, loops[-1].body
-
-
-def axes_of(loops: list[ir.For]) -> Axes:
-    return tuple((s.variables[0], s.capacity) for s in loops)
-
-
-def is_reduction(body: tuple[Any, ...]) -> bool:
-    """Whether the body of a nest is a reduction that threads share: start, loops, result."""
-    return len(body) == 3 and isinstance(body[1], ir.For) and bool(body[1].capacity)
-
-
-def is_contraction(body: tuple[Any, ...]) -> bool:
-    """Whether it is one that a thread runs along: start, a loop that updates the accumulator, result."""
-    if len(body) != 3 or not isinstance(body[0], ir.Assign) or not isinstance(body[1], ir.For):
-        return False
-    loop, last = body[1], body[2]
-    update = loop.body[0] if len(loop.body) == 1 else None
-    if loop.capacity or not isinstance(update, ir.Assign) or not isinstance(last, ir.SetElement):
-        return False
-    same = isinstance(last.value, ir.Local) and last.value.name == body[0].name == update.name
-    return same and not any(isinstance(n, ir.Let) for n in ir.walk(*body))
-
-
-class Product(NamedTuple):
-    """A contraction of two tiles of halves, in float32: the operands, and whether the rows in shared memory of each are
-    along the axis that goes."""
-
-    a: Any
-    b: Any
-    depth: int
-    transposed_a: bool
-    transposed_b: bool
-
-
-def product_of(loops: list[ir.For], body: tuple[Any, ...]) -> Product | None:
-    """The product that a contraction is, if matrix instructions compute it: its sizes are multiples of theirs."""
-    if len(loops) != 2 or not is_contraction(body):
-        return None
-    along, value = body[1].variables[0], body[1].body[0].value
-    if not isinstance(value, ir.Builtin) or value.name != "fma" or value.type.dtype.name != "float32":
-        return None
-    a, b = (x.a if isinstance(x, ir.Cast) else None for x in value.args[:2])
-    (rows, _), (columns, _) = axes = axes_of(loops)
-    if not _is_operand(a) or not _is_operand(b) or a.type != b.type or not isinstance(value.args[2], ir.Local):
-        return None
-    first, second = run_names(a.index), run_names(b.index)
-    if first not in ((rows, along), (along, rows)) or second not in ((along, columns), (columns, along)):
-        return None
-    depth = a.array.type.shape[first.index(along)]
-    if axes[0][1] % FEWEST_ROWS or axes[1][1] % 16 or depth % 16:
-        return None
-    return Product(a, b, depth, first[0] == along, second[0] == along)
-
-
-def _is_operand(x: Any) -> TypeGuard[Any]:
-    return isinstance(x, ir.Element) and isinstance(x.array.type, ir.TileType) and x.type.dtype.name in HALVES
 
 
 def check_tiles(tree: ir.Tree, source: FunctionSource) -> None:
@@ -217,56 +170,48 @@ def check_tiles(tree: ir.Tree, source: FunctionSource) -> None:
         source.fail(tree.kernel.loc, what, "choose smaller tile sizes, or make two kernels of it")
 
 
-def has_tiles(loop: ir.For) -> bool:
-    """Whether a parallel loop has loops over axes of tiles."""
-    return has_any(loop.body, ir.For) and any(isinstance(n, ir.For) and n.capacity for n in ir.walk(*loop.body))
-
-
-def run_names(index: tuple[Any, ...]) -> tuple[str, ...] | None:
-    """The variables at whose element a tile is used; None of another index."""
-    names = []
-    for position in index:
-        if isinstance(position, ir.Const):
-            continue
-        if not isinstance(position, ir.Binary) or not isinstance(position.a, ir.Local):
-            return None
-        names.append(position.a.name)
-    return tuple(names)
-
-
 def plan_of(loop: ir.For, variables: Mapping[str, Any], matrix_units: bool = False) -> TilePlan:
     """The plan of a parallel loop, whose variables have these types; with `matrix_units`, for matrix instructions,
-    where its products are of halves and the padded tiles fit."""
+    where its products are of halves and the tiles fit."""
     if matrix_units and (found := _products(loop)):
         plan = _plan(loop, variables, _warps(found) * WARP, found)
         if plan.shared_bytes <= MOST_SHARED - SCRATCH:
-            return _double(plan, loop, variables)
+            return _staged(plan, loop, variables)
     return _plan(loop, variables, 0, {})
 
 
-def _double(plan: TilePlan, loop: ir.For, variables: Mapping[str, Any]) -> TilePlan:
-    """The plan with a second place for each tile that loops load ahead, as far as memory goes."""
-    for n in ir.walk(*loop.body):
-        second, offset = dict(plan.second), plan.shared_bytes
+def _staged(plan: TilePlan, loop: ir.For, variables: Mapping[str, Any]) -> TilePlan:
+    """The plan with stages for the tiles that loops load ahead, as far as memory goes."""
+    nodes = list(ir.walk(*loop.body))
+    scratch = SCRATCH if any(isinstance(n, (ir.Atomic, ir.Invoke)) or getattr(n, "reductions", ()) for n in nodes) else 0
+    for n in nodes:
+        staged, nbytes = dict(plan.staged), plan.stage_bytes
         for name in loaded_ahead(n, plan, loop) if isinstance(n, ir.For) else ():
-            second[name] = offset
-            offset += _padded_bytes(variables[name], True)
-        if offset <= MOST_SHARED - SCRATCH:
-            plan = replace(plan, second=second, shared_bytes=offset)
+            staged[name] = nbytes
+            nbytes += _bytes_of(variables[name], True)
+        if nbytes == plan.stage_bytes:
+            continue
+        shared, offset = dict[str, int](), 0
+        for name in plan.shared:
+            if name not in staged:
+                shared[name] = offset = _aligned(offset, SWIZZLE if name in plan.operands else 16)
+                offset += _bytes_of(variables[name], name in plan.operands)
+        if _aligned(offset + scratch, SWIZZLE) + 2 * nbytes <= MOST_STAGED:
+            plan = replace(plan, staged=staged, stage_bytes=nbytes, shared=shared, shared_bytes=offset)
     return plan
 
 
 def loaded_ahead(s: ir.For, plan: TilePlan, loop: ir.For | None = None) -> list[str]:
     """The operands that the iterations of a loop begin with loading, and that nothing else writes; `loop` is the
     parallel one around it."""
-    if s.capacity or s.loop is not None or len(s.variables) != 1:
+    if s.capacity or s.loop is not None or len(s.variables) != 1 or s.ranges[0].step is not None:
         return []
     kinds = (ir.Store, ir.Atomic, ir.Invoke, ir.Break, ir.Continue, ir.Return)
     if any(isinstance(n, kinds) for n in ir.walk(*s.body)):
         return []
     names = [copied[0].name for x in leading_statements(s) if (copied := copied_tile(x, plan))]
     if loop is None:
-        return [name for name in names if name in plan.second]
+        return [name for name in names if name in plan.staged]
     uses, own = ([name for name, *_ in _accesses(body, (), plan.products)] for body in (loop.body, s.body))
     sets = [n.name for n in ir.walk(*s.body) if isinstance(n, ir.SetElement)]
     return [name for name in names if uses.count(name) == own.count(name) and sets.count(name) == 1]
@@ -295,17 +240,7 @@ def copied_tile(s: Any, plan: TilePlan) -> tuple[Any, Any] | None:
     """The element of an operand that a nest sets, and the one of an array that it loads for that, if it does no
     more."""
     copied = copied_elements(s) if isinstance(s, ir.For) and s.capacity else None
-    return copied if copied and copied[0].name in plan.operands and copied[0].name in plan.shared else None
-
-
-def copied_elements(s: ir.For) -> tuple[Any, Any] | None:
-    """The element of a tile that a nest over its axes sets, and the one of an array that it loads for that, if it does
-    no more."""
-    loops, body = nest_of(s)
-    if len(body) != 1 or not isinstance(body[0], ir.SetElement) or not isinstance(body[0].value, ir.Load):
-        return None
-    own = tuple(v for v, _ in axes_of(loops))
-    return (body[0], body[0].value) if run_names(body[0].index) == own and len(own) == 2 else None
+    return copied if copied and copied[0].name in plan.operands and copied[0].name not in plan.registers else None
 
 
 def _products(loop: ir.For) -> dict[Axes, list[Product]]:
@@ -360,14 +295,19 @@ def _plan(loop: ir.For, variables: Mapping[str, Any], threads: int, found: Mappi
             if layout.elements * max(kind.dtype.itemsize // 4, 1) <= MOST_REGISTERS:
                 registers[name] = layout
                 continue
-        shared[name] = offset
-        offset += _padded_bytes(kind, name in operands)
-    blocks = 2 if most == MOST_PRODUCT_THREADS == threads else 0  # one computes while the other waits
+        shared[name] = offset = _aligned(offset, SWIZZLE if name in operands else 16)
+        offset += _bytes_of(kind, name in operands)
+    # one computes while the other waits; products by matrix instructions take the registers of both
+    blocks = 2 if most == MOST_PRODUCT_THREADS == threads and not found else 0
     return TilePlan(threads, vector, blocks, registers, shared, offset, products, operands)
 
 
-def _padded_bytes(kind: Any, is_operand: bool) -> int:
-    return -(-(kind.size + (kind.shape[0] * PADDING if is_operand else 0)) * kind.dtype.itemsize // 16) * 16
+def _bytes_of(kind: Any, is_operand: bool) -> int:
+    return _aligned(kind.size * kind.dtype.itemsize, SWIZZLE if is_operand else 16)
+
+
+def _aligned(nbytes: int, to: int) -> int:
+    return -(-nbytes // to) * to
 
 
 def _own_axes(loop: ir.For, products: frozenset[Axes]) -> dict[str, Axes | None]:
@@ -422,15 +362,6 @@ def _accesses_of_loop(s: ir.For, axes: Axes | None, products: frozenset[Axes]) -
     whole = (*nest, *axes_of(inner))
     yield from _accesses((body[0], body[2]), nest if whole in products else None, products)
     yield from _accesses(update, whole if len(inner) == 1 else None, products)
-
-
-def first_operand_axes(loops: list[ir.For], product: Product) -> Axes | None:
-    """The axes of a product's first operand, if its rows are those of the product: it may be fragments."""
-    if product.transposed_a:
-        return None
-    names = run_names(product.a.index)
-    assert names is not None
-    return axes_of(loops[:1]) + ((names[1], product.depth),)
 
 
 def _expression_accesses(parts: Any, axes: Axes | None) -> Iterator[tuple[str, Axes | None, tuple[str, ...] | None]]:
