@@ -187,7 +187,11 @@ PA_FN void pa_tile_start_rows(float *sums, const T *a, const T *b, int depth, in
         }
 }
 #endif
-#ifndef __CUDA_ARCH_FEAT_SM90_ALL
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define PA_TILE_IN_FLIGHT 1 /* products that run while the next one is started */
+#else
+#define PA_TILE_IN_FLIGHT 0
 template <int COUNT> PA_FN void pa_tile_finish(float *) {}
+PA_FN void pa_tile_finish_before(void) {}
 #endif
 #endif

@@ -25,6 +25,19 @@ template <int ROWS, int COLUMNS> PA_FN int pa_tile_at(int row, int column)
     return (column / WIDE * ROWS + row) * WIDE + chunk * 8 + column % 8;
 }
 
+/* Instructions find in shared memory what threads have written with stores, behind this and a barrier. */
+PA_FN void pa_tile_fence(void)
+{
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+PA_FN void pa_tile_barrier(void)
+{
+    pa_tile_fence();
+    __syncthreads();
+}
+
 /* Zeros where an operand has no elements: instructions take whole tiles. */
 template <int ROWS, int COLUMNS, typename T>
 PA_FN void pa_tile_clear(T *tile, int rows, int columns, int rank, int threads)
@@ -33,6 +46,7 @@ PA_FN void pa_tile_clear(T *tile, int rows, int columns, int rank, int threads)
         const int row = n / COLUMNS, column = n % COLUMNS;
         if (row >= rows || column >= columns) tile[pa_tile_at<ROWS, COLUMNS>(row, column)].bits = 0;
     }
+    pa_tile_fence();
 }
 
 /* 16 bytes to shared memory, which are there after pa_tile_wait. */
@@ -60,16 +74,8 @@ PA_FN void pa_tile_commit(void) {}
 PA_FN void pa_tile_wait(int) {}
 #endif
 
-/* A barrier, after which instructions find in shared memory what threads have written, too. */
-PA_FN void pa_tile_barrier(void)
-{
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-#endif
-    __syncthreads();
-}
-
-/* How many stages of so many bytes are in the dynamic shared memory from `first` on, of at most four. */
+/* How many stages of so many bytes are in the dynamic shared memory from `first` on, of at most four. On sm_90 there
+   are three at the least. */
 PA_FN int pa_tile_stages(int first, int nbytes)
 {
 #if PA_TILE_ASYNCHRONOUS

@@ -138,6 +138,8 @@ template <int DOWN, int DEPTH> struct pa_tile_register_rows {
 PA_FN void pa_tile_wgmma_begin(void) { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 PA_FN void pa_tile_wgmma_end(void) { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
+/* Waits for all products but the last one. */
+PA_FN void pa_tile_finish_before(void) { asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory"); }
 /* Waits for the products, of which no sum is read before. */
 template <int COUNT> PA_FN void pa_tile_finish(float *sums)
 {

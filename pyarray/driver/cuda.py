@@ -115,12 +115,12 @@ class CudaDriver(GpuDriver):
         return self._context
 
     def _shared_of(self, step: KernelStep) -> int:
-        """As far as the memory of a multiprocessor goes, which two small blocks share."""
+        """As far as the memory of a multiprocessor goes, which two small blocks share if each has enough."""
         if not step.shared_most:
             return step.shared
         of_block, of_all = self._properties["shared_bytes_optin"], self._properties["shared_bytes_processor"]
-        share = of_all // 2 - _RESERVED if step.threads <= _SMALL else of_block
-        return int(min(step.shared_most, max(step.shared, share), of_block))
+        share, enough = of_all // 2 - _RESERVED, (step.shared + step.shared_most) // 2
+        return int(min(step.shared_most, share if step.threads <= _SMALL and share >= enough else of_block))
 
     def _allow_shared(self, function: int, nbytes: int) -> None:
         most = self._cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

@@ -54,9 +54,10 @@ class BarrierEmitter(GridEmitter):
         """What may be pending after some of these statements."""
         return replace(self.effects(parts), scratch=True)
 
-    def barrier(self) -> None:
+    def barrier(self, fenced: bool = True) -> None:
+        """A barrier, `fenced` if matrix instructions may read behind it what threads have stored before."""
         assert self.plan is not None
-        self.out.line("pa_tile_barrier();" if self.plan.operands else "__syncthreads();")
+        self.out.line("pa_tile_barrier();" if fenced and self.plan.operands else "__syncthreads();")
         self.pending = Pending()
 
     def order(self, step: Pending, uses_scratch: bool = False) -> None:

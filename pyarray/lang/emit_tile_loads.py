@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from . import ir
 from .emit_statements import cname
-from .emit_tile_products import zero_operands
+from .emit_tile_products import sums_in_place, zero_operands
 from .emit_tile_vectors import find_vectors, vector_test
 from .summaries import assigned_in, names_in
 from .tile_layout import Layout, copied_tile, leading_statements, loaded_ahead
@@ -51,46 +51,67 @@ def write_loop_with_loads(code: Any, s: ir.For) -> bool:
 
     def write_ahead() -> None:
         out.line("#if PA_TILE_ASYNCHRONOUS")
-        with out.block(f"if ({number} + stages - 1 < past_turn)"):
-            write_copies(f"{number} + stages - 1", "(at_stage ? at_stage : stages) - 1")
+        with out.block(f"if ({number} + ahead < past_turn)"):
+            write_copies(f"{number} + ahead", "at_stage + ahead < stages ? at_stage + ahead : at_stage + ahead - stages")
         out.lines(["pa_tile_commit();", "#endif"])
 
     with out.block():
         start = code.expr(range_.start) if range_.start is not None else "0"
         out.line(f"const int64_t first_turn = {start}, past_turn = {code.expr(range_.stop)};")
-        out.line("int at_stage = 0;")
+        product = _first_product(code, rest)
+        sums = _accumulated(code, rest, product)
+        out.lines([f"const int ahead = stages - 1{' - PA_TILE_IN_FLIGHT' if sums else ''};", "int at_stage = 0;"])
         for x in copies:
             _write_first_address(code, x, leading, variable)
         code.barrier()
         out.lines(["#if PA_TILE_ASYNCHRONOUS", "#pragma unroll 1"])
-        with out.block("for (int ahead = 0; ahead < stages - 1; ++ahead)"):
-            with out.block("if (first_turn + ahead < past_turn)"):
-                write_copies("first_turn + ahead", "ahead")
+        with out.block("for (int first = 0; first < ahead; ++first)"):
+            with out.block("if (first_turn + first < past_turn)"):
+                write_copies("first_turn + first", "first")
             out.line("pa_tile_commit();")
         out.line("#endif")
-        with out.block(f"for (int64_t {number} = first_turn; {number} < past_turn; ++{number})"):
-            out.line("#if !PA_TILE_ASYNCHRONOUS")
-            code.barrier()
-            with out.block():
-                write_copies(number, "0")
-            out.lines(["#endif", "pa_tile_wait(stages - 2);"])
-            code.barrier()
-            out.lines([f"const int64_t {variable} = {number};", "const int stage = at_stage;", *_places(code, names)])
-            if _begins_with_product(code, rest):
-                code.meanwhile = write_ahead
-            else:
+        with out.block("if (first_turn < past_turn)"):  # else no product is in flight
+            with out.block(f"for (int64_t {number} = first_turn; {number} < past_turn; ++{number})"):
+                out.line("#if !PA_TILE_ASYNCHRONOUS")
+                code.barrier()
                 with out.block():
-                    write_ahead()
-            code.write(rest)
-            out.line("at_stage = at_stage + 1 == stages ? 0 : at_stage + 1;")
+                    write_copies(number, "0")
+                out.lines(["#endif", "pa_tile_wait(ahead - 1);"])
+                code.barrier(fenced=_stores_operands(code, rest))
+                out.lines([f"const int64_t {variable} = {number};", "const int stage = at_stage;", *_places(code, names)])
+                if product is not None:
+                    code.meanwhile, code.in_flight = write_ahead, bool(sums)
+                else:
+                    with out.block():
+                        write_ahead()
+                code.write(rest)
+                out.line("at_stage = at_stage + 1 == stages ? 0 : at_stage + 1;")
+            out.lines([f"pa_tile_finish<{code.plan.registers[name].elements}>({cname(name)});" for name in sums])
     code.pending |= code.whole((s,))
     return True
 
 
-def _begins_with_product(code: Any, body: tuple[Any, ...]) -> bool:
-    """Whether a product is what a body begins with, behind numbers: threads can copy while it is computed."""
+def _first_product(code: Any, body: tuple[Any, ...]) -> Any:
+    """The nest of the product that a body begins with, behind numbers: threads can copy while it is computed."""
     first = next((x for x in body if not isinstance(x, ir.Assign)), None)
-    return isinstance(first, ir.For) and bool(first.capacity) and code.matrix_product(*nest_of(first)) is not None
+    is_nest = isinstance(first, ir.For) and first.capacity
+    return first if is_nest and code.matrix_product(*nest_of(first)) is not None else None
+
+
+def _accumulated(code: Any, body: tuple[Any, ...], product: Any) -> list[str]:
+    """The tile of sums, if a body does no more than to add a product of operands in shared memory: then the product of
+    the next iteration begins before it is finished."""
+    if product is None or body[-1] is not product:
+        return []
+    loops, inner = nest_of(product)
+    in_registers = code.matrix_product(loops, inner).a.array.name in code.plan.registers
+    return [inner[2].name] if sums_in_place(code, loops, inner) and not in_registers else []
+
+
+def _stores_operands(code: Any, body: tuple[Any, ...]) -> bool:
+    """Whether threads store in operands of products."""
+    tiles = code.plan.operands & code.plan.exchanged
+    return any(isinstance(n, ir.SetElement) and n.name in tiles for n in ir.walk(*body))
 
 
 def _copy_of(nest: ir.For, number: int, loop: ir.For, leading: list[Any]) -> _Copy:
@@ -201,6 +222,7 @@ def _write_copy(code: Any, copy: _Copy, variable: str) -> None:
     code.declare_lengths(loops)
     if v is None:
         code.each_element(loops, body, lambda: code.write(body))
+        out.line("pa_tile_fence();")
         return
     if copy.size:
         with out.block(f"if ({variable} < whole{k})"):
@@ -215,10 +237,12 @@ def _write_copy(code: Any, copy: _Copy, variable: str) -> None:
         _write_address(code, copy, v, "next", 1)
         code.rolled = bool(copy.size)
         _write_vectors(code, copy, v, "from", "(next - from)", guarded=True)
+        code.rolled = False
     with out.orelse():
         code.rolled = True
         code.rows_of_elements(code.plan.layout(axes_of(loops)), loops, lambda: code.write(body), True, None)
         code.rolled = False
+        out.line("pa_tile_fence();")
 
 
 def _write_vectors(code: Any, copy: _Copy, v: _Vectors, start: str, down: str, guarded: bool) -> None:

@@ -45,7 +45,7 @@ def write_product(code: Any, loops: list[ir.For], body: Any, product: Product) -
     begin, along, result = body
     layout, name, out = code.plan.layout(axes_of(loops)), begin.name, code.out
     code.order(code.effects((loops[0],)))
-    sums = _sums_in_place(code, loops, begin, result)
+    sums = sums_in_place(code, loops, body)
     if not sums:
         out.line(f"float sums[{layout.elements}];")
         code.renamed[name] = f"sums[(row_step * {layout.column_steps} + column_step) * {layout.vector} + v]"
@@ -62,14 +62,19 @@ def write_product(code: Any, loops: list[ir.For], body: Any, product: Product) -
     if code.meanwhile is not None:
         code.meanwhile()
         code.meanwhile = None
+    if code.in_flight:
+        out.line("pa_tile_finish_before();")
+        code.in_flight = False
+        return
     out.line(f"pa_tile_finish<{layout.elements}>({sums or 'sums'});")
     if not sums:
         code.each_element(loops, (), lambda: code.write((result,)), guarded=False)
         del code.renamed[name]
 
 
-def _sums_in_place(code: Any, loops: list[ir.For], begin: Any, result: Any) -> str:
+def sums_in_place(code: Any, loops: list[ir.For], body: Any) -> str:
     """The registers of the tile that a product is added to, if it is no more than that."""
+    begin, _, result = body
     tile, own = begin.value, tuple(v for v, _ in axes_of(loops))
     if not isinstance(tile, ir.Element) or tile.array.name not in code.plan.registers:
         return ""
