@@ -6,6 +6,7 @@
 #define PA_ATTENTION_WGMMA_H
 #include "pa_base.h"
 #include "pa_half.h"
+#include "pa_quad.h"
 #include "pa_wgmma_registers.h"
 
 PA_FN void pa_mbarrier_init(unsigned barrier, int count)
@@ -121,17 +122,6 @@ PA_FN float pa_half_low(unsigned pair)
 }
 PA_FN float pa_half_high(unsigned pair) { return pa_half_low(pair >> 16); }
 
-/* Of four lanes' pairs in four tiles, each lane gets those of its tile: 16 bytes of a line. */
-PA_FN uint4 pa_own_tile(const unsigned (&x)[4])
-{
-    const bool odd = threadIdx.x & 1, high = threadIdx.x & 2;
-    const unsigned a = __shfl_xor_sync(~0u, odd ? x[0] : x[1], 1), b = __shfl_xor_sync(~0u, odd ? x[2] : x[3], 1);
-    /* tiles odd and odd + 2 of two lanes */
-    const unsigned first = odd ? a : x[0], second = odd ? x[1] : a, third = odd ? b : x[2], fourth = odd ? x[3] : b;
-    const unsigned c = __shfl_xor_sync(~0u, high ? first : third, 2);
-    const unsigned d = __shfl_xor_sync(~0u, high ? second : fourth, 2);
-    return high ? make_uint4(c, d, third, fourth) : make_uint4(first, second, c, d);
-}
 /* Stores sums of a thread's two rows as halves, each row times a factor, in the lines from `row` on of which `rows`
    exist. */
 template <int TILES>
@@ -146,7 +136,7 @@ PA_FN void pa_store_lines(char *to, int64_t step, const float (&x)[TILES][4], in
             unsigned pairs[4];
 #pragma unroll
             for (int n = 0; n < 4; ++n) pairs[n] = pa_halves(x[j + n][h * 2] * factor, x[j + n][h * 2 + 1] * factor);
-            const uint4 all = pa_own_tile(pairs);
+            const uint4 all = pa_quad_exchange(~0u, pairs);
             if (row + h * 8 < rows) *(uint4 *)(line + j * 16) = all;
         }
     }

@@ -5,6 +5,7 @@
    it, of which `depth` exist. */
 #ifndef PA_TILE_MMA_H
 #define PA_TILE_MMA_H
+#include "pa_quad.h"
 #include "pa_tile_operands.h"
 
 PA_FN float pa_tile_f32(pa_f16 x) { return pa_f32_from_f16(x); }

@@ -47,7 +47,6 @@ def write_loop_with_loads(code: Any, s: ir.For) -> bool:
         for x in copies:
             with out.block():
                 _write_copy(code, x, variable)
-                zero_operands(code, *nest_of(x.nest))
 
     def write_ahead() -> None:
         out.line("#if PA_TILE_ASYNCHRONOUS")
@@ -101,7 +100,7 @@ def _first_product(code: Any, body: tuple[Any, ...]) -> Any:
 def _accumulated(code: Any, body: tuple[Any, ...], product: Any) -> list[str]:
     """The tile of sums, if a body does no more than to add a product of operands in shared memory: then the product of
     the next iteration begins before it is finished."""
-    if product is None or body[-1] is not product:
+    if product is None or body[-1] is not product or not code.plan.has_four_stages(code.scratch_bytes):
         return []
     loops, inner = nest_of(product)
     in_registers = code.matrix_product(loops, inner).a.array.name in code.plan.registers
@@ -117,9 +116,10 @@ def _stores_operands(code: Any, body: tuple[Any, ...]) -> bool:
 def _copy_of(nest: ir.For, number: int, loop: ir.For, leading: list[Any]) -> _Copy:
     """What is known about the addresses of a copy."""
     values = {x.name: x.value for x in leading if isinstance(x, ir.Assign)}
-    loops, _ = nest_of(nest)
-    moving = [axis for axis, s in enumerate(loops) if names_in(s.ranges[0]) & assigned_in(*loop.body)]
-    if len(moving) != 1:
+    loops, (store,) = nest_of(nest)
+    changed = assigned_in(*loop.body) | {loop.variables[0]}
+    moving = [axis for axis, s in enumerate(loops) if names_in(s.ranges[0]) & changed]
+    if len(moving) != 1 or names_in(store.value) & changed - {s.variables[0] for s in loops}:
         return _Copy(nest, number)
     start, stop = loops[moving[0]].ranges[0].start, loops[moving[0]].ranges[0].stop
     size, end = loops[moving[0]].capacity, None
@@ -129,7 +129,7 @@ def _copy_of(nest: ir.For, number: int, loop: ir.For, leading: list[Any]) -> _Co
             ir.Builtin(name="min", args=(ir.Binary(op="add", a=ir.Local(name=begin), b=ir.Const(value=length)), last_end)),
         ) if turn == loop.variables[0] and begin == start.name and step == length == size:
             same = replace(first_end, loc=last_end.loc) == last_end
-            end = first_end if same and not names_in(first_end) & assigned_in(*loop.body) else None
+            end = first_end if same and not names_in(first_end) & changed else None
     return _Copy(nest, number, moving[0], size, end) if end is not None else _Copy(nest, number)
 
 
@@ -217,32 +217,39 @@ def _write_first_address(code: Any, copy: _Copy, leading: list[Any], variable: s
 
 def _write_copy(code: Any, copy: _Copy, variable: str) -> None:
     """By vectors that are copied asynchronously, where the array allows it, else by elements."""
-    (loops, body), k, out = nest_of(copy.nest), copy.number, code.out
+    k, out = copy.number, code.out
     v = _vectors_of(code, copy)
-    code.declare_lengths(loops)
+    code.declare_lengths(nest_of(copy.nest)[0])
+    if v is None or not copy.size:
+        _write_any_copy(code, copy, v)
+        return
+    with out.block(f"if ({variable} < whole{k})"):
+        _write_vectors(code, copy, v, f"at{k}", f"down{k}", guarded=False)
+        out.line(f"at{k} += step{k};")
+    with out.orelse():
+        code.rolled = True
+        _write_any_copy(code, copy, v)
+        code.rolled = False
+
+
+def _write_any_copy(code: Any, copy: _Copy, v: _Vectors | None) -> None:
+    """Of a tile that need not be whole, with zeros where it has no elements."""
+    (loops, body), out = nest_of(copy.nest), code.out
     if v is None:
         code.each_element(loops, body, lambda: code.write(body))
         out.line("pa_tile_fence();")
-        return
-    if copy.size:
-        with out.block(f"if ({variable} < whole{k})"):
-            _write_vectors(code, copy, v, f"at{k}", f"down{k}", guarded=False)
-            out.line(f"at{k} += step{k};")
-        head = f"else if ({v.test})"
     else:
-        head = f"if ({v.test})"
-    with out.block(head):
-        out.line("const char *from, *next;")
-        _write_address(code, copy, v, "from", 0)
-        _write_address(code, copy, v, "next", 1)
-        code.rolled = bool(copy.size)
-        _write_vectors(code, copy, v, "from", "(next - from)", guarded=True)
-        code.rolled = False
-    with out.orelse():
-        code.rolled = True
-        code.rows_of_elements(code.plan.layout(axes_of(loops)), loops, lambda: code.write(body), True, None)
-        code.rolled = False
-        out.line("pa_tile_fence();")
+        with out.block(f"if ({v.test})"):
+            out.line("const char *from, *next;")
+            _write_address(code, copy, v, "from", 0)
+            _write_address(code, copy, v, "next", 1)
+            _write_vectors(code, copy, v, "from", "(next - from)", guarded=True)
+        with out.orelse():
+            rolled, code.rolled = code.rolled, True
+            code.rows_of_elements(code.plan.layout(axes_of(loops)), loops, lambda: code.write(body), True, None)
+            code.rolled = rolled
+            out.line("pa_tile_fence();")
+    zero_operands(code, loops, body)
 
 
 def _write_vectors(code: Any, copy: _Copy, v: _Vectors, start: str, down: str, guarded: bool) -> None:

@@ -15,6 +15,7 @@ from . import ir
 from .emit_statements import cname
 from .emit_tile_barriers import BarrierEmitter, Pending
 from .emit_tile_products import write_contraction, write_product, zero_new_registers, zero_operands
+from .emit_tile_quads import is_for_quads, quad_test, write_quads
 from .emit_tile_vectors import Vectors, find_vectors, load_vectors, store_vectors, vector_test
 from .tile_layout import SWIZZLE, WARP, Layout, Rows, TilePlan, plan_of
 from .tile_nests import Axes, Product, axes_of, is_contraction, is_reduction, nest_of, product_of
@@ -136,9 +137,12 @@ class TileEmitter(BarrierEmitter):
         if found is None:
             self.rows_of_elements(layout, loops, write, guarded, None)
             return
-        test = vector_test(self, loops, found)
-        with self.out.block(f"if ({test})"):
-            self.rows_of_elements(layout, loops, write, guarded, found)
+        quads = is_for_quads(layout, found)
+        with self.out.block(f"if ({(quad_test if quads else vector_test)(self, loops, found)})"):
+            if quads:
+                write_quads(self, layout, loops, write, found, _length(loops[-1]))
+            else:
+                self.rows_of_elements(layout, loops, write, guarded, found)
         with self.out.orelse():
             self.rows_of_elements(layout, loops, write, guarded, None)
 

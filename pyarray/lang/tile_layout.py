@@ -40,6 +40,8 @@ MOST_STACK = 1 << 20  # bytes of all tiles of a kernel on a CPU
 _ELEMENTS = 16  # of a tile, for a thread
 SWIZZLE = 1 << 10  # bytes: where operands of matrix instructions begin, whose lines are swizzled
 MOST_STAGED = 98 << 10  # bytes of a block with two stages, which every GPU with asynchronous copies has
+WARPGROUP = 128  # threads
+SHARE_OF_SM90 = 113 << 10  # bytes of a block, if two run on a multiprocessor
 STAGES = 4  # of tiles that are loaded ahead, where memory goes that far
 
 
@@ -136,6 +138,10 @@ class TilePlan:
 
     def layout(self, axes: Axes) -> Layout:
         return _layout_in(axes, self.threads, self.vector, self.products)
+
+    def has_four_stages(self, scratch_bytes: int) -> bool:
+        """Whether sm_90, where two blocks of a warpgroup share a multiprocessor, has memory for as many."""
+        return self.threads > WARPGROUP or self.stages_at(scratch_bytes) + 4 * self.stage_bytes <= SHARE_OF_SM90
 
     def stages_at(self, scratch_bytes: int) -> int:
         """Where stages begin, behind all else that threads share, which has so many bytes."""

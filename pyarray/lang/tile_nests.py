@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeGuard
 from . import ir
 from .summaries import has_any, names_in
 
-_HALVES = ("float16", "bfloat16")
+HALVES = ("float16", "bfloat16")
 _FEWEST_ROWS = 64  # of a product by matrix instructions, 16 for each of four warps
 
 Axes = tuple[tuple[str, int], ...]  # variables that run over the axes of a nest, with their capacities
@@ -79,7 +79,7 @@ def product_of(loops: list[ir.For], body: tuple[Any, ...]) -> Product | None:
 
 
 def _is_operand(x: Any) -> TypeGuard[Any]:
-    return isinstance(x, ir.Element) and isinstance(x.array.type, ir.TileType) and x.type.dtype.name in _HALVES
+    return isinstance(x, ir.Element) and isinstance(x.array.type, ir.TileType) and x.type.dtype.name in HALVES
 
 
 def has_tiles(loop: ir.For) -> bool:

@@ -120,7 +120,7 @@ def test_fragments_of_matrix_instructions(device, monkeypatch):
     k, v = (drawn((1, 83, 24), "bfloat16", device, n) for n in (1, 2))
     check((q, k, v), grad, causal=True)
     made = tile_text.forward(tile_text.Problem(q._dtype, True, "", 32, 32))
-    assert "pa_tile_product_rows" in made.source(device)
+    assert "pa_tile_start_rows" in made.source(device)
     assert made.source(device).count("pa_tile_clear<") >= 3  # of queries, keys and values that don't exist
     for kernel in kernels:
         kernel.cache_clear()
