@@ -4,8 +4,8 @@
 #define PA_QUAD_H
 #include "pa_base.h"
 
-/* Of four lanes' pairs of halves in four tiles of 8 columns, each lane gets those of its tile: 16 bytes of a row. `mask`
-   are the lanes that call this, whole quads. */
+/* Of four lanes' pairs of halves in four tiles of 8 columns, each lane gets those of its tile: 16 bytes of a row.
+   `mask` are the lanes that call this, whole quads. */
 PA_FN uint4 pa_quad_exchange(unsigned mask, const unsigned (&x)[4])
 {
     const bool odd = threadIdx.x & 1, high = threadIdx.x & 2;

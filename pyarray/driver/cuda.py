@@ -9,6 +9,7 @@ from typing import Any
 
 from .gpu import GpuDriver
 from .gpu_calls import vendor_calls
+from .kernel_step import KernelStep
 from .nvrtc import Nvrtc
 
 SUCCESS, NO_POOL = 0, 801  # CUDA_ERROR_NOT_SUPPORTED

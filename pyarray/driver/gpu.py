@@ -234,8 +234,8 @@ class GpuDriver(GpuStreams):
         return int(self.call("symbol", self._modules[module], name.encode()))
 
     def _shared_of(self, step: KernelStep) -> int:
-        """The bytes of dynamic shared memory that a block gets."""
-        return step.shared
+        """The bytes of dynamic shared memory that a block gets; a kernel that asks for them makes do with fewer."""
+        return min(step.shared, self.properties()["shared_bytes"]) if step.shared_most else step.shared
 
     def _allow_shared(self, function: int, nbytes: int) -> None:
         """Raises a kernel's limit of dynamic shared memory, where the vendor asks for that."""

@@ -34,8 +34,7 @@ from .printer import Printer
 from .reshape_indexing import Remarks
 from .specializations import Specializations
 from .summaries import assigned_in, sites_in
-from .tile_layout import STAGES
-from .tile_nests import has_tiles, is_product_of_tiles
+from .tile_nests import has_tiles
 
 _FRAME = "frame"
 _BLOCK_ELEMENTS = 1024  # elements of an iteration for which a block is faster than a warp
@@ -198,9 +197,7 @@ class _GridProgram:
             what = f"threads have no effect: a block of {plan.threads} follows from the sizes of the tiles"
             code.remarks[loop.loc.line, what] = None
         sizes = None if self.uses_frame else self.size_slots(loop)
-        shared, most = code.scratch_bytes, 0
-        if plan.staged:
-            shared, most = (plan.stages_at(shared) + n * plan.stage_bytes for n in (2, STAGES))
+        shared, most = plan.shared_in_all(code.scratch_bytes)
         step = KernelStep(
             f"{code.symbol}_{loop.loop}", sizes, team=True, shared=shared, threads=plan.threads, shared_most=most
         )
@@ -213,21 +210,21 @@ class _GridProgram:
                 self.block_loop(loop, text)
         out.line("")
         if lines:
-            with self.checked_kernel(loop, lines, before, plan.threads, shared):
+            with self.checked_kernel(loop, lines, before, plan.threads, shared, most):
                 out.lines(declarations)
                 self.block_loop(loop, checked)
             out.line("")
 
     @contextmanager
     def checked_kernel(
-        self, loop: ir.For, lines: list[str], before: list[Any], threads: int, shared: int
+        self, loop: ir.For, lines: list[str], before: list[Any], threads: int, shared: int, most: int = 0
     ) -> Iterator[None]:
         """The kernel that runs a loop with its checks where an index may be outside. It is one of its own, since the
         loop's would have the registers of both; it ends at once where all are inside, so its blocks are few."""
         number = loop.loop
         assert number is not None
         name, team = f"{self.code.symbol}_checked{number}", shared > 0
-        step = KernelStep(name, None, team=team, shared=shared, threads=threads, fallback=True)
+        step = KernelStep(name, None, team=team, shared=shared, threads=threads, fallback=True, shared_most=most)
         with self.kernel_function(step, number):
             self.write_bounds(loop, before)
             with self.where_inside(lines, "!"):
@@ -398,13 +395,10 @@ class _GridProgram:
             first, step = emit_loop.start_and_step(self.code, loop, "")
             return [f"const int64_t {names[0]} = {emit_loop.variable_at('t', first, step)};"]
         inner = reversed(list(zip(names[1:], list(fields)[1:], strict=True)))
-        lines = [f"const int64_t {name} = pa_split(&rest, {field}, count);" for name, field in inner]
-        lines = ["int64_t rest = t;", *lines, f"const int64_t {names[0]} = rest;"]
-        if self.code.dialect.matrix_units and has_tiles(loop) and is_product_of_tiles(loop):
-            lines = [line.removeprefix("const ") for line in lines]
-            places, sizes = ", ".join(f"&{name}" for name in names[-2:]), ", ".join(list(fields)[-2:])
-            lines.append(f"pa_tile_in_strip({places}, {sizes});")
-        return lines
+        strips = self.code.strips(loop, list(fields))
+        kind = "int64_t" if strips else "const int64_t"
+        lines = [f"{kind} {name} = pa_split(&rest, {field}, count);" for name, field in inner]
+        return ["int64_t rest = t;", *lines, f"{kind} {names[0]} = rest;", *strips]
 
     def size_slots(self, loop: ir.For) -> tuple[int, ...] | None:
         """Slots whose product is the number of iterations; None if it isn't such a product."""

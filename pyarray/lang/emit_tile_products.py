@@ -76,10 +76,10 @@ def sums_in_place(code: Any, loops: list[ir.For], body: Any) -> str:
     """The registers of the tile that a product is added to, if it is no more than that."""
     begin, _, result = body
     tile, own = begin.value, tuple(v for v, _ in axes_of(loops))
-    if not isinstance(tile, ir.Element) or tile.array.name not in code.plan.registers:
+    if not isinstance(tile, ir.Element) or not isinstance(tile.array, ir.Local):
         return ""
     same = tile.array.name == result.name and run_names(tile.index) == own == run_names(result.index)
-    return cname(result.name) if same else ""
+    return cname(result.name) if same and result.name in code.plan.registers else ""
 
 
 def zero_new_registers(code: Any, body: Any) -> None:
@@ -104,7 +104,8 @@ def zero_operands(code: Any, loops: list[ir.For], body: Any) -> None:
             continue
         (rows, columns), (high, wide) = (lengths[v] for v in names), x.shape
         with code.out.block(f"if ({rows} < {high} || {columns} < {wide})"):
-            code.out.line(f"pa_tile_clear<{high}, {wide}>({cname(x.name)}, {rows}, {columns}, rank, {code.plan.threads});")
+            there = f"{rows}, {columns}, rank, {code.plan.threads}"
+            code.out.line(f"pa_tile_clear<{high}, {wide}>({cname(x.name)}, {there});")
 
 
 def _steps(code: Any, count: int, variable: str, start: str, update: ir.Stmt) -> Callable[[], None]:

@@ -18,7 +18,17 @@ from .emit_tile_products import write_contraction, write_product, zero_new_regis
 from .emit_tile_quads import is_for_quads, quad_test, write_quads
 from .emit_tile_vectors import Vectors, find_vectors, load_vectors, store_vectors, vector_test
 from .tile_layout import SWIZZLE, WARP, Layout, Rows, TilePlan, plan_of
-from .tile_nests import Axes, Product, axes_of, is_contraction, is_reduction, nest_of, product_of
+from .tile_nests import (
+    Axes,
+    Product,
+    axes_of,
+    has_tiles,
+    is_contraction,
+    is_product_of_tiles,
+    is_reduction,
+    nest_of,
+    product_of,
+)
 
 _MOST_UNROLLED = 128
 
@@ -42,6 +52,14 @@ class TileEmitter(BarrierEmitter):
         text = self.printed(self.write, loop.body)
         self.plan = None
         return text, plan
+
+    def strips(self, loop: ir.For, sizes: list[str]) -> list[str]:
+        """Another order of a loop's iterations, if they are tiles of a product, whose numbers in the last axes are less
+        than the last `sizes`."""
+        if not (self.dialect.matrix_units and has_tiles(loop) and is_product_of_tiles(loop)):
+            return []
+        row, column = (cname(v) for v in loop.variables[-2:])
+        return [f"pa_tile_in_strip(&{row}, &{column}, {', '.join(sizes[-2:])});"]
 
     def tile_declarations(self, plan: TilePlan, variables: dict[str, Any]) -> list[str]:
         lines = []

@@ -143,6 +143,13 @@ class TilePlan:
         """Whether sm_90, where two blocks of a warpgroup share a multiprocessor, has memory for as many."""
         return self.threads > WARPGROUP or self.stages_at(scratch_bytes) + 4 * self.stage_bytes <= SHARE_OF_SM90
 
+    def shared_in_all(self, scratch_bytes: int) -> tuple[int, int]:
+        """The bytes of shared memory that a block needs, and the most that it uses, 0 for no more than it needs."""
+        if not self.staged:
+            return scratch_bytes, 0
+        first = self.stages_at(scratch_bytes)
+        return first + 2 * self.stage_bytes, first + STAGES * self.stage_bytes
+
     def stages_at(self, scratch_bytes: int) -> int:
         """Where stages begin, behind all else that threads share, which has so many bytes."""
         return _aligned(scratch_bytes, SWIZZLE)
@@ -189,7 +196,8 @@ def plan_of(loop: ir.For, variables: Mapping[str, Any], matrix_units: bool = Fal
 def _staged(plan: TilePlan, loop: ir.For, variables: Mapping[str, Any]) -> TilePlan:
     """The plan with stages for the tiles that loops load ahead, as far as memory goes."""
     nodes = list(ir.walk(*loop.body))
-    scratch = SCRATCH if any(isinstance(n, (ir.Atomic, ir.Invoke)) or getattr(n, "reductions", ()) for n in nodes) else 0
+    combines = any(isinstance(n, (ir.Atomic, ir.Invoke)) or getattr(n, "reductions", ()) for n in nodes)
+    scratch = SCRATCH if combines else 0
     for n in nodes:
         staged, nbytes = dict(plan.staged), plan.stage_bytes
         for name in loaded_ahead(n, plan, loop) if isinstance(n, ir.For) else ():

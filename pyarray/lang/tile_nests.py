@@ -93,7 +93,7 @@ def is_product_of_tiles(loop: ir.For) -> bool:
     for n in ir.walk(*loop.body):
         loops, body = nest_of(n) if isinstance(n, ir.For) and n.capacity else ([], ())
         if len(loop.variables) > 1 and product_of(loops, body):
-            of_axes = [starts.get(getattr(x.ranges[0].start, "name", ""), frozenset()) for x in loops]
+            of_axes: list[Any] = [starts.get(getattr(x.ranges[0].start, "name", ""), frozenset()) for x in loops]
             if all(v in names for v, names in zip(loop.variables[-2:], of_axes, strict=True)):
                 return True
     return False

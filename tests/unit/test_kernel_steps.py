@@ -38,6 +38,10 @@ def test_steps_are_read_as_they_were_written(steps):
             [KernelStep("k_once0", single=True), KernelStep("k_0", None, 1, True, 3, 4096)],
         ),
         ("k_0=1x4t64@8", [KernelStep("k_0", (1,), 4, shared=8, threads=64)]),
+        (
+            "k_0=*bt128@65536~131072",
+            [KernelStep("k_0", None, team=True, shared=65536, threads=128, shared_most=131072)],
+        ),
         ("rows=1b", [KernelStep("rows", (1,), team=True)]),
         ("k_0=1;k_checked0=!*", [KernelStep("k_0", (1,)), KernelStep("k_checked0", None, fallback=True)]),
         ("", []),

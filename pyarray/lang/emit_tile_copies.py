@@ -1,0 +1,174 @@
+"""GPU text of copies of tiles from arrays into a stage of shared memory, for the iterations of a loop one by one.
+
+Where an array's rows are aligned, each thread copies vectors of 16 bytes asynchronously. In a loop over tiles of an
+axis, their addresses are those of the iteration before, some bytes on; the last tile need not be whole, so it has
+another text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from . import ir
+from .emit_statements import cname
+from .emit_tile_products import zero_operands
+from .emit_tile_vectors import find_vectors, vector_test
+from .summaries import assigned_in, names_in
+from .tile_layout import Layout
+from .tile_nests import axes_of, copied_elements, nest_of
+
+
+class Copy(NamedTuple):
+    """A nest that copies a tile of an array, element for element. With `size` and `end`, its axis number `axis` is a
+    tile of `size` elements of `end`, whose number is that of the iteration."""
+
+    nest: ir.For
+    store: Any
+    load: Any
+    number: int
+    axis: int = 0
+    size: int = 0
+    end: Any = None
+
+    @property
+    def loops(self) -> list[ir.For]:
+        return nest_of(self.nest)[0]
+
+
+def copy_of(nest: ir.For, number: int, loop: ir.For, leading: list[Any]) -> Copy:
+    """The copy of a nest of a loop, whose iterations begin with the statements `leading`."""
+    copied = copied_elements(nest)
+    assert copied is not None
+    copy, changed = Copy(nest, *copied, number), assigned_in(*loop.body) | {loop.variables[0]}
+    moving = [axis for axis, s in enumerate(copy.loops) if names_in(s.ranges[0]) & changed]
+    if len(moving) != 1 or names_in(copy.load) & changed - {s.variables[0] for s in copy.loops}:
+        return copy
+    axis = copy.loops[moving[0]]
+    end = _end_of_tiles(axis, loop.variables[0], {x.name: x.value for x in leading if isinstance(x, ir.Assign)})
+    if end is None or names_in(end) & changed:
+        return copy
+    return copy._replace(axis=moving[0], size=axis.capacity, end=end)
+
+
+def _end_of_tiles(s: ir.For, number: str, values: dict[str, Any]) -> Any:
+    """What the tiles end at of which an axis is the one with a number: its start is min(number * size, end), its stop
+    min(start + size, end). None of another axis."""
+    (start, stop), size = (s.ranges[0].start, s.ranges[0].stop), s.capacity
+    match start, values.get(getattr(start, "name", "")), values.get(getattr(stop, "name", "")):
+        case (
+            ir.Local(name=first),
+            ir.Builtin(name="min", args=(ir.Binary(op="mul", a=ir.Local(name=n), b=ir.Const(value=step)), end)),
+            ir.Builtin(name="min", args=(ir.Binary(op="add", a=ir.Local(name=begin), b=ir.Const(value=length)), same)),
+        ) if (n, begin, step, length) == (number, first, size, size) and replace(end, loc=same.loc) == same:
+            return end
+    return None
+
+
+class _Vectors(NamedTuple):
+    """How threads take a tile in vectors of 16 bytes: whether the array allows it, and a thread's first column."""
+
+    test: str
+    layout: Layout
+    at: str  # the name of the column, and its text
+    column: str
+
+
+def _vectors_of(code: Any, copy: Copy) -> _Vectors | None:
+    loops, body = nest_of(copy.nest)
+    each = 16 // copy.load.array.type.dtype.itemsize
+    vectors = find_vectors(code, loops, body, each)
+    if vectors is None or not vectors.loads:
+        return None
+    (_, rows), (variable, columns) = axes_of(loops)
+    layout = Layout(rows, columns, code.plan.threads, each)
+    column = f"(rank % {layout.lanes} + column_step * {layout.lanes}) * {each}"
+    return _Vectors(vector_test(code, loops, vectors), layout, f"at_{cname(variable)}", column)
+
+
+def write_first_address(code: Any, copy: Copy, write_numbers: Any) -> None:
+    """Before the loop: where a thread's first vector is, and how far its next row and the next iteration are. All
+    iterations below `whole` copy whole tiles. `write_numbers` prints the numbers of the first iteration."""
+    v, k, out = _vectors_of(code, copy) if copy.size else None, copy.number, code.out
+    if v is None:
+        return
+    out.line(f"const char *at{k} = 0;")
+    out.line(f"int64_t down{k} = 0, step{k} = 0, whole{k} = first_turn;")
+    with out.block("if (first_turn < past_turn)"):
+        write_numbers()
+        code.declare_lengths(copy.loops)
+        other = copy.loops[1 - copy.axis]
+        with out.block(f"if (length_{cname(other.variables[0])} == {other.capacity} && {v.test})"):
+            out.line("const char *next;")
+            _write_address(code, copy, v, f"at{k}", 0)
+            _write_address(code, copy, v, "next", 1)
+            out.line(f"down{k} = next - at{k}, whole{k} = {code.expr(copy.end)} / {copy.size};")
+            if copy.axis:
+                out.line(f"step{k} = {copy.size * copy.load.array.type.dtype.itemsize};")
+            else:
+                _write_address(code, copy, v, "next", 0, copy.size)
+                out.line(f"step{k} = next - at{k};")
+
+
+def write_copy(code: Any, copy: Copy, number: str) -> None:
+    """Into the stage at hand, in the iteration with this number."""
+    k, out, v = copy.number, code.out, _vectors_of(code, copy)
+    code.declare_lengths(copy.loops)
+    if v is None or not copy.size:
+        _write_any_copy(code, copy, v)
+        return
+    with out.block(f"if ({number} < whole{k})"):
+        _write_vectors(code, copy, v, f"at{k}", f"down{k}", guarded=False)
+        out.line(f"at{k} += step{k};")
+    with out.orelse():
+        code.rolled = True
+        _write_any_copy(code, copy, v)
+        code.rolled = False
+
+
+def _write_any_copy(code: Any, copy: Copy, v: _Vectors | None) -> None:
+    """Of a tile that need not be whole, with zeros where it has no elements."""
+    (loops, body), out = nest_of(copy.nest), code.out
+    if v is None:
+        code.each_element(loops, body, lambda: code.write(body))
+        out.line("pa_tile_fence();")
+    else:
+        with out.block(f"if ({v.test})"):
+            out.line("const char *from, *next;")
+            _write_address(code, copy, v, "from", 0)
+            _write_address(code, copy, v, "next", 1)
+            _write_vectors(code, copy, v, "from", "(next - from)", guarded=True)
+        with out.orelse():
+            rolled, code.rolled = code.rolled, True
+            code.rows_of_elements(code.plan.layout(axes_of(loops)), loops, lambda: code.write(body), True, None)
+            code.rolled = rolled
+            out.line("pa_tile_fence();")
+    zero_operands(code, loops, body)
+
+
+def _write_address(code: Any, copy: Copy, v: _Vectors, name: str, row_step: int, below: int = 0) -> None:
+    """Sets a variable to the address of a thread's first vector in a row, or so many rows below."""
+    (rows, columns), out = axes_of(copy.loops), code.out
+    with out.block():
+        row = f"{v.layout.row} + {below}" if below else v.layout.row
+        out.line(f"const int row_step = {row_step}, column_step = 0, row = {row}, {v.at} = {v.column};")
+        code.row_positions(v.layout, (rows,), copy.loops[:1])
+        code.offsets[columns[0]] = v.at
+        code.bind_variables(copy.loops)
+        out.line(f"{name} = (const char *)&{code.lvalue(copy.load)};")
+    code.register, code.offsets = "", {}
+
+
+def _write_vectors(code: Any, copy: Copy, v: _Vectors, start: str, down: str, guarded: bool) -> None:
+    """The copies of a thread's vectors, from an address on, with a distance between its rows."""
+    (rows, columns), out = axes_of(copy.loops), code.out
+    guarded = guarded or not v.layout.is_exact
+    with code.row_loop(v.layout):
+        tests = code.row_positions(v.layout, (rows,), copy.loops[:1])
+        with out.block(f"if ({' && '.join(tests)})" if guarded else ""), code.column_loop(v.layout):
+            out.line(f"const int {v.at} = {v.column};")
+            code.offsets[columns[0]] = v.at
+            with out.block(f"if ({v.at} < length_{cname(columns[0])})" if guarded else ""):
+                element = code.tile_element(copy.store.name, copy.store.shape, copy.store.index)
+                distance = f"row_step * {down} + column_step * {16 * v.layout.lanes}"
+                out.line(f"pa_tile_copy(&{element}, {start} + {distance});")
+    code.register, code.offsets = "", {}
