@@ -35,6 +35,7 @@ PARTS = (
     "ports",
     "tiles",
     "gpu",
+    "gpu_tiles",
     "gpu_launch",
 )
 OUT = Path(__file__).resolve().parent / "out"

@@ -88,8 +88,8 @@ PA_FN int pa_tile_stages(int first, int nbytes)
 #endif
 }
 
-/* Of the tile with a number among `down` x `across`, its row and column, in strips of 8 rows: tiles of products that are
-   computed at the same time share their operands in the cache. */
+/* Moves a tile of `down` x `across`, so that they are in strips of 8 rows: tiles of products that are computed at the
+   same time share their operands in the cache. */
 PA_FN void pa_tile_in_strip(int64_t *row, int64_t *column, int64_t down, int64_t across)
 {
     const int64_t number = *row * across + *column, strip = number / (8 * across), in_strip = number % (8 * across);

@@ -14,7 +14,14 @@ ROWS = st.just((None, 0)) | st.tuples(NUMBERS, NUMBERS)
 SYMBOLS = st.from_regex(r"[a-z_][a-z_0-9]*", fullmatch=True)
 THREADS = st.integers(1, 32).map(lambda warps: 32 * warps)
 PLAIN = st.builds(
-    KernelStep, SYMBOLS, SIZES, st.integers(1, 64), shared=NUMBERS, threads=THREADS, fallback=st.booleans()
+    KernelStep,
+    SYMBOLS,
+    SIZES,
+    st.integers(1, 64),
+    shared=NUMBERS,
+    threads=THREADS,
+    fallback=st.booleans(),
+    shared_most=NUMBERS,
 )
 TEAMS = st.builds(lambda symbol, sizes, row: KernelStep(symbol, sizes, 1, True, *row), SYMBOLS, SIZES, ROWS)
 SINGLE = st.builds(KernelStep, SYMBOLS, single=st.just(True))

@@ -1,0 +1,75 @@
+"""Products in tiles on a GPU: a kernel of six lines next to torch's library, Triton, and pyarray's own product.
+
+`python -m bench.gpu_tiles [--quick] [--json PATH]`: the kernel is that of docs/examples/tiles.py, of halves. The
+fastest of several tiles counts, of Triton's, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarray as pa
+
+from . import peers
+from .gpu import timer
+from .timing import Figure, Row, Times, aligned
+
+ABOUT = """Products in tiles on a GPU, by a kernel of six lines, next to PyTorch's library, Triton and pyarray's own
+product: time on the device, on arrays that the libraries share."""
+SIZES = (2048, 4096, 8192)
+TILES = ((128, 256, 64), (128, 128, 64), (256, 128, 64), (64, 128, 64))
+
+
+@pa.kernel
+def product(c, a, b, rows: pa.constexpr, columns: pa.constexpr, depth: pa.constexpr):
+    for i, j in pa.tiles(c, (rows, columns)):
+        total = pa.zeros((i, j), pa.float32)
+        for k in pa.tiles(a.shape[1], depth):
+            total += a[i, k] @ b[k, j]
+        c[i, j] = total
+
+
+def run(quick: bool = False) -> Iterator[Row | Figure]:
+    """All of it, printed as it comes; no rows without a GPU that torch and pyarray both see."""
+    torch = peers.peer("torch")
+    if torch is None or not torch.cuda.is_available():
+        print("(no GPU that torch sees: nothing is measured)\n")
+        yield Figure("device", "none: nothing was measured")
+        return
+    yield Figure("device", torch.cuda.get_device_name())
+    measure, triton = timer(torch, quick, calls=5), peers.peer("triton")
+    lines = [["product in tiles", "TFLOP/s", "torch", "triton", "own product", "of torch", "of triton"]]
+    for dtype in ("bfloat16",) if quick else ("bfloat16", "float16"):
+        for n in SIZES[:2] if quick else SIZES:
+            times = _times(torch, triton, measure, dtype, n)
+            rates = ["-" if t is None else f"{2.0 * n**3 / t.median / 1e12:.0f}" for t in times.values()]
+            of = [times[who].median / times["pyarray"].median if times[who] else None for who in ("torch", "triton")]
+            lines.append([f"{dtype} {n}^3", *rates, *("-" if x is None else f"{x:.2f}" for x in of)])
+            yield Row("products in tiles", f"{dtype} {n}^3", times, None, 2.0 * n**3, None, ("torch", "triton"))
+    print(aligned(lines) + "\n", flush=True)
+
+
+def _times(torch: Any, triton: Any, measure: Any, dtype: str, n: int) -> dict[str, Times | None]:
+    """By who computes it; of several tiles the fastest."""
+    x, y = (torch.randn(n, n, device="cuda").to(getattr(torch, dtype)) for _ in "xy")
+    z = torch.empty_like(x)
+    a, b, c = (pa.from_dlpack(t) for t in (x, y, z))
+    own = [measure(lambda tile=tile: product(c, a, b, *tile)) for tile in TILES]
+    theirs = []
+    if triton is not None:
+        from . import kernels_triton
+
+        theirs = [measure(call) for call in kernels_triton.products(z, x, y)]
+    return {
+        "pyarray": min(own, key=lambda t: t.median),
+        "torch": measure(lambda: torch.mm(x, y, out=z)),
+        "triton": min(theirs, key=lambda t: t.median) if theirs else None,
+        "own product": measure(lambda: pa.matmul(a, b, out=c)),
+    }
+
+
+if __name__ == "__main__":
+    from .part import alone
+
+    alone("gpu_tiles")
