@@ -48,7 +48,8 @@ class Drawn:
             choose.choice((16, 32, 48, 64, 64, 80, 96, 128, 256)),
             choose.choice((16, 32, 48, 64, 64, 96, 128)),
         )
-        while self.tile[2] * (self.tile[0] + self.tile[1]) * 2 > 56 << 10:
+        # what a block has room for: sums in registers, operands in shared memory
+        while self.tile[0] * self.tile[1] > 32 << 10 or self.tile[2] * (self.tile[0] + self.tile[1]) * 2 > 56 << 10:
             self.tile = (64, min(self.tile[1], 128), min(self.tile[2], 64))
         self.turned = choose.random() < 0.4, choose.random() < 0.4  # the depth is the array's other axis
         self.first = choose.choice((0, 0, 3))
