@@ -16,8 +16,8 @@ from .infer_invoke import argument_of, default_of
 from .infer_scope import Scope
 from .infer_temporaries import assign_temporary, new_temporary
 from .parse import FunctionSource
-from .promotion import constant
 from .tile_values import (
+    Done,
     TileIndex,
     copy_tile,
     is_axis_variable,
@@ -56,6 +56,10 @@ def inline(scope: Scope, node: ast.Call, source: FunctionSource, args: list[Any]
             names[name] = new_temporary(scope, kind)
     change = _renamed(names, source.name, scope.loc(node))
     scope.pending += [ir.rewrite(s, change) for s in body]
+    if node is scope.statement:
+        return Done()
+    if inner.returned is None:
+        scope.fail(node, f"{source.name}() returns nothing", "write the call as a statement, or return a tile")
     return _returned(inner.returned, change, scope, node)
 
 
@@ -140,4 +144,4 @@ def _returned(value: Any, change: Callable[[Any], Any], scope: Scope, node: ast.
         return tuple(_returned(item, change, scope, node) for item in value)
     if isinstance(value, ir.Node):
         return replace(ir.rewrite(value, change), loc=scope.loc(node))
-    return constant(scope.loc(node), 0) if value is None else value
+    return value
