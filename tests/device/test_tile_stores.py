@@ -181,3 +181,82 @@ def test_functions_of_elements_take_arrays(device):
         np.testing.assert_array_equal(o, table[X.astype(int) + 4] + 2)
         np.testing.assert_array_equal(c, rows * columns + rows)
         np.testing.assert_array_equal(stored[:273], np.maximum(X, 0).ravel())
+
+
+@pa.kernel
+def copied(x, y):
+    for _ in range(1):
+        (i,) = pa.tiles(x.size, 32)
+        x[i] = y[i]
+
+
+@pa.kernel
+def added(x, y):
+    for _ in range(1):
+        (i,) = pa.tiles(x.size, 32)
+        x[i] += y[i]
+
+
+@pa.kernel
+def masked(x, y):
+    for _ in range(1):
+        (i,) = pa.tiles(x.size, 32)
+        pa.copyto(x[i], y[i] * 2, where=y[i] > -5)
+
+
+@pa.kernel
+def scattered(x, y):
+    for _ in range(1):
+        (i,) = pa.tiles(x.size, 32)
+        x[(i + y[i] * 0) % x.size] = y[i]
+
+
+@pa.kernel
+def of_matrices(x, y):
+    for _ in range(1):
+        (i,) = pa.tiles(x.shape[0], 16)
+        (j,) = pa.tiles(x.shape[1], 16)
+        x[i, j] = y[i, j] * 2 + y[i, 0][:, None]
+
+
+@pa.kernel
+def of_rows(x, y):
+    for i in pa.tiles(x.shape[0], 4):
+        (j,) = pa.tiles(x.shape[1], 16)
+        x[i, j] = y[i, j] + x[i, j].sum(axis=1)[:, None]
+
+
+LINES = [
+    lambda a: (a[1:], a[:-1]), lambda a: (a[:-1], a[1:]), lambda a: (a[::-1], a), lambda a: (a, a),
+    lambda a: (a[::2][:10], a[:10]), lambda a: (a[:10], a[11:]),
+]  # fmt: skip
+MATRICES = [lambda a: (a, a.T), lambda a: (a[1:], a[:-1]), lambda a: (a[:, ::-1], a), lambda a: (a[:4], a[5:])]
+OVERLAPS = {  # by kernel: what is computed of y and x before anything is stored, and the pairs of views
+    copied: (lambda x, y: y, LINES),
+    added: (lambda x, y: x + y, LINES),
+    masked: (lambda x, y: np.where(y > -5, y * 2, x), LINES),
+    scattered: (lambda x, y: y, LINES),
+    of_matrices: (lambda x, y: y * 2 + y[:, :1], MATRICES),
+    of_rows: (lambda x, y: y + x.sum(1, keepdims=True), MATRICES[2:]),
+}
+
+
+@pytest.mark.parametrize("kernel", OVERLAPS, ids=lambda k: k.__name__)
+def test_arguments_that_overlap(device, kernel):
+    compute, views = OVERLAPS[kernel]
+    whole = V if views is LINES else np.random.default_rng(3).integers(-9, 10, (9, 9))
+    for two in views:
+        wanted = whole.copy()
+        x, y = two(wanted)
+        x[...] = compute(x.copy(), y.copy())
+        for checked in (False, True):
+            there = pa.asarray(whole, copy=True, device=device)
+            with debug(checked):
+                kernel(*two(there))
+            np.testing.assert_array_equal(pa.asnumpy(there), wanted)
+
+
+def test_only_cpus_ask_whether_arguments_overlap(device):
+    a = pa.asarray(V, copy=True, device=device)
+    copied(a[:10], a[11:])
+    assert ("no_alias" in copied.source(device)) == (device == "cpu")
