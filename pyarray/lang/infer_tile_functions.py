@@ -144,7 +144,7 @@ def _reduce_by_name(scope: Scope, node: ast.AST, name: str, value: Any, given: _
     if given.dtype is not None:
         tile = _as(scope, node, tile, given.dtype)
     dtype = tile.type.dtype
-    if dtype.kind == "c" and name not in ("sum", "prod", "mean"):
+    if dtype.kind == "c" and name not in ("sum", "prod", "mean", "any", "all", "count_nonzero"):
         scope.fail(node, f"{name}() of tiles is not defined for {dtype}")
     if name in ("argmin", "argmax"):
         return _arg_extreme(scope, node, name, tile, axis, keepdims)
@@ -152,7 +152,7 @@ def _reduce_by_name(scope: Scope, node: ast.AST, name: str, value: Any, given: _
     if name in ("mean", "var", "std"):
         return _moments(scope, node, name, tile, numbers, given)
     if name == "count_nonzero":
-        tile, name = _as(scope, node, tile, bool_), "sum"
+        tile, name, dtype = _as(scope, node, tile, bool_), "sum", bool_
     if name in ("any", "all"):
         tile = _as(scope, node, tile, bool_)
         return reduce_tile(scope, node, tile, numbers, keepdims, "or" if name == "any" else "and", bool_, bool_)

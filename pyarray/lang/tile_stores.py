@@ -55,7 +55,8 @@ class _Separation:
         inner = body[0].then if condition is not None else body
         if len(body) != 1 or len(inner) != 1 or not isinstance(inner[0], ir.Store) or loops[-1].reductions:
             return []
-        store, result = inner[0], list[Any]()
+        store: Any = inner[0]
+        result: list[Any] = []
         if not isinstance(store.array, ir.Local) or store.array.name not in self.arrays:
             return []
         if condition is not None and self.is_read(condition, store.array.name):

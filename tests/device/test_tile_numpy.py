@@ -67,6 +67,7 @@ def of_rows(o, x):
         o[i, 4] = t.mean(axis=1, dtype=pa.float64)
         o[i, 5] = t.prod(axis=1, dtype=pa.int32)
         o[i, 6] = pa.count_nonzero(t, axis=1)
+        o[i, 8] = pa.count_nonzero(t, axis=1) // 2 + t.max()[None] * 0
         o[i, 7] = t.cumsum(axis=1, dtype=pa.int8).max(axis=1)
 
 
@@ -74,8 +75,9 @@ def test_reductions_with_arguments(device):
     columns = [
         X.var(1, ddof=1), X.std(1, ddof=1.5), np.full(13, np.inf), X.sum(1), X.mean(1, dtype="f8"),
         X.prod(1, dtype="i4"), np.count_nonzero(X, 1), X.cumsum(1, dtype="i1").max(1),
+        np.count_nonzero(X, 1) // 2,
     ]  # fmt: skip
-    agrees(of_rows, device, np.stack(columns, 1), np.zeros((13, 8)), X)
+    agrees(of_rows, device, np.stack(columns, 1), np.zeros((13, 9)), X)
 
 
 @pa.kernel
@@ -111,11 +113,14 @@ def test_three_axes(device):
 
 @pa.kernel
 def complex_parts(o, x):
-    for i, j in pa.tiles(o, (4, 4)):
+    for _ in range(1):
+        (i,) = pa.tiles(x.shape[0], 16)
+        (j,) = pa.tiles(x.shape[1], 32)
         t = x[i, j]
-        o[i, j] = t.real + 2 * t.conj().imag
+        o[i, j] = t.real + 2 * t.conj().imag + t.any(axis=1)[:, None] + pa.count_nonzero(t, axis=0)
 
 
 def test_parts_of_complex_numbers(device):
     x = (X + 1j * X[::-1]).astype("c8")
-    agrees(complex_parts, device, x.real - 2 * x.imag, np.zeros(x.shape, "f4"), x)
+    wanted = x.real - 2 * x.imag + x.any(1)[:, None] + np.count_nonzero(x, axis=0)
+    agrees(complex_parts, device, wanted, np.zeros(x.shape, "f4"), x)
