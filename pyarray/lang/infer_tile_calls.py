@@ -23,7 +23,7 @@ from .infer_scope import Scope
 from .infer_temporaries import assign_temporary, new_temporary
 from .infer_tile_functions import FUNCTIONS as TILE_FUNCTIONS
 from .infer_tile_functions import call_tile_function
-from .infer_tile_inlining import inline
+from .infer_tile_inlining import inline, uses_tiles
 from .infer_tile_loops import is_tiles, tile_space
 from .infer_tiles import length, reads_array, store_tile
 from .infer_values import Method, describe, is_array
@@ -59,6 +59,9 @@ def call_with_tiles(scope: Scope, node: ast.Call, function: Any, args: list[Any]
             return _atomic(scope, node, ATOMICS[name], args, index or ())
         return None
     if not any(map(is_tile, (*args, *keywords.values()))):
+        in_iteration = scope.before_parallel is not None
+        if in_iteration and hasattr(function, "__pyarray_func__") and uses_tiles(function.__pyarray_func__):
+            return inline(scope, node, function.__pyarray_func__, args, keywords)
         return None
     package = (getattr(function, "__module__", None) or "").partition(".")[0]
     found = getattr(function, "__name__", "") if package in ("pyarray", "numpy") else None

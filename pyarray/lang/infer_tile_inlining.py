@@ -6,6 +6,7 @@ function is its own line, and the calls around it (`Loc.caller`)."""
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ from .aggregates import is_aggregate, transform
 from .infer_invoke import argument_of, default_of
 from .infer_scope import Scope
 from .infer_temporaries import assign_temporary, new_temporary
+from .infer_tile_loops import is_tiles
 from .parse import FunctionSource
 from .tile_values import (
     Done,
@@ -61,6 +63,30 @@ def inline(scope: Scope, node: ast.Call, source: FunctionSource, args: list[Any]
     if inner.returned is None:
         scope.fail(node, f"{source.name}() returns nothing", "write the call as a statement, or return a tile")
     return _returned(inner.returned, change, scope, node)
+
+
+def uses_tiles(source: FunctionSource, seen: frozenset[Any] = frozenset()) -> bool:
+    """Whether a function, or one that it calls by its name, has loops over tiles."""
+    function: Any = source.function
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    known = dict[str, Any]()
+    for name, cell in cells:
+        with contextlib.suppress(ValueError):  # it has no value yet
+            known[name] = cell.cell_contents
+    for n in ast.walk(source.node):
+        if not isinstance(n, ast.Call) or not isinstance(n.func, (ast.Name, ast.Attribute)):
+            continue
+        if isinstance(n.func, ast.Attribute):
+            if n.func.attr == "tiles":
+                return True
+            continue
+        callee = known.get(n.func.id, function.__globals__.get(n.func.id))
+        if is_tiles(callee):
+            return True
+        called = getattr(callee, "__pyarray_func__", None)
+        if called is not None and called not in seen and uses_tiles(called, seen | {called}):
+            return True
+    return False
 
 
 def _place(scope: Scope, node: ast.AST) -> str:
