@@ -104,6 +104,11 @@ def _squeeze(scope: Scope, node: ast.AST, tile: Tile, axis: Any) -> Any:
     return with_axes(tile, [k for k in range(tile.type.ndim) if k not in gone])
 
 
+def squeezed(tile: Tile) -> Tile:
+    """Without any axes of size 1."""
+    return with_axes(tile, [k for k, axis in enumerate(tile.type.axes) if axis])
+
+
 def _clip(scope: Scope, node: ast.AST, tile: Tile, given: dict[str, Any]) -> Any:
     value: Any = tile
     for which, name in (("min", "max"), ("max", "min")):

@@ -59,9 +59,9 @@ def call_with_tiles(scope: Scope, node: ast.Call, function: Any, args: list[Any]
             return _atomic(scope, node, ATOMICS[name], args, index or ())
         return None
     if not any(map(is_tile, (*args, *keywords.values()))):
-        in_iteration = scope.before_parallel is not None
-        if in_iteration and hasattr(function, "__pyarray_func__") and uses_tiles(function.__pyarray_func__):
-            return inline(scope, node, function.__pyarray_func__, args, keywords)
+        source = getattr(function, "__pyarray_func__", None)
+        if source is not None and scope.before_parallel is not None and uses_tiles(source):
+            return inline(scope, node, source, args, keywords)
         return None
     package = (getattr(function, "__module__", None) or "").partition(".")[0]
     found = getattr(function, "__name__", "") if package in ("pyarray", "numpy") else None

@@ -16,13 +16,14 @@ from . import ir
 from .infer_scope import Scope
 from .infer_temporaries import new_temporary
 from .infer_tile_axes import FUNCTIONS as AXES_FUNCTIONS
-from .infer_tile_axes import call_axes_function, tile_like
+from .infer_tile_axes import call_axes_function, squeezed, tile_like
 from .infer_tiles import REDUCTIONS, length
 from .infer_values import describe
 from .promotion import binary, call, cast, compare, constant, join
 from .tile_values import (
     Tile,
     as_tile,
+    broadcast_axes,
     check_size,
     elementwise_tile,
     hoisted,
@@ -353,22 +354,27 @@ def _scan(scope: Scope, node: ast.AST, name: str, tile: Tile, given: _Arguments)
 
 def tile_matmul(scope: Scope, node: ast.AST, left: Any, right: Any, dtype: DType | None = None) -> Any:
     """`left @ right`, accumulated as `dtype`; halves in float32."""
-    kind, kept, gone, operands = _product(scope, node, left, right, dtype)
-    wide = _accumulator(kind)
+    kind, axes, gone, operands = _product(scope, node, left, right, dtype)
+    wide, kept = _accumulator(kind), [pair for pair in axes if pair[0]]
+    multiply = lambda a, b: binary(scope.loc(node), "mul", cast(a, wide), cast(b, wide))  # noqa: E731
+    if not gone:
+        return _as(scope, node, elementwise_tile(scope, node, operands, multiply), kind)
     if not kept or (operands[1].type.ndim == 1 and len(kept) == 1):  # a row's elements, which threads share
-        both = elementwise_tile(
-            scope, node, operands, lambda a, b: binary(scope.loc(node), "mul", cast(a, wide), cast(b, wide))
-        )
-        return reduce_tile(scope, node, both, {both.type.ndim - 1}, False, "add", wide, kind)
-    found = _accumulate(scope, node, kept, gone, operands, wide, None)
-    return Tile(replace(found.type, dtype=kind), cast(found.element, kind))
+        both = elementwise_tile(scope, node, [squeezed(x) for x in operands], multiply)
+        found = reduce_tile(scope, node, both, {both.type.ndim - 1}, False, "add", wide, kind)
+    else:
+        found = _accumulate(scope, node, kept, gone, operands, wide, None)
+        found = Tile(replace(found.type, dtype=kind), cast(found.element, kind))
+    if not axes:
+        return found
+    element = found.element if isinstance(found, Tile) else found
+    return Tile(ir.TileType(kind, tuple(n for _, n in axes), tuple(a for a, _ in axes)), element)
 
 
 def add_product(scope: Scope, node: ast.AST, target: Any, left: Any, right: Any) -> list[ir.Stmt] | None:
     """`target += left @ right` in place; None where the result is another tile than that."""
     _, kept, gone, operands = _product(scope, node, left, right, None)
-    own = named_axes(target.type)
-    if own != kept or len(own) != target.type.ndim or operands[1].type.ndim == 1:
+    if named_axes(target.type) != kept or len(kept) != target.type.ndim or operands[1].type.ndim == 1 or not gone:
         return None
     wide = target.type.dtype
     if join(ir.ScalarType(wide), ir.ScalarType(operands[0].type.dtype)).dtype is not wide or wide.is_narrow:
@@ -380,21 +386,23 @@ def add_product(scope: Scope, node: ast.AST, target: Any, left: Any, right: Any)
 def _product(
     scope: Scope, node: ast.AST, left: Any, right: Any, dtype: DType | None
 ) -> tuple[DType, Axes, Axes, list[Tile]]:
-    """(dtype, axes that stay, the axis that goes, operands of that dtype)."""
+    """(dtype, axes of the result, the axis that goes, if it isn't one of size 1, operands)."""
     for x in (left, right):
         if not is_tile(x):
             scope.fail(node, f"'@' takes two tiles, got {describe(x)}", "load both: a[i, k] @ b[k, j]")
     a, b = as_tile(scope, node, left), as_tile(scope, node, right)
-    first, second = a.type.axes, b.type.axes
-    inner = second[-2] if len(second) > 1 else second[0]  # pyright: ignore[reportGeneralTypeIssues]
-    if len(first) > 2 or len(second) > 2 or first[-1] != inner or not inner:  # pyright: ignore[reportGeneralTypeIssues]
-        own, other = (", ".join(map(axis_label, axes)) for axes in (first, second))
+    first, second = (list(zip(x.type.axes, x.type.shape, strict=True)) for x in (a, b))
+    inner, row = first.pop(), second.pop() if len(second) > 1 else None
+    if second.pop()[0] != inner[0]:
+        own, other = (", ".join(map(axis_label, x.type.axes)) for x in (a, b))
         what = f"'@' is not defined for tiles of ({own}) and ({other})"
-        scope.fail(node, what, "the last axis of the one is the first axis of the other: a[i, k] @ b[k, j]")
+        scope.fail(node, what, "the last axis of the one is the last but one of the other: a[i, k] @ b[k, j]")
     kind = dtype or scope.apply(node, join, ir.ScalarType(a.type.dtype), ir.ScalarType(b.type.dtype)).dtype
-    pairs = [*zip(first[:-1], a.type.shape, strict=False)]
-    pairs += [(second[-1], b.type.shape[-1])] if len(second) > 1 else []
-    return kind, [p for p in pairs if p[0]], [(inner, a.type.shape[-1])], [a, b]
+    ends = [first.pop()] if first and row else []
+    batches = [tile_type(scope, node, kind, [x for x, _ in p], [n for _, n in p]) for p in (first, second)]
+    axes = [*zip(*broadcast_axes(scope, node, batches), strict=True), *ends, *([row] if row else [])]
+    tile_type(scope, node, kind, [x for x, _ in axes], [n for _, n in axes])  # each index once
+    return kind, axes, [inner] if inner[0] else [], [a, b]
 
 
 def _accumulate(

@@ -124,3 +124,35 @@ def test_parts_of_complex_numbers(device):
     x = (X + 1j * X[::-1]).astype("c8")
     wanted = x.real - 2 * x.imag + x.any(1)[:, None] + np.count_nonzero(x, axis=0)
     agrees(complex_parts, device, wanted, np.zeros(x.shape, "f4"), x)
+
+
+@pa.kernel
+def stacks(o, x, y):
+    for b, i, j in pa.tiles(o, (2, 4, 4)):
+        total = pa.zeros((b, i, j), pa.float64)
+        for k in pa.tiles(x.shape[2], 4):
+            total += x[b, i, k] @ y[b, k, j]
+            total += x[b, i, k] @ y[0, k, j]
+        (k,) = pa.tiles(x.shape[2], 8)
+        o[b, i, j] = total + pa.matmul(x[0, i, k], y[b, k, j], dtype=pa.float64)
+
+
+@pa.kernel
+def vectors(o, x, y):
+    for b, j in pa.tiles(o, (2, 4)):
+        (k,) = pa.tiles(x.shape[2], 8)
+        v = x[0, 0, k]
+        row = (v[None] @ y[0, k, j]).sum(axis=0)
+        number = (v[None] @ v[:, None]).sum() + (v @ v[:, None]).sum() + (v[None] @ v).sum() + v @ v
+        o[b, j] = v @ y[b, k, j] + row + number + x[b, 0, 0][:, None] @ y[0, 0, j][None]
+
+
+def test_products_of_stacks_and_of_axes_of_size_1(device):
+    numbers = np.random.default_rng(2)
+    for dtype in ("f4", "i4", "f2"):
+        x, y = (numbers.integers(-4, 5, shape).astype(dtype) for shape in ((3, 5, 7), (3, 7, 6)))
+        a, b = x.astype("f8"), y.astype("f8")
+        agrees(stacks, device, a @ b + a @ b[0] + a[0] @ b, np.zeros((3, 5, 6)), x, y)
+        v = a[0, 0]
+        wanted = v @ b + v @ b[0] + 4 * v @ v + np.outer(a[:, 0, 0], b[0, 0])
+        agrees(vectors, device, wanted, np.zeros((3, 6)), x, y)
