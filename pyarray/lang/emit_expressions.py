@@ -109,6 +109,7 @@ class ExprEmitter:
         self.structs: dict[str, str] = {}
         self.has_odd_vectors = False  # vectors of three floats, or matrices with odd sizes (see PA_NO_SLP)
         self.helpers: dict[str, str] = {}
+        self.no_alias = "false"  # text of `ir.NoAlias`
         self.renamed: dict[str, str] = {}
         self.digits: dict[Any, str] = {}  # divisions of a loop's variable, in terms of its digits
         # what expressions are in the current text: `emit_index_sets`
@@ -255,6 +256,9 @@ class ExprEmitter:
 
     def emit_Size(self, e: ir.Size) -> str:
         return f"{self.expr(e.array)}.n{e.axis}"
+
+    def emit_NoAlias(self, e: ir.NoAlias) -> str:
+        return self.no_alias
 
     def emit_Stride(self, e: ir.Stride) -> str:
         return f"({views.stride(e.array.type, self.expr(e.array), e.axis)})"

@@ -158,6 +158,7 @@ def parallel_loop(code: Emitter, loop: ir.For, hoisted_checks: Hoisting | None) 
     """
     unit, lines, symbol = bool(strided_params(code.kernel)), list[str](), code.symbol
     code.hoisted, code.turn = frozenset(), loop
+    code.no_alias = "(PA_NO_ALIAS || env->no_alias)" if noalias_arrays(code, loop) else "false"
     if hoisted_checks is not None:
         inside = assigned_in(*loop.body)
         fields = {n: t for n, t in (*code.kernel.params, *code.outer) if n not in inside}

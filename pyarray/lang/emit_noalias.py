@@ -67,6 +67,8 @@ def noalias_function(code: Emitter, number: Any, arrays: Arrays, versions: str, 
     head = f"void {symbol}_noalias{number}(const {symbol}_env *env, int64_t begin, int64_t end{pointers})"
     with shared_function(code, "__attribute__((noinline)) ", head, weight) as out:
         out.line(f"{symbol}_env local = *env;")
+        if code.turn is not None and has_any(code.turn.body, ir.NoAlias):
+            out.line("local.no_alias = true;")  # which the compiler knows then
         out.lines(f"local.{cname(n)}.data = p_{cname(n)};" for n, _ in arrays)
         out.line(f"{symbol}_body{number}(&local, begin, end{versions});")
 

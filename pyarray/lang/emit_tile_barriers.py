@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from . import ir
+from .emit_expressions import ctype
 from .emit_team import GridEmitter
 from .emit_tile_loads import write_loop_with_loads
 from .tile_layout import TilePlan
@@ -69,17 +70,20 @@ class BarrierEmitter(GridEmitter):
 
     def scratch(self, count: int, dtype: Any) -> str:
         """Shared memory of one step, declared here, which the next step that needs some takes, too."""
+        return self.scratch_of(dtype.ctype, count * dtype.itemsize)
+
+    def scratch_of(self, kind: str, nbytes: int) -> str:
         assert self.plan is not None
         self.counters += 1
         name, offset = f"scratch{self.counters}", self.plan.shared_bytes
-        self.out.line(f"{dtype.ctype} *const {name} = ({dtype.ctype} *)(tile_memory + {offset});")
-        self.scratch_bytes = max(self.scratch_bytes, offset + -(-count * dtype.itemsize // 16) * 16)
+        self.out.line(f"{kind} *const {name} = ({kind} *)(tile_memory + {offset});")
+        self.scratch_bytes = max(self.scratch_bytes, offset + -(-nbytes // 16) * 16)
         return name
 
     def value_of_one(self, e: Any) -> str:
         """C text of an expression with an effect: one thread evaluates it, and all get the value."""
         self.order(self.effects((e,)), uses_scratch=True)
-        name = self.scratch(1, e.type.dtype)
+        name = self.scratch_of(ctype(e.type), _most_bytes(e.type))
         with self.out.block("if (rank == 0)"):
             self.out.line(f"{name}[0] = {self.expr(e)};")
         self.barrier()
@@ -133,6 +137,15 @@ class BarrierEmitter(GridEmitter):
         super().write_statement(s)
         self.pending |= before
         self.asked = outer
+
+
+def _most_bytes(kind: Any) -> int:
+    """Of a value that a variable holds: a number, a view, a local array or several of them."""
+    if isinstance(kind, ir.TupleType):
+        return sum(-(-_most_bytes(item) // 16) * 16 for item in kind.items)
+    if isinstance(kind, ir.ArrayType):
+        return 64 + 16 * kind.ndim  # a pointer, sizes and strides
+    return kind.dtype.itemsize * (kind.size if isinstance(kind, ir.LocalArrayType) else 1)
 
 
 def _heads(s: Any) -> tuple[Any, ...]:

@@ -113,7 +113,10 @@ def row_prefetches(code: Any, s: ir.For) -> Prefetches | None:
     if not rest or nest_of(rest[0])[1][-1] is not body[-1]:
         return None
     axes, assigned = axes_of([*loops, body[1]]), assigned_in(*rest)
-    nests = [x for x in rest[1:] if _is_nest(x) and axes_of(nest_of(x)[0]) == axes]
+    direct: list[Any] = [
+        x.then[0] if isinstance(x, ir.If) and isinstance(x.condition, ir.NoAlias) else x for x in rest[1:]
+    ]
+    nests = [x for x in direct if _is_nest(x) and axes_of(nest_of(x)[0]) == axes]
     stores = [(x, y) for x in nests for y in nest_of(x)[1] if isinstance(y, ir.Store) and _has_rows(y, x)]
     stores = [(x, y) for x, y in stores if not names_in(y.array, *y.index) & assigned]
     copies = [copy for copy in leading_copies(code) if axes_of(nest_of(copy[0])[0]) == axes]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from . import ir
@@ -97,8 +98,13 @@ class TileEmitter(BarrierEmitter):
         if isinstance(s, ir.Assign) and effects.written:  # by an atomic or a call
             self.out.line(f"{cname(s.name)} = {self.value_of_one(s.value)};")
             return
+        is_local = False  # an element of a local array, which each thread has
+        if isinstance(s, ir.SetElement) and not isinstance(self.type_of(s.name), ir.TileType):
+            is_local = True
+            if effects.written:
+                s, effects = replace(s, value=self.variable_of_one(s.value)), Pending()
         self.order(effects)
-        if isinstance(s, (ir.Store, ir.SetElement)) or effects.written:
+        if (isinstance(s, (ir.Store, ir.SetElement)) and not is_local) or effects.written:
             with self.out.block("if (rank == 0)"):
                 super().write_statement(s)
         else:

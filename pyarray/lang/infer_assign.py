@@ -195,7 +195,10 @@ def _target_array(scope: Scope, target: ast.Subscript) -> ir.Expr:
     if is_aggregate(value):
         _refuse_target(scope, target)
     if not is_array(value):
-        scope.fail(target.value, f"expected an array, got {describe(value)}", advice_for_captured(value))
+        advice = advice_for_captured(value)
+        if is_tile(value):
+            advice = "tiles are values: write t = pa.where(mask, x, t), or store into an array"
+        scope.fail(target.value, f"expected an array, got {describe(value)}", advice)
     return value
 
 
@@ -277,7 +280,10 @@ def _ann_assign(scope: Scope, node: ast.AnnAssign) -> list[ir.Stmt]:
         scope.fail(node, f"{name!r} is declared {scope.declared[name].dtype} elsewhere", "declare it once")
     scope.changed |= name not in scope.declared
     scope.declared[name] = kind
-    return assign_name(scope, node.target, name, scope.number(node, scope.infer(node.value)))
+    value = scope.infer(node.value)
+    if is_tile(value):
+        scope.fail(node, f"a declaration is of a number, got {describe(value)}", f"write t = pa.{dtype}(a[i, j])")
+    return assign_name(scope, node.target, name, scope.number(node, value))
 
 
 @rule(ast.AugAssign)

@@ -195,6 +195,10 @@ def _refuse(scope: Scope, node: ast.Call, function: Any) -> Any:
     package = (getattr(function, "__module__", None) or "").split(".")[0]
     if package in ("pyarray", "numpy") and name in _ARRAY_CREATION:
         advice = "write pa.zeros(n) with a constant n, or pa.array([x, y, z]); or make it on the host and pass it"
+        if name == "arange":
+            advice += "; the indices of a block are a tile index, for i in pa.tiles(n, 64)"
+        if scope.tile_indices:
+            advice = "a tile is made by pa.zeros((i, j), pa.float32), and a tile index is the tile of its numbers"
         scope.fail(node.func, f"{name!r} makes no local arrays", advice)
     if package == "pyarray":
         scope.fail(node.func, f"{name!r} works on whole arrays", "call it on the host; in a kernel write the loop")

@@ -15,6 +15,7 @@ from .infer_operators import logical, select
 from .infer_scope import Scope, rule
 from .infer_temporaries import expand_result, let_bind
 from .infer_values import describe, is_array
+from .tile_values import TileIndex, as_tile, elementwise_tile, is_tile
 
 
 class Condition(NamedTuple):
@@ -96,7 +97,18 @@ def _if_exp(scope: Scope, node: ast.IfExp) -> Any:
     if is_aggregate(then) or is_aggregate(orelse):
         first, again = let_bind(scope, condition)
         return _select_group(scope, node, [first, again], then, orelse)
+    if any(is_tile(x) and not isinstance(x, TileIndex) for x in (then, orelse)):
+        return _select_tile(scope, node, condition, then, orelse)
     return select(scope, node, condition, then, orelse)
+
+
+def _select_tile(scope: Scope, node: ast.IfExp, condition: ir.Expr, then: Any, orelse: Any) -> Any:
+    """A choice of tiles by a number. Both have the same axes: nothing is broadcast."""
+    axes = {as_tile(scope, node, x).type.axes for x in (then, orelse)}
+    if len(axes) > 1:
+        what = f"a condition chooses between {describe(then)} and {describe(orelse)}"
+        scope.fail(node, what, "both have the same axes; pa.where() broadcasts them")
+    return elementwise_tile(scope, node, [condition, then, orelse], lambda c, a, b: select(scope, node, c, a, b))
 
 
 def _select_group(scope: Scope, node: ast.IfExp, conditions: list[ir.Expr], then: Any, orelse: Any) -> Any:

@@ -24,6 +24,7 @@ from .infer_tile_loops import tile_loop
 from .infer_values import Method, advice_for_captured, is_array, is_local_array
 from .loop_exits import Loop, has_break, has_return, set_flag, unless
 from .promotion import binary
+from .tile_values import is_tile
 
 
 @rule(ast.While)
@@ -226,6 +227,8 @@ def _sequence(scope: Scope, node: ast.expr, before: list[ir.Stmt], names: set[st
                 scope.fail(node, what, "loop over range(a.shape[0])")
             return array_sequence(scope, node, value, before, names)
     advice = advice_for(function) if isinstance(node, ast.Call) else advice_for_captured(value)
+    if is_tile(value):
+        advice = "loop over the numbers of a tile index by range(i.start, i.stop); tiles are computed as a whole"
     what = "a loop runs over range(...), pa.ndrange(...), a 1-D array, or enumerate, zip or reversed of such"
     scope.fail(node, what, advice)
 

@@ -109,6 +109,8 @@ def _compare(scope: Scope, node: ast.Compare) -> Any:
             return _compare_elements(scope, node, _COMPARE[type(op)], left, right)
         else:
             refuse_comparison(scope, node, _COMPARE[type(op)], left, right)
+            if is_tile(left) or is_tile(right):
+                scope.fail(node, "a chain of comparisons is of numbers, not of tiles", "write (0 < t) & (t < 3)")
             a, b = scope.number(node, left), scope.number(node, right)
             first, again = let_bind(scope, b) if position + 1 < len(node.ops) else (b, b)
             part = scope.apply(node, compare, scope.loc(node), _COMPARE[type(op)], a, first)

@@ -220,6 +220,8 @@ class Scope:
             advice = "only members of an IntEnum are numbers"
         elif isinstance(getattr(value, "type", None), ir.TileType):
             advice = "combine its elements, t.sum() or (t > 0).any(), or choose among them by pa.where()"
+            if value.type.dtype.kind == "b":  # pyright: ignore[reportAttributeAccessIssue]
+                advice += "; of tiles, 'and', 'or' and 'not' are & | and ~"
         elif any(value is index for index in self.tile_indices.values()):
             advice = "its .start, .stop and .size are numbers"
         self.fail(where, f"expected a number, got {describe(value)}", advice)

@@ -45,7 +45,7 @@ def _subscript(scope: Scope, node: ast.Subscript) -> Any:
         return take_part(scope, node, owner, items[index.value])
     if isinstance(owner, ir.Static):
         return _captured_item(scope, node, owner.value)
-    if is_tile(owner):
+    if is_tile(owner) or (scope.tile_indices and _is_number_with_axes(node, owner)):
         return subscript_tile(scope, node, owner)
     if is_array(owner) and has_tile_index(scope, node):
         return load_tile(scope, node, owner)
@@ -54,6 +54,13 @@ def _subscript(scope: Scope, node: ast.Subscript) -> Any:
     if not is_array(owner):
         scope.fail(node, f"{describe(owner)} can't be indexed")
     return with_let_bound(scope, [owner], lambda array: _index_array(scope, node, array))
+
+
+def _is_number_with_axes(node: ast.Subscript, owner: Any) -> bool:
+    """`t.max()[None]`: a number as a tile of size 1."""
+    items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    has_none = any(isinstance(x, ast.Constant) and x.value is None for x in items)
+    return has_none and isinstance(getattr(owner, "type", None), ir.ScalarType)
 
 
 def _constant_slice(scope: Scope, node: ast.Slice) -> slice:

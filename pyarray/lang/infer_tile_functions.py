@@ -8,21 +8,25 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..dtypes import DType, asdtype, bool_, float64, int64, uint64
 from . import ir
 from .infer_scope import Scope
 from .infer_temporaries import new_temporary
+from .infer_tile_axes import FUNCTIONS as AXES_FUNCTIONS
+from .infer_tile_axes import call_axes_function, squeezed, tile_like
 from .infer_tiles import REDUCTIONS, length
 from .infer_values import describe
 from .promotion import binary, call, cast, compare, constant, join
 from .tile_values import (
     Tile,
     as_tile,
+    broadcast_axes,
     check_size,
     elementwise_tile,
+    hoisted,
     index_local,
     is_tile,
     loops_over,
@@ -37,8 +41,9 @@ from .tile_values import (
 from .types import axis_label
 
 _SCANS = {"cumsum": "add", "cumprod": "mul", "cumulative_sum": "add", "cumulative_prod": "mul"}
-_ALIASES = {"amin": "min", "amax": "max", "matrix_transpose": "transpose", "permute_dims": "transpose"}
-FUNCTIONS = (*REDUCTIONS, *_SCANS, "matmul", "dot", "transpose", "copy", "astype")
+_ALIASES = {"amin": "min", "amax": "max"}
+_TYPED = ("sum", "prod", "mean", *_SCANS)  # these take dtype=
+FUNCTIONS = (*REDUCTIONS, "count_nonzero", *_SCANS, "matmul", "dot", "copy", "astype", *AXES_FUNCTIONS)
 Axes = list[tuple[str, int]]
 
 
@@ -49,21 +54,21 @@ def call_tile_function(scope: Scope, node: ast.Call, name: str, args: list[Any],
         left, right = _two(scope, node, name, args)
         return tile_matmul(scope, node, left, right, _dtype_of(scope, node, name, keywords))
     if name == "astype":
-        if len(args) != 2 or keywords:
+        args += [keywords[k] for k in ("dtype",) if set(keywords) == {"dtype"}]
+        if len(args) != 2 or set(keywords) - {"dtype"}:
             scope.fail(node, "astype() takes a dtype", "write t.astype(pa.float32)")
         dtype = _dtype(scope, node, args[1])
         return elementwise_tile(scope, node, [args[0]], lambda x: scope.coerce(node, x, ir.ScalarType(dtype)))
-    axis, keepdims = _axis_arguments(scope, node, name, args, keywords)
-    if name == "transpose" and axis is None:
-        tile = as_tile(scope, node, args[0])
-        return Tile(replace(tile.type, axes=tile.type.axes[::-1], shape=tile.type.shape[::-1]), tile.element)
+    if name.endswith("_like"):
+        return tile_like(scope, node, name, args, keywords, _dtype_of(scope, node, name, keywords))
+    if name in AXES_FUNCTIONS:
+        return call_axes_function(scope, node, name, args, keywords)
     if name == "copy":
         return args[0]
+    given = _arguments(scope, node, name, args, keywords)
     if name in _SCANS:
-        return _scan(scope, node, name, as_tile(scope, node, args[0]), axis)
-    if name not in REDUCTIONS:
-        scope.fail(node, f"{name}() is not a function of tiles", f"there are {', '.join(FUNCTIONS)}")
-    return _reduce_by_name(scope, node, name, args[0], axis, keepdims)
+        return _scan(scope, node, name, as_tile(scope, node, args[0]), given)
+    return _reduce_by_name(scope, node, name, args[0], given)
 
 
 def _two(scope: Scope, node: ast.Call, name: str, args: list[Any]) -> list[Any]:
@@ -80,22 +85,39 @@ def _dtype(scope: Scope, node: ast.AST, value: Any) -> DType:
 
 
 def _dtype_of(scope: Scope, node: ast.Call, name: str, keywords: dict[str, Any]) -> DType | None:
-    if set(keywords) - {"dtype"}:
+    if name in ("matmul", "dot") and set(keywords) - {"dtype"}:
         scope.fail(node, f"{name}() of tiles takes two tiles and dtype=")
-    return _dtype(scope, node, keywords["dtype"]) if keywords else None
+    if not isinstance(keywords.get("dtype"), (ir.Static, ir.Node)):
+        return None
+    return _dtype(scope, node, keywords["dtype"])
 
 
-def _axis_arguments(
-    scope: Scope, node: ast.Call, name: str, args: list[Any], keywords: dict[str, Any]
-) -> tuple[Any, bool]:
+@dataclass(frozen=True)
+class _Arguments:
+    """What reductions and scans take behind the tile."""
+
+    axis: Any
+    keepdims: bool
+    dtype: DType | None
+    correction: Any  # what is subtracted from the count of a variance's elements
+
+
+def _arguments(scope: Scope, node: ast.Call, name: str, args: list[Any], keywords: dict[str, Any]) -> _Arguments:
     given = dict(keywords)
     if len(args) == 2 and "axis" not in given:
         given["axis"] = args[1]
-    keepdims = given.pop("keepdims", None)
-    axis = given.pop("axis", None)
-    if given or len(args) > 2 or (keepdims is not None and not isinstance(keepdims, ir.Const)):
-        scope.fail(node, f"{name}() of tiles takes a tile, axis= and keepdims=")
-    return axis, keepdims is not None and bool(keepdims.value)
+    names = ["axis", *(["keepdims"] if name not in _SCANS else []), *(["dtype"] if name in _TYPED else [])]
+    names += ["ddof"] if name in ("var", "std") else []
+    if name in ("var", "std") and "correction" in given:
+        given["ddof"] = given.pop("correction")
+    keepdims = given.get("keepdims")
+    if set(given) - set(names) or len(args) > 2 or (keepdims is not None and not isinstance(keepdims, ir.Const)):
+        takes = ", ".join(f"{n}=" for n in names[:-1]) + f" and {names[-1]}=" if names[1:] else "axis="
+        advice = "choose elements by pa.where(mask, t, 0) first" if "where" in given else ""
+        scope.fail(node, f"{name}() of tiles takes a tile, {takes}", advice)
+    dtype = None if given.get("dtype") in (None, ir.Static(None)) else _dtype(scope, node, given["dtype"])
+    correction = scope.number(node, given["ddof"]) if "ddof" in given else None
+    return _Arguments(given.get("axis"), keepdims is not None and bool(keepdims.value), dtype, correction)
 
 
 # ---- reductions
@@ -118,25 +140,28 @@ def _axes_to_reduce(scope: Scope, node: ast.AST, kind: ir.TileType, axis: Any) -
     return found
 
 
-def _reduce_by_name(scope: Scope, node: ast.AST, name: str, value: Any, axis: Any, keepdims: bool) -> Any:
-    tile = as_tile(scope, node, value)
+def _reduce_by_name(scope: Scope, node: ast.AST, name: str, value: Any, given: _Arguments) -> Any:
+    tile, axis, keepdims = as_tile(scope, node, value), given.axis, given.keepdims
+    if given.dtype is not None:
+        tile = _as(scope, node, tile, given.dtype)
     dtype = tile.type.dtype
-    if dtype.kind == "c" and name not in ("sum", "prod", "mean"):
+    if dtype.kind == "c" and name not in ("sum", "prod", "mean", "any", "all", "count_nonzero"):
         scope.fail(node, f"{name}() of tiles is not defined for {dtype}")
     if name in ("argmin", "argmax"):
         return _arg_extreme(scope, node, name, tile, axis, keepdims)
     numbers = _axes_to_reduce(scope, node, tile.type, axis)
     if name in ("mean", "var", "std"):
-        return _moments(scope, node, name, tile, numbers, keepdims)
+        return _moments(scope, node, name, tile, numbers, given)
+    if name == "count_nonzero":
+        tile, name, dtype = _as(scope, node, tile, bool_), "sum", bool_
     if name in ("any", "all"):
-        element = scope.truth(node, tile.element)
-        tile = Tile(replace(tile.type, dtype=bool_), element)
+        tile = _as(scope, node, tile, bool_)
         return reduce_tile(scope, node, tile, numbers, keepdims, "or" if name == "any" else "and", bool_, bool_)
     if name in ("min", "max"):
         if not named_axes(tile.type):
             scope.fail(node, f"{name}() takes a tile, got {describe(value)}")
         return reduce_tile(scope, node, tile, numbers, keepdims, name, dtype, dtype)
-    result = {"b": int64, "i": int64, "u": uint64}.get(dtype.kind, dtype)
+    result = given.dtype or _sum_dtype(dtype)
     op = "add" if name == "sum" else "mul"
     return reduce_tile(scope, node, tile, numbers, keepdims, op, _accumulator(result), result)
 
@@ -146,9 +171,17 @@ def _accumulator(dtype: DType) -> DType:
     return dtype.arithmetic
 
 
-def _moments(scope: Scope, node: ast.AST, name: str, tile: Tile, numbers: set[int], keepdims: bool) -> Any:
+def _sum_dtype(dtype: DType) -> DType:
+    return {"b": int64, "i": int64, "u": uint64}.get(dtype.kind, dtype)
+
+
+def _as(scope: Scope, node: ast.AST, tile: Tile, dtype: DType) -> Tile:
+    return Tile(replace(tile.type, dtype=dtype), scope.coerce(node, tile.element, ir.ScalarType(dtype)))
+
+
+def _moments(scope: Scope, node: ast.AST, name: str, tile: Tile, numbers: set[int], given: _Arguments) -> Any:
     """Means, and variances as means of squared deviations."""
-    loc, dtype = scope.loc(node), tile.type.dtype
+    loc, dtype, keepdims = scope.loc(node), tile.type.dtype, given.keepdims
     result = float64 if dtype.kind in "biu" else dtype
     wide = _accumulator(result)
     if name != "mean":
@@ -162,10 +195,15 @@ def _moments(scope: Scope, node: ast.AST, name: str, tile: Tile, numbers: set[in
         total = reduce_tile(scope, node, Tile(replace(x.type, dtype=wide), element), numbers, keep, "add", wide, wide)
         return elementwise_tile(scope, node, [total], lambda s: binary(loc, "div", s, count))
 
+    if given.dtype is not None:
+        result, wide = given.dtype, _accumulator(given.dtype)
     middle = mean(tile, keepdims if name == "mean" else True)
     if name != "mean":
         deviation = elementwise_tile(scope, node, [tile, middle], lambda a, b: binary(loc, "sub", cast(a, wide), b))
         square: Callable[[ir.Expr], ir.Expr] = lambda x: call(loc, "square", [x])  # noqa: E731
+        if given.correction is not None:
+            less = binary(loc, "sub", count, hoisted(scope, given.correction))
+            count = hoisted(scope, call(loc, "max", [less, constant(loc, 0)]))
         middle = mean(elementwise_tile(scope, node, [deviation], square), keepdims)
     if name == "std":
         middle = elementwise_tile(scope, node, [middle], lambda x: call(loc, "sqrt", [x]))
@@ -282,14 +320,16 @@ def _arg_extreme(scope: Scope, node: ast.AST, name: str, tile: Tile, axis: Any, 
     return Tile(shape, as_tile(scope, node, ir.Local(loc, reduced, target)).element)
 
 
-def _scan(scope: Scope, node: ast.AST, name: str, tile: Tile, axis: Any) -> Tile:
+def _scan(scope: Scope, node: ast.AST, name: str, tile: Tile, given: _Arguments) -> Tile:
     """`cumsum` and `cumprod` along an axis."""
-    loc, kind = scope.loc(node), tile.type
+    if given.dtype is not None:
+        tile = _as(scope, node, tile, given.dtype)
+    loc, kind, axis = scope.loc(node), tile.type, given.axis
     numbers = _axes_to_reduce(scope, node, kind, axis) if axis is not None or kind.ndim != 1 else {0}
     if len(numbers) != 1:
         scope.fail(node, f"{name}() of a {kind} takes one axis", f"write {name}(t, axis=-1)")
     (number,) = numbers
-    result = {"b": int64, "i": int64, "u": uint64}.get(kind.dtype.kind, kind.dtype)
+    result = given.dtype or _sum_dtype(kind.dtype)
     wide, op = _accumulator(result), _SCANS[name]
     if not kind.axes[number]:
         return Tile(replace(kind, dtype=result), cast(tile.element, result))
@@ -314,22 +354,27 @@ def _scan(scope: Scope, node: ast.AST, name: str, tile: Tile, axis: Any) -> Tile
 
 def tile_matmul(scope: Scope, node: ast.AST, left: Any, right: Any, dtype: DType | None = None) -> Any:
     """`left @ right`, accumulated as `dtype`; halves in float32."""
-    kind, kept, gone, operands = _product(scope, node, left, right, dtype)
-    wide = _accumulator(kind)
+    kind, axes, gone, operands = _product(scope, node, left, right, dtype)
+    wide, kept = _accumulator(kind), [pair for pair in axes if pair[0]]
+    multiply = lambda a, b: binary(scope.loc(node), "mul", cast(a, wide), cast(b, wide))  # noqa: E731
+    if not gone:
+        return _as(scope, node, elementwise_tile(scope, node, operands, multiply), kind)
     if not kept or (operands[1].type.ndim == 1 and len(kept) == 1):  # a row's elements, which threads share
-        both = elementwise_tile(
-            scope, node, operands, lambda a, b: binary(scope.loc(node), "mul", cast(a, wide), cast(b, wide))
-        )
-        return reduce_tile(scope, node, both, {both.type.ndim - 1}, False, "add", wide, kind)
-    found = _accumulate(scope, node, kept, gone, operands, wide, None)
-    return Tile(replace(found.type, dtype=kind), cast(found.element, kind))
+        both = elementwise_tile(scope, node, [squeezed(x) for x in operands], multiply)
+        found = reduce_tile(scope, node, both, {both.type.ndim - 1}, False, "add", wide, kind)
+    else:
+        found = _accumulate(scope, node, kept, gone, operands, wide, None)
+        found = Tile(replace(found.type, dtype=kind), cast(found.element, kind))
+    if not axes:
+        return found
+    element = found.element if isinstance(found, Tile) else found
+    return Tile(ir.TileType(kind, tuple(n for _, n in axes), tuple(a for a, _ in axes)), element)
 
 
 def add_product(scope: Scope, node: ast.AST, target: Any, left: Any, right: Any) -> list[ir.Stmt] | None:
     """`target += left @ right` in place; None where the result is another tile than that."""
     _, kept, gone, operands = _product(scope, node, left, right, None)
-    own = named_axes(target.type)
-    if own != kept or len(own) != target.type.ndim or operands[1].type.ndim == 1:
+    if named_axes(target.type) != kept or len(kept) != target.type.ndim or operands[1].type.ndim == 1 or not gone:
         return None
     wide = target.type.dtype
     if join(ir.ScalarType(wide), ir.ScalarType(operands[0].type.dtype)).dtype is not wide or wide.is_narrow:
@@ -341,21 +386,23 @@ def add_product(scope: Scope, node: ast.AST, target: Any, left: Any, right: Any)
 def _product(
     scope: Scope, node: ast.AST, left: Any, right: Any, dtype: DType | None
 ) -> tuple[DType, Axes, Axes, list[Tile]]:
-    """(dtype, axes that stay, the axis that goes, operands of that dtype)."""
+    """(dtype, axes of the result, the axis that goes, if it isn't one of size 1, operands)."""
     for x in (left, right):
         if not is_tile(x):
             scope.fail(node, f"'@' takes two tiles, got {describe(x)}", "load both: a[i, k] @ b[k, j]")
     a, b = as_tile(scope, node, left), as_tile(scope, node, right)
-    first, second = a.type.axes, b.type.axes
-    inner = second[-2] if len(second) > 1 else second[0]  # pyright: ignore[reportGeneralTypeIssues]
-    if len(first) > 2 or len(second) > 2 or first[-1] != inner or not inner:  # pyright: ignore[reportGeneralTypeIssues]
-        own, other = (", ".join(map(axis_label, axes)) for axes in (first, second))
+    first, second = (list(zip(x.type.axes, x.type.shape, strict=True)) for x in (a, b))
+    inner, row = first.pop(), second.pop() if len(second) > 1 else None
+    if second.pop()[0] != inner[0]:
+        own, other = (", ".join(map(axis_label, x.type.axes)) for x in (a, b))
         what = f"'@' is not defined for tiles of ({own}) and ({other})"
-        scope.fail(node, what, "the last axis of the one is the first axis of the other: a[i, k] @ b[k, j]")
+        scope.fail(node, what, "the last axis of the one is the last but one of the other: a[i, k] @ b[k, j]")
     kind = dtype or scope.apply(node, join, ir.ScalarType(a.type.dtype), ir.ScalarType(b.type.dtype)).dtype
-    pairs = [*zip(first[:-1], a.type.shape, strict=False)]
-    pairs += [(second[-1], b.type.shape[-1])] if len(second) > 1 else []
-    return kind, [p for p in pairs if p[0]], [(inner, a.type.shape[-1])], [a, b]
+    ends = [first.pop()] if first and row else []
+    batches = [tile_type(scope, node, kind, [x for x, _ in p], [n for _, n in p]) for p in (first, second)]
+    axes = [*zip(*broadcast_axes(scope, node, batches), strict=True), *ends, *([row] if row else [])]
+    tile_type(scope, node, kind, [x for x, _ in axes], [n for _, n in axes])  # each index once
+    return kind, axes, [inner] if inner[0] else [], [a, b]
 
 
 def _accumulate(

@@ -6,6 +6,7 @@ function is its own line, and the calls around it (`Loc.caller`)."""
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -15,9 +16,10 @@ from .aggregates import is_aggregate, transform
 from .infer_invoke import argument_of, default_of
 from .infer_scope import Scope
 from .infer_temporaries import assign_temporary, new_temporary
+from .infer_tile_loops import is_tiles
 from .parse import FunctionSource
-from .promotion import constant
 from .tile_values import (
+    Done,
     TileIndex,
     copy_tile,
     is_axis_variable,
@@ -56,7 +58,35 @@ def inline(scope: Scope, node: ast.Call, source: FunctionSource, args: list[Any]
             names[name] = new_temporary(scope, kind)
     change = _renamed(names, source.name, scope.loc(node))
     scope.pending += [ir.rewrite(s, change) for s in body]
+    if node is scope.statement:
+        return Done()
+    if inner.returned is None:
+        scope.fail(node, f"{source.name}() returns nothing", "write the call as a statement, or return a tile")
     return _returned(inner.returned, change, scope, node)
+
+
+def uses_tiles(source: FunctionSource, seen: frozenset[Any] = frozenset()) -> bool:
+    """Whether a function, or one that it calls by its name, has loops over tiles."""
+    function: Any = source.function
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    known = dict[str, Any]()
+    for name, cell in cells:
+        with contextlib.suppress(ValueError):  # it has no value yet
+            known[name] = cell.cell_contents
+    for n in ast.walk(source.node):
+        if not isinstance(n, ast.Call) or not isinstance(n.func, (ast.Name, ast.Attribute)):
+            continue
+        if isinstance(n.func, ast.Attribute):
+            if n.func.attr == "tiles":
+                return True
+            continue
+        callee = known.get(n.func.id, function.__globals__.get(n.func.id))
+        if is_tiles(callee):
+            return True
+        called = getattr(callee, "__pyarray_func__", None)
+        if called is not None and called not in seen and uses_tiles(called, seen | {called}):
+            return True
+    return False
 
 
 def _place(scope: Scope, node: ast.AST) -> str:
@@ -140,4 +170,4 @@ def _returned(value: Any, change: Callable[[Any], Any], scope: Scope, node: ast.
         return tuple(_returned(item, change, scope, node) for item in value)
     if isinstance(value, ir.Node):
         return replace(ir.rewrite(value, change), loc=scope.loc(node))
-    return constant(scope.loc(node), 0) if value is None else value
+    return value

@@ -6,6 +6,7 @@ the elements at these. Indices with the same axis go together, those with differ
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,8 +17,9 @@ from .aggregates import as_tuple
 from .infer_access import load_element, wrap_index
 from .infer_scope import Scope
 from .infer_temporaries import assign_temporary
+from .infer_tile_axes import with_axes
 from .infer_values import Method, describe
-from .promotion import cast, constant
+from .promotion import binary, call, cast, constant
 from .tile_values import (
     Tile,
     TileIndex,
@@ -26,12 +28,14 @@ from .tile_values import (
     assign_tile,
     broadcast_axes,
     check_size,
+    elementwise_tile,
     hoisted,
     index_local,
     is_tile,
     materialized,
     named_axes,
     over_tile,
+    run_variable,
     start_variable,
     stop_variable,
     tile_type,
@@ -40,7 +44,10 @@ from .types import axis_label
 
 CREATION = {"zeros": 0, "ones": 1, "full": None}
 REDUCTIONS = ("sum", "prod", "mean", "var", "std", "min", "max", "any", "all", "argmin", "argmax")
-METHODS = (*REDUCTIONS, "cumsum", "cumprod", "astype", "copy", "dot", "transpose")
+METHODS = (
+    *REDUCTIONS, "cumsum", "cumprod", "astype", "copy", "dot", "transpose", "swapaxes", "squeeze", "clip", "round",
+    "conj", "conjugate",
+)  # fmt: skip
 
 
 # ---- elements of arrays
@@ -66,17 +73,21 @@ def _value_of(scope: Scope, item: ast.expr) -> Any:
     return value
 
 
-def indexed(scope: Scope, node: ast.Subscript, array: ir.Expr) -> tuple[ir.Expr, tuple[ir.Expr, ...], ir.TileType]:
-    """(array, index of the element at hand, type of the tile) of a subscript by tiles."""
+def indexed(
+    scope: Scope, node: ast.Subscript, array: ir.Expr, stored: bool = False
+) -> tuple[ir.Expr, tuple[ir.Expr, ...], ir.TileType]:
+    """(array, index of the element at hand, type of the tile) of a subscript by tiles. If elements are stored, the
+    index is of what the array was before."""
     if not isinstance(array, ir.Local):
         array = assign_temporary(scope, array, scope.pending)
     items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    items = [x for x in items if not (isinstance(x, ast.Constant) and x.value is ...)]  # there is no axis to stand for
     index, axes, capacities = list[ir.Expr](), list[str](), list[int]()
-    count = sum(not (isinstance(x, ast.Constant) and x.value is None) for x in items)
+    count = sum(not is_new_axis(scope, x) for x in items)
     if count != array.type.ndim:
         scope.fail(node, f"{count} indices for a {array.type}", "an access by tiles has an index for each axis")
     for item in items:
-        if isinstance(item, ast.Constant) and item.value is None:
+        if is_new_axis(scope, item):
             axes.append("")
             capacities.append(1)
             continue
@@ -85,6 +96,9 @@ def indexed(scope: Scope, node: ast.Subscript, array: ir.Expr) -> tuple[ir.Expr,
             scope.fail(item, what, "name the axis: (k,) = pa.tiles(a.shape[1], 64)")
         value = scope.infer(item)
         tile = as_tile(scope, item, value)
+        _check_integers(scope, item, tile)
+        if stored and reads_array(scope, tile.element, array):
+            tile = materialized(scope, item, tile)
         element = scope.integer(item, tile.element, "an index")
         index.append(wrap_index(scope, item, element, array, len(index)))
         for axis, n in zip(tile.type.axes, tile.type.shape, strict=True):
@@ -94,6 +108,23 @@ def indexed(scope: Scope, node: ast.Subscript, array: ir.Expr) -> tuple[ir.Expr,
                 axes.append(axis)
                 capacities.append(n)
     return array, tuple(index), ir.TileType(array.type.dtype, tuple(capacities), tuple(axes))
+
+
+def is_new_axis(scope: Scope, item: ast.expr) -> bool:
+    """Whether an index is None, or pa.newaxis."""
+    if isinstance(item, (ast.Name, ast.Attribute)):
+        value = _value_of(scope, item)
+        return isinstance(value, ir.Static) and value.value is None
+    return isinstance(item, ast.Constant) and item.value is None
+
+
+def _check_integers(scope: Scope, item: ast.expr, tile: Tile) -> None:
+    kind = tile.type.dtype.kind
+    if named_axes(tile.type) and kind not in "iu":
+        advice = "write pa.int64(t)"
+        if kind == "b":
+            advice = "select by pa.where(mask, a[i], 0), and store by pa.copyto(a[i], x, where=mask)"
+        scope.fail(item, f"an index is a tile of integers, got {describe(tile)}", advice)
 
 
 def load_tile(scope: Scope, node: ast.Subscript, array: ir.Expr) -> Tile:
@@ -107,14 +138,16 @@ def store_tile(
 ) -> list[ir.Stmt]:
     """`a[i, j] = value`, of the elements for which the condition holds."""
     before, scope.pending = scope.pending, []
-    array, index, target = indexed(scope, node, array)
+    array, index, target = indexed(scope, node, array, stored=True)
     tile = as_tile(scope, where or node, value)
     mask = None if condition is None else as_tile(scope, where or node, condition)
     for part in (tile, mask):
         if part is not None:
             _check_fits(scope, where or node, part, target)
-    if _reads_elsewhere(tile.element, array, index):
+    if _reads_elsewhere(scope, tile.element, array, index, target):
         tile = materialized(scope, where or node, tile)
+    if mask is not None and _reads_elsewhere(scope, mask.element, array, index, target):
+        mask = materialized(scope, where or node, mask)
     loc = scope.loc(node)
     dtype = array.type.dtype
     if tile.type.dtype.kind == "c" and dtype.kind not in "cb":
@@ -135,16 +168,40 @@ def _check_fits(scope: Scope, where: ast.AST, tile: Tile, target: ir.TileType) -
         scope.fail(where, f"a tile of ({own}) can't be stored into elements of ({there})", "reduce it, or transpose it")
 
 
-def _reads_elsewhere(element: ir.Expr, array: ir.Expr, index: tuple[ir.Expr, ...]) -> bool:
-    """Whether other elements of the array are read than the one that is stored, which then may have changed."""
-    assert isinstance(array, ir.Local)
-    for node in ir.walk(element):
-        if isinstance(node, ir.Load):
-            view = not isinstance(node.array, ir.Local) or node.array.name.startswith(".")
-            same = isinstance(node.array, ir.Local) and node.array.name == array.name
-            if view or array.name.startswith(".") or (same and not _same(node.index, index)):
-                return True
-    return False
+def _reads_elsewhere(
+    scope: Scope, element: ir.Expr, array: ir.Expr, index: tuple[ir.Expr, ...], target: ir.TileType
+) -> bool:
+    """Whether other elements of the array are read than the one that is stored, which then may have changed; or this
+    one, where it is stored more than once."""
+    own = [n for n in ir.walk(element) if isinstance(n, ir.Load) and _may_be(scope, n.array, array)]
+    if not all(isinstance(n.array, ir.Local) and n.array.name == array.name for n in own):  # type: ignore[union-attr]
+        return True  # a view
+    return not all(_same(n.index, index) for n in own) or (bool(own) and not _is_once(index, target))
+
+
+def reads_array(scope: Scope, element: ir.Expr, array: ir.Expr) -> bool:
+    return any(isinstance(n, ir.Load) and _may_be(scope, n.array, array) for n in ir.walk(element))
+
+
+def _may_be(scope: Scope, read: ir.Expr, array: ir.Expr) -> bool:
+    """Whether an array is another one, or a view of it. Parameters of a kernel are different arrays, those of a
+    function may be one."""
+    if not isinstance(read, ir.Local) or not isinstance(array, ir.Local):
+        return True
+    roots = {x.name.partition(".")[0] for x in (read, array)}
+    return read.name == array.name or not scope.is_kernel or not roots <= scope.params.keys()
+
+
+def _is_once(index: tuple[ir.Expr, ...], target: ir.TileType) -> bool:
+    """Whether all elements of a tile have different indices: each axis is an index by itself, or with a number."""
+    runs = {run_variable(axis) for axis, _ in named_axes(target)}
+    plain = set[str]()
+    for item in index:
+        parts = (item.a, item.b) if isinstance(item, ir.Binary) and item.op in ("add", "sub") else (item,)
+        names = [n.name for part in parts for n in ir.walk(part) if isinstance(n, ir.Local) and n.name in runs]
+        if len(names) == 1 and any(isinstance(part, ir.Local) and part.name == names[0] for part in parts):
+            plain.add(names[0])
+    return plain == runs
 
 
 def _same(a: Sequence[ir.Expr], b: Sequence[ir.Expr]) -> bool:
@@ -205,7 +262,7 @@ def subscript_tile(scope: Scope, node: ast.Subscript, value: Any) -> Tile:
     tile = as_tile(scope, node, value)
     items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     kept = [isinstance(x, ast.Slice) and x.lower is x.upper is x.step is None for x in items]
-    new = [isinstance(x, ast.Constant) and x.value is None for x in items]
+    new = [is_new_axis(scope, x) for x in items]
     wide = [isinstance(x, ast.Constant) and x.value is ... for x in items]
     if not all(a or b or c for a, b, c in zip(kept, new, wide, strict=True)) or sum(wide) > 1:
         scope.fail(node, "of a tile no elements are taken", "an index of a tile has : and None; where() selects")
@@ -219,10 +276,6 @@ def subscript_tile(scope: Scope, node: ast.Subscript, value: Any) -> Tile:
             axes.append(("", 1) if is_new else next(rest))
     axes += rest
     return Tile(replace(tile.type, axes=tuple(a for a, _ in axes), shape=tuple(n for _, n in axes)), tile.element)
-
-
-def transpose_tile(tile: Tile) -> Tile:
-    return Tile(replace(tile.type, axes=tile.type.axes[::-1], shape=tile.type.shape[::-1]), tile.element)
 
 
 def length(scope: Scope, where: Where, axis: str) -> ir.Expr:
@@ -240,10 +293,20 @@ def tile_attribute(scope: Scope, node: ast.Attribute, value: Any) -> Any:
             return index_local(loc, (start_variable if name == "start" else stop_variable)(value.axis))
         if name == "size":
             return length(scope, node, value.axis)
-        scope.fail(node, f"a tile index has no attribute {name!r}", "there are start, stop and size")
+        if name not in ("T", "shape", "ndim", "dtype", *METHODS):
+            advice = "there are start, stop and size, and what tiles have"
+            scope.fail(node, f"a tile index has no attribute {name!r}", advice)
+        value = as_tile(scope, node, value)
     tile = as_tile(scope, node, value)
     if name == "T":
-        return transpose_tile(tile)
+        return with_axes(tile, range(tile.type.ndim)[::-1])
+    if name == "mT" and (ndim := tile.type.ndim) > 1:
+        return with_axes(tile, (*range(ndim - 2), ndim - 1, ndim - 2))
+    if name in ("real", "imag"):
+        return elementwise_tile(scope, node, [tile], lambda x: scope.apply(node, call, loc, name, [x]))
+    if name == "size":
+        lengths = [length(scope, node, axis) for axis in tile.type.axes]
+        return functools.reduce(lambda a, b: binary(loc, "mul", a, b), lengths)
     if name == "shape":
         return tuple(length(scope, node, axis) for axis in tile.type.axes)
     if name == "ndim":
@@ -252,7 +315,7 @@ def tile_attribute(scope: Scope, node: ast.Attribute, value: Any) -> Any:
         return ir.Static(tile.type.dtype.numpy)
     if name in METHODS:
         return ir.Static(Method(value, name))
-    there = ", ".join(("shape", "ndim", "dtype", "T", *METHODS))
+    there = ", ".join(("shape", "size", "ndim", "dtype", "T", "mT", "real", "imag", *METHODS))
     scope.fail(node, f"a tile has no attribute {name!r}", f"there are {there}")
 
 

@@ -307,10 +307,15 @@ class Assert(Expression):
     site: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class NoAlias(Expression):
+    """Whether no array that the kernel writes shares memory with another one; false where nobody has looked."""
+
+
 Expr = (
     Let | Const | Local | Unary | Binary | Compare | Logic | Select | Cast | Builtin | Load | Atomic | Size
     | Stride | Slice | SubView | Reshape | Invoke | Convert | Pack | Item | Build | Fill | Element | Shared
-    | Print | Assert
+    | Print | Assert | NoAlias
 )  # fmt: skip
 
 

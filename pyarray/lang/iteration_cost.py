@@ -24,6 +24,8 @@ def _sum(node: Any, functions: dict[str, ir.Function], trips: Callable[[ir.For],
     """The constant part and the terms of the inner loops."""
     constant, parts = _node_cost(node), []
     below = [*ir.children(node)]
+    if isinstance(node, ir.If) and isinstance(node.condition, ir.NoAlias):
+        below = [*node.then]  # the other branch hardly ever runs
     if isinstance(node, ir.Invoke):
         below += functions[node.function].body
         trips = constant_trips  # other bounds are named after its own parameters

@@ -304,6 +304,8 @@ def _plan(loop: ir.For, variables: Mapping[str, Any], threads: int, found: Mappi
     registers, shared, offset = dict[str, Layout](), dict[str, int](), 0
     for name, axes in _own_axes(loop, products).items():
         kind = variables[name]
+        if not isinstance(kind, ir.TileType):
+            continue  # a local array, which each thread has
         if axes:
             layout = _layout_in(axes, threads, vector, products)
             if layout.elements * max(kind.dtype.itemsize // 4, 1) <= MOST_REGISTERS:

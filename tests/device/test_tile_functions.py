@@ -396,3 +396,37 @@ def test_all_is_read_before_it_is_stored(device, mode):
     (xt,) = on(device, x.copy())
     in_place(xt)
     np.testing.assert_array_equal(pa.asnumpy(xt), x[::-1] * 2)
+
+
+@pa.func
+def row_sum(x, i):
+    s = pa.float32(0)
+    for k in pa.tiles(x.shape[1], 8):
+        s += x[i, k].sum()
+    return s
+
+
+@pa.func
+def twice_row_sum(x, i):
+    return row_sum(x, i) * 2
+
+
+@pa.func
+def normalized_row(y, x, i):
+    (j,) = pa.tiles(x.shape[1], 32)
+    y[i, j] = x[i, j] / x[i, j].max()
+
+
+@pa.kernel
+def with_plain_loops(s: V, y: M, x: M):
+    for i in range(x.shape[0]):
+        s[i] = twice_row_sum(x, i) + row_sum(x, i)
+        normalized_row(y, x, i)
+
+
+def test_functions_of_numbers_that_loop_over_tiles(device, mode):
+    x = abs(numbers(7, 21)) + 1
+    s, y, xt = on(device, np.zeros(7, "f"), np.zeros((7, 21), "f"), x)
+    with_plain_loops(s, y, xt)
+    np.testing.assert_allclose(pa.asnumpy(s), x.sum(1) * 3, rtol=1e-5)
+    np.testing.assert_allclose(pa.asnumpy(y), x / x.max(1, keepdims=True), rtol=1e-6)

@@ -19,7 +19,7 @@ def k(c, r, n: int):
 def load(text):
     path = f"<{hash(text)}>"
     linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
-    exec(compile(text, path, "exec"), space := {"pa": pa, "np": np})
+    exec(compile(text, path, "exec"), space := {"pa": pa, "np": np, "load": load})
     return space["k"]
 
 
@@ -73,7 +73,35 @@ IN_LOOP = {
     "x = t.sum(axis=2)": "axis 2 is out of range for a tile",
     "x = t.sum(axis=(0, -2))": "axis -2 of a tile of float32 of .i, j. is given twice",
     "x = t.sum(axis=n)": "an axis is a constant",
-    "x = t.sum(where=t > 0)": "sum.. of tiles takes a tile, axis= and keepdims=",
+    "x = t.sum(where=t > 0)": "sum.. of tiles takes a tile, axis=, keepdims= and dtype=.*\n.*\n.*\nchoose elements by",
+    "x = t.max(axis=1, initial=0)": "max.. of tiles takes a tile, axis= and keepdims=",
+    "x = t.cumsum(axis=1, keepdims=True)": "cumsum.. of tiles takes a tile, axis= and dtype=",
+    "x = sum(t)": "sum.. of Python takes one axis, got a tile.*\n.*\n.*\nwrite t.sum",
+    "x = max(t, axis=1)": "max.. of Python doesn't compare tiles",
+    "x = float(t)": r"'float' takes no tiles.*\n.*\n.*\n.*write t.astype\(float\)",
+    "x = load(t)": "'load' is a plain Python function.*\n.*\n.*\ndecorate it with @pa.func",
+    "x = t.squeeze(0)": "squeeze.. removes axes of size 1",
+    "x = t.transpose(0)": r"\(0,\) is no order of the axes of a tile",
+    "x = t.swapaxes(0)": "an axis is a constant, got nothing",
+    "x = t.swapaxes(0, 5)": "axis 5 is out of range for 2 axes",
+    "x = r[i].mT": "a tile has no attribute 'mT'|takes no",
+    "x = pa.matrix_transpose(r[i])": "a matrix has two axes, got a tile",
+    "x = t.clip(1, 2, 3)": "clip.. of tiles takes a tile and min=, max=",
+    "x = pa.full_like(t)": "full_like.. of tiles takes a tile, a value and dtype=",
+    "x = pa.full_like(t, t)": "full_like.. takes a number, got a tile",
+    "x = pa.arange(i.start, i.stop)": "makes no local arrays.*\n.*\n.*\n.*a tile index is the tile of its numbers",
+    "x = t if n else t.sum(axis=1)": "evaluated once, and not under a condition",
+    "x = t if n else c[i, 0]": "a condition chooses between a tile of float32 of .i, j. and a tile of float32 of .i.",
+    "x = t if n else 0": "a condition chooses between a tile .* and an int64",
+    "x = 0 < t < 3": "a chain of comparisons is of numbers, not of tiles.*\n.*\n.*\n.*0 < t. & .t < 3",
+    "x = t > 0 and t < 3": "of tiles, 'and', 'or' and 'not' are & | and ~",
+    "x = not t > 0": "of tiles, 'and', 'or' and 'not' are & | and ~",
+    "r[i] = r[r[i] > 0]": "an index is a tile of integers, got a tile of bool.*\n.*\n.*\nselect by pa.where",
+    "r[i] = r[i * 1.0]": "an index is a tile of integers, got a tile of float64.*\n.*\n.*\nwrite pa.int64",
+    "t[0, 0] = 3": "expected an array, got a tile.*\n.*\n.*\ntiles are values: write t = pa.where",
+    "t[:] += 3": "expected an array, got a tile.*\n.*\n.*\ntiles are values: write t = pa.where",
+    "for q in i: pass": "a loop runs over range.*\n.*\n.*\n.*range.i.start, i.stop.",
+    "s: pa.float64 = t": "a declaration is of a number, got a tile.*\n.*\n.*\nwrite t = pa.float64",
     "x = t.argmax()": "argmax.. of a tile of float32 of .i, j. takes one axis",
     "x = t.cumsum()": "cumsum.. of a tile of float32 of .i, j. takes one axis",
     "x = (t * 1j).max(axis=1)": "max.. of tiles is not defined for complex",
@@ -138,6 +166,11 @@ def test_functions(body):
         load(text)(pa.ones((9, 9), dtype=pa.float32), pa.ones(9, dtype=pa.float32), 3)
     else:
         refused(text, FUNCTIONS[body])
+
+
+def test_a_function_that_returns_nothing():
+    text = f"@pa.func\ndef f(c, i, j):\n    c[i, j] = 3\n{HEAD}        x = f(c, i, j)\n"
+    refused(text, "f.. returns nothing.*\n.*\n.*\nwrite the call as a statement")
 
 
 def test_no_gradients():
