@@ -11,21 +11,6 @@
 PA_FN float pa_tile_f32(pa_f16 x) { return pa_f32_from_f16(x); }
 PA_FN float pa_tile_f32(pa_bf16 x) { return pa_f32_from_bf16(x); }
 
-/* Element (row, column) of fragments with 8 ACROSS columns, of which a thread has those that begin with its own. */
-#define PA_TILE_AT(row_step, column_step, ACROSS) (((row_step) * (ACROSS) + (column_step)) * 2)
-
-/* Fragments of the first operand from those of sums, for one instruction's depth from `k` on. */
-template <int DEPTH, typename T>
-PA_FN void pa_tile_fragments(unsigned *x, const T *a, int i, int k, int depth, int lane)
-{
-#pragma unroll
-    for (int e = 0; e < 4; ++e) {
-        const T *pair = a + PA_TILE_AT(i * 2 + e % 2, k / 8 + e / 2, DEPTH / 8);
-        const int column = k + e / 2 * 8 + lane % 4 * 2;
-        const unsigned low = column < depth ? pair[0].bits : 0, high = column + 1 < depth ? pair[1].bits : 0;
-        x[e] = low | high << 16;
-    }
-}
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #include "pa_tile_wgmma.h"
 #endif

@@ -1,7 +1,8 @@
 /* pa_tile_wgmma.h: products of tiles by warpgroups of sm_90, which read operands in shared memory while the threads go
-   on (PTX ISA, "Asynchronous warpgroup level matrix instructions"). Included by pa_tile_mma.h. */
+   on (PTX ISA, "Asynchronous warpgroup level matrix instructions"). */
 #ifndef PA_TILE_WGMMA_H
 #define PA_TILE_WGMMA_H
+#include "pa_tile_operands.h"
 #include "pa_wgmma_registers.h"
 
 /* Of 64 rows a thread has two, `upper` and `lower`, and of each two of 8 columns. */

@@ -159,7 +159,7 @@ NO_KERNEL = {
 THE_USERS = {  # whose text is the user's own
     *("ElementwiseKernel", "RawKernel", "RawModule", "ReductionKernel", "fuse", "kernel", "load_kernel"),
     *("vectorize", "atomic_add", "atomic_max", "autotune", "Config", "rng", "ndrange", "tiles", "unordered"),
-    *("int32", "float32", "array", "inv", "vector_norm"),  # in kernels
+    *("int32", "float32", "array", "inv", "vector_norm", "zeros_like"),  # in kernels
     "gemm",  # by its activation
 }
 CALL = r"\bpa\.(?:(?:linalg|fft|random|special)\.)?(\w+)\("
