@@ -121,7 +121,9 @@ class CudaDriver(GpuDriver):
             return step.shared
         of_block, of_all = self._properties["shared_bytes_optin"], self._properties["shared_bytes_processor"]
         share, enough = of_all // 2 - _RESERVED, (step.shared + step.shared_most) // 2
-        return int(min(step.shared_most, share if step.threads <= _SMALL and share >= enough else of_block))
+        most = int(min(step.shared_most, share if step.threads <= _SMALL and share >= enough else of_block))
+        # with asynchronous copies a kernel can't do with less than it says: the vendor refuses more than a block has
+        return max(most, step.shared) if self._properties["capability"] >= (8, 0) else most
 
     def _allow_shared(self, function: int, nbytes: int) -> None:
         most = self._cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

@@ -34,6 +34,7 @@ from .printer import Printer
 from .reshape_indexing import Remarks
 from .specializations import Specializations
 from .summaries import assigned_in, sites_in
+from .tile_layout import TilePlan
 from .tile_nests import has_tiles
 
 _FRAME = "frame"
@@ -191,29 +192,29 @@ class _GridProgram:
             code.hoisted, lines = self.hoists(loop)
         code.sites = sites_in(*loop.body)
         self.note_tests(loop, lines)
-        (text, plan), code.hoisted = code.tile_iteration(loop), frozenset()
-        checked = code.tile_iteration(loop)[0] if lines else ""
+        text, plan, shared, most = self.tile_block(loop)
         if self.shape.of_loop(loop.loop)[0] != THREADS:
             what = f"threads have no effect: a block of {plan.threads} follows from the sizes of the tiles"
             code.remarks[loop.loc.line, what] = None
-        sizes = None if self.uses_frame else self.size_slots(loop)
-        shared, most = plan.shared_in_all(code.scratch_bytes)
-        step = KernelStep(
-            f"{code.symbol}_{loop.loop}", sizes, team=True, shared=shared, threads=plan.threads, shared_most=most
-        )
-        declarations = ["const int rank = (int)threadIdx.x;", "(void)rank;"]
-        declarations += code.tile_declarations(plan, dict(self.kernel.variables))
+        name, sizes = f"{code.symbol}_{loop.loop}", None if self.uses_frame else self.size_slots(loop)
+        step = KernelStep(name, sizes, team=True, shared=shared, threads=plan.threads, shared_most=most)
         with self.kernel_function(step, loop.loop, plan.blocks):
             self.write_bounds(loop, before)
             with self.where_inside(lines):
-                out.lines(declarations)
-                self.block_loop(loop, text)
+                out.text(text)
         out.line("")
+        code.hoisted = frozenset()
         if lines:
+            text, plan, shared, most = self.tile_block(loop)
             with self.checked_kernel(loop, lines, before, plan.threads, shared, most):
-                out.lines(declarations)
-                self.block_loop(loop, checked)
+                out.text(text)
             out.line("")
+
+    def tile_block(self, loop: ir.For) -> tuple[str, TilePlan, int, int]:
+        """A block's text, how it keeps its tiles, and the bytes of shared memory that it needs, and at most uses."""
+        text, plan = self.code.tile_iteration(loop)
+        lines = self.code.tile_declarations(plan, dict(self.kernel.variables))
+        return self.code.printed(self.block_loop, loop, lines, text), plan, *plan.shared_in_all(self.code.scratch_bytes)
 
     @contextmanager
     def checked_kernel(
@@ -263,7 +264,8 @@ class _GridProgram:
             out.lines(() if inverted else ["const bool inside = true;"])
             yield
 
-    def block_loop(self, loop: ir.For, text: str) -> None:
+    def block_loop(self, loop: ir.For, declarations: list[str], text: str) -> None:
+        self.code.out.lines(declarations)
         with self.code.out.block("for (int64_t t = blockIdx.x; t < count; t += gridDim.x)"):
             self.iteration_head(loop)
             self.code.out.text(text)

@@ -10,7 +10,7 @@ from . import ir
 from .emit_expressions import ctype
 from .emit_team import GridEmitter
 from .emit_tile_loads import write_loop_with_loads
-from .tile_layout import TilePlan
+from .tile_layout import TilePlan, most_bytes
 
 _MEMORY = "memory"  # of all arrays, among the tiles that barriers are for
 
@@ -83,7 +83,7 @@ class BarrierEmitter(GridEmitter):
     def value_of_one(self, e: Any) -> str:
         """C text of an expression with an effect: one thread evaluates it, and all get the value."""
         self.order(self.effects((e,)), uses_scratch=True)
-        name = self.scratch_of(ctype(e.type), _most_bytes(e.type))
+        name = self.scratch_of(ctype(e.type), most_bytes(e.type))
         with self.out.block("if (rank == 0)"):
             self.out.line(f"{name}[0] = {self.expr(e)};")
         self.barrier()
@@ -137,15 +137,6 @@ class BarrierEmitter(GridEmitter):
         super().write_statement(s)
         self.pending |= before
         self.asked = outer
-
-
-def _most_bytes(kind: Any) -> int:
-    """Of a value that a variable holds: a number, a view, a local array or several of them."""
-    if isinstance(kind, ir.TupleType):
-        return sum(-(-_most_bytes(item) // 16) * 16 for item in kind.items)
-    if isinstance(kind, ir.ArrayType):
-        return 64 + 16 * kind.ndim  # a pointer, sizes and strides
-    return kind.dtype.itemsize * (kind.size if isinstance(kind, ir.LocalArrayType) else 1)
 
 
 def _heads(s: Any) -> tuple[Any, ...]:

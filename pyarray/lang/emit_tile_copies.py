@@ -25,7 +25,7 @@ class Copy(NamedTuple):
     nest: ir.For
     store: Any
     load: Any
-    number: int
+    ordinal: int
     axis: int = 0
     size: int = 0
     end: Any = None
@@ -35,11 +35,11 @@ class Copy(NamedTuple):
         return nest_of(self.nest)[0]
 
 
-def copy_of(nest: ir.For, number: int, loop: ir.For, leading: list[Any]) -> Copy:
+def copy_of(nest: ir.For, ordinal: int, loop: ir.For, leading: list[Any]) -> Copy:
     """The copy of a nest of a loop, whose iterations begin with the statements `leading`."""
     copied = copied_elements(nest)
     assert copied is not None
-    copy, changed = Copy(nest, *copied, number), assigned_in(*loop.body) | {loop.variables[0]}
+    copy, changed = Copy(nest, *copied, ordinal), assigned_in(*loop.body) | {loop.variables[0]}
     moving = [axis for axis, s in enumerate(copy.loops) if names_in(s.ranges[0]) & changed]
     if len(moving) != 1 or names_in(copy.load) & changed - {s.variables[0] for s in copy.loops}:
         return copy
@@ -88,41 +88,41 @@ def _vectors_of(code: Any, copy: Copy) -> _Vectors | None:
 def write_first_address(code: Any, copy: Copy, write_numbers: Any) -> None:
     """Before the loop: where a thread's first vector is, and how far its next row and the next iteration are. All
     iterations below `whole` copy whole tiles. `write_numbers` prints the numbers of the first iteration."""
-    v, k, out = _vectors_of(code, copy) if copy.size else None, copy.number, code.out
+    v, k, out = _vectors_of(code, copy) if copy.size else None, copy.ordinal, code.out
     if v is None:
         return
-    out.line(f"const char *at{k} = 0;")
-    out.line(f"int64_t down{k} = 0, step{k} = 0, whole{k} = first_turn;")
-    with out.block("if (first_turn < past_turn)"):
+    out.line(f"const char *from{k} = 0;")
+    out.line(f"int64_t pitch{k} = 0, step{k} = 0, whole{k} = first_iteration;")
+    with out.block("if (first_iteration < past_iterations)"):
         write_numbers()
         code.declare_lengths(copy.loops)
         other = copy.loops[1 - copy.axis]
         with out.block(f"if (length_{cname(other.variables[0])} == {other.capacity} && {v.test})"):
             out.line("const char *next;")
-            _write_address(code, copy, v, f"at{k}", 0)
+            _write_address(code, copy, v, f"from{k}", 0)
             _write_address(code, copy, v, "next", 1)
-            out.line(f"down{k} = next - at{k}, whole{k} = {code.expr(copy.end)} / {copy.size};")
+            out.line(f"pitch{k} = next - from{k}, whole{k} = {code.expr(copy.end)} / {copy.size};")
             if copy.axis:
                 out.line(f"step{k} = {copy.size * copy.load.array.type.dtype.itemsize};")
             else:
                 _write_address(code, copy, v, "next", 0, copy.size)
-                out.line(f"step{k} = next - at{k};")
+                out.line(f"step{k} = next - from{k};")
 
 
 def write_copy(code: Any, copy: Copy, number: str) -> None:
     """Into the stage at hand, in the iteration with this number."""
-    k, out, v = copy.number, code.out, _vectors_of(code, copy)
+    k, out, v = copy.ordinal, code.out, _vectors_of(code, copy)
     code.declare_lengths(copy.loops)
     if v is None or not copy.size:
         _write_any_copy(code, copy, v)
         return
     with out.block(f"if ({number} < whole{k})"):
-        _write_vectors(code, copy, v, f"at{k}", f"down{k}", guarded=False)
-        out.line(f"at{k} += step{k};")
+        _write_vectors(code, copy, v, f"from{k}", f"pitch{k}", guarded=False)
+        out.line(f"from{k} += step{k};")
     with out.orelse():
-        code.rolled = True
+        rolled, code.rolled = code.rolled, True
         _write_any_copy(code, copy, v)
-        code.rolled = False
+        code.rolled = rolled
 
 
 def _write_any_copy(code: Any, copy: Copy, v: _Vectors | None) -> None:
@@ -158,7 +158,7 @@ def _write_address(code: Any, copy: Copy, v: _Vectors, name: str, row_step: int,
     code.register, code.offsets = "", {}
 
 
-def _write_vectors(code: Any, copy: Copy, v: _Vectors, start: str, down: str, guarded: bool) -> None:
+def _write_vectors(code: Any, copy: Copy, v: _Vectors, start: str, pitch: str, guarded: bool) -> None:
     """The copies of a thread's vectors, from an address on, with a distance between its rows."""
     (rows, columns), out = axes_of(copy.loops), code.out
     guarded = guarded or not v.layout.is_exact
@@ -169,6 +169,6 @@ def _write_vectors(code: Any, copy: Copy, v: _Vectors, start: str, down: str, gu
             code.offsets[columns[0]] = v.at
             with out.block(f"if ({v.at} < length_{cname(columns[0])})" if guarded else ""):
                 element = code.tile_element(copy.store.name, copy.store.shape, copy.store.index)
-                distance = f"row_step * {down} + column_step * {16 * v.layout.lanes}"
+                distance = f"row_step * {pitch} + column_step * {16 * v.layout.lanes}"
                 out.line(f"pa_tile_copy(&{element}, {start} + {distance});")
     code.register, code.offsets = "", {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import ir
+from .emit_loop import declarations
 from .emit_statements import cname
 from .emit_tile_copies import copy_of, write_copy, write_first_address
 from .emit_tile_products import sums_in_place
@@ -30,7 +31,7 @@ class _Loop:
 
     def __init__(self, code: Any, s: ir.For, names: list[str]):
         self.code, self.loop, self.names, self.leading = code, s, names, leading_statements(s)
-        self.variable, self.number = cname(s.variables[0]), f"turn_{cname(s.variables[0])}"
+        self.variable, self.number = cname(s.variables[0]), f"iteration_{cname(s.variables[0])}"
         nests = [x for x in self.leading if (copied := copied_tile(x, code.plan)) and copied[0].name in names]
         self.copies = [copy_of(x, k, s, self.leading) for k, x in enumerate(nests)]
         self.rest = tuple(x for x in s.body if x not in nests)
@@ -41,20 +42,22 @@ class _Loop:
         code, out, (range_,) = self.code, self.code.out, self.loop.ranges
         with out.block():
             start = code.expr(range_.start) if range_.start is not None else "0"
-            out.line(f"const int64_t first_turn = {start}, past_turn = {code.expr(range_.stop)};")
+            out.line(f"const int64_t first_iteration = {start}, past_iterations = {code.expr(range_.stop)};")
             out.line(f"const int ahead = stages - 1{' - PA_TILE_IN_FLIGHT' if self.sums else ''};")
-            out.line("int at_stage = 0;")
+            out.line("int current = 0;")
             for x in self.copies:
-                write_first_address(code, x, lambda: self.write_numbers("first_turn"))
+                write_first_address(code, x, lambda: self.write_numbers("first_iteration"))
             code.barrier()
             out.lines(["#if PA_TILE_ASYNCHRONOUS", "#pragma unroll 1"])
             with out.block("for (int first = 0; first < ahead; ++first)"):
-                with out.block("if (first_turn + first < past_turn)"):
-                    self.write_copies("first_turn + first", "first")
+                with out.block("if (first_iteration + first < past_iterations)"):
+                    self.write_copies("first_iteration + first", "first")
                 out.line("pa_tile_commit();")
             out.line("#endif")
-            with out.block("if (first_turn < past_turn)"):  # else no product is in flight
-                with out.block(f"for (int64_t {self.number} = first_turn; {self.number} < past_turn; ++{self.number})"):
+            with out.block("if (first_iteration < past_iterations)"):  # else no product is in flight
+                with out.block(
+                    f"for (int64_t {self.number} = first_iteration; {self.number} < past_iterations; ++{self.number})"
+                ):
                     self.write_iteration()
                 for name in self.sums:
                     out.line(f"pa_tile_finish<{code.plan.registers[name].elements}>({cname(name)});")
@@ -66,22 +69,23 @@ class _Loop:
         with out.block():
             self.write_copies(self.number, "0")
         out.lines(["#endif", "pa_tile_wait(ahead - 1);"])
+        # what asynchronous copies have written needs no fence, as in other compilers' loops; it took up to a tenth
         code.barrier(fenced=_stores_operands(code, self.rest))
-        out.lines([f"const int64_t {self.variable} = {self.number};", "const int stage = at_stage;", *self.places()])
+        out.lines([f"const int64_t {self.variable} = {self.number};", "const int stage = current;", *self.places()])
         if self.product is not None:
             code.meanwhile, code.in_flight = self.write_ahead, bool(self.sums)
         else:
             with out.block():
                 self.write_ahead()
         code.write(self.rest)
-        out.line("at_stage = at_stage + 1 == stages ? 0 : at_stage + 1;")
+        out.line("current = current + 1 == stages ? 0 : current + 1;")
 
     def write_ahead(self) -> None:
         """The copies of a later iteration, into the stage that was in use last."""
         out = self.code.out
         out.line("#if PA_TILE_ASYNCHRONOUS")
-        with out.block(f"if ({self.number} + ahead < past_turn)"):
-            out.line("const int later = at_stage + ahead < stages ? at_stage + ahead : at_stage + ahead - stages;")
+        with out.block(f"if ({self.number} + ahead < past_iterations)"):
+            out.line("const int later = current + ahead < stages ? current + ahead : current + ahead - stages;")
             self.write_copies(f"{self.number} + ahead", "later")
         out.lines(["pa_tile_commit();", "#endif"])
 
@@ -98,8 +102,7 @@ class _Loop:
         """The numbers that an iteration begins with, as variables of their own."""
         code, numbers = self.code, [x for x in self.leading if isinstance(x, ir.Assign)]
         code.out.line(f"const int64_t {self.variable} = {number};")
-        for name in dict.fromkeys(x.name for x in numbers):
-            code.out.line(f"{code.type_of(name).dtype.ctype} {cname(name)} = 0;")
+        code.out.lines(declarations((name, code.type_of(name)) for name in dict.fromkeys(x.name for x in numbers)))
         code.write(numbers)
 
     def places(self) -> list[str]:
@@ -123,7 +126,7 @@ def _first_product(code: Any, body: tuple[Any, ...]) -> ir.For | None:
 def _accumulated(code: Any, body: tuple[Any, ...], product: ir.For | None) -> list[str]:
     """The tile of sums, if a body does no more than to add a product of operands in shared memory, and there are
     stages for two products at a time."""
-    if product is None or body[-1] is not product or not code.plan.has_four_stages(code.scratch_bytes):
+    if product is None or body[-1] is not product or not code.plan.has_two_in_flight(code.scratch_bytes):
         return []
     loops, inner = nest_of(product)
     in_registers = code.matrix_product(loops, inner).a.array.name in code.plan.registers

@@ -47,7 +47,9 @@ class TileEmitter(BarrierEmitter):
 
     def tile_iteration(self, loop: ir.For) -> tuple[str, TilePlan]:
         """The text of an iteration, and how its tiles are kept."""
-        plan = plan_of(loop, dict(self.kernel.variables), self.dialect.matrix_units)
+        # with checks iterations are in order, so that the first failure is reported
+        ahead = self.sites <= self.hoisted
+        plan = plan_of(loop, dict(self.kernel.variables), self.dialect.matrix_units, ahead, frozenset(self.pure))
         self.plan, self.offsets, self.scratch_bytes = plan, {}, plan.shared_bytes
         self.pending = self.whole(loop.body)
         text = self.printed(self.write, loop.body)
@@ -56,14 +58,14 @@ class TileEmitter(BarrierEmitter):
 
     def strips(self, loop: ir.For, sizes: list[str]) -> list[str]:
         """Another order of a loop's iterations, if they are tiles of a product, whose numbers in the last axes are less
-        than the last `sizes`."""
-        if not (self.dialect.matrix_units and has_tiles(loop) and is_product_of_tiles(loop)):
+        than the last `sizes`. Debug mode reports the first failure by their number."""
+        if self.debug or not (self.dialect.matrix_units and has_tiles(loop) and is_product_of_tiles(loop)):
             return []
         row, column = (cname(v) for v in loop.variables[-2:])
         return [f"pa_tile_in_strip(&{row}, &{column}, {', '.join(sizes[-2:])});"]
 
     def tile_declarations(self, plan: TilePlan, variables: dict[str, Any]) -> list[str]:
-        lines = []
+        lines = ["const int rank = (int)threadIdx.x;", "(void)rank;"]
         if self.scratch_bytes or plan.staged:
             align = SWIZZLE if plan.operands else 16
             lines.append(f"extern __shared__ __align__({align}) unsigned char tile_memory[];")

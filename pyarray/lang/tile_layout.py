@@ -130,6 +130,7 @@ class TilePlan:
     operands: frozenset[str] = frozenset()
     staged: Mapping[str, int] = field(default_factory=dict)
     stage_bytes: int = 0
+    pure: frozenset[str] = frozenset()  # functions without effects
 
     @property
     def exchanged(self) -> frozenset[str]:
@@ -139,9 +140,11 @@ class TilePlan:
     def layout(self, axes: Axes) -> Layout:
         return _layout_in(axes, self.threads, self.vector, self.products)
 
-    def has_four_stages(self, scratch_bytes: int) -> bool:
-        """Whether sm_90, where two blocks of a warpgroup share a multiprocessor, has memory for as many."""
-        return self.threads > WARPGROUP or self.stages_at(scratch_bytes) + 4 * self.stage_bytes <= SHARE_OF_SM90
+    def has_two_in_flight(self, scratch_bytes: int) -> bool:
+        """Whether sm_90 has memory for four stages: two products at a time, and what is loaded for the next two. Small
+        blocks have half of it, if that is three stages."""
+        three, four = (self.stages_at(scratch_bytes) + n * self.stage_bytes for n in (3, STAGES))
+        return self.threads > WARPGROUP or not three <= SHARE_OF_SM90 < four
 
     def shared_in_all(self, scratch_bytes: int) -> tuple[int, int]:
         """The bytes of shared memory that a block needs, and the most that it uses, 0 for no more than it needs."""
@@ -183,21 +186,28 @@ def check_tiles(tree: ir.Tree, source: FunctionSource) -> None:
         source.fail(tree.kernel.loc, what, "choose smaller tile sizes, or make two kernels of it")
 
 
-def plan_of(loop: ir.For, variables: Mapping[str, Any], matrix_units: bool = False) -> TilePlan:
+def plan_of(
+    loop: ir.For,
+    variables: Mapping[str, Any],
+    matrix_units: bool = False,
+    ahead: bool = False,
+    pure: frozenset[str] = frozenset(),
+) -> TilePlan:
     """The plan of a parallel loop, whose variables have these types; with `matrix_units`, for matrix instructions,
-    where its products are of halves and the tiles fit."""
+    where its products are of halves and the tiles fit; with `ahead`, tiles are loaded ahead. `pure` are the functions
+    without effects."""
     if matrix_units and (found := _products(loop)):
         plan = _plan(loop, variables, _warps(found) * WARP, found)
         if plan.shared_bytes <= MOST_SHARED - SCRATCH:
-            return _staged(plan, loop, variables)
+            return _staged(replace(plan, pure=pure), loop, variables) if ahead else plan
     return _plan(loop, variables, 0, {})
 
 
 def _staged(plan: TilePlan, loop: ir.For, variables: Mapping[str, Any]) -> TilePlan:
     """The plan with stages for the tiles that loops load ahead, as far as memory goes."""
     nodes = list(ir.walk(*loop.body))
-    combines = any(isinstance(n, (ir.Atomic, ir.Invoke)) or getattr(n, "reductions", ()) for n in nodes)
-    scratch = SCRATCH if combines else 0
+    scratch = max((most_bytes(n.type) for n in nodes if isinstance(n, (ir.Atomic, ir.Invoke))), default=0)
+    scratch = max(scratch, SCRATCH if any(getattr(n, "reductions", ()) for n in nodes) else 0)
     for n in nodes:
         staged, nbytes = dict(plan.staged), plan.stage_bytes
         for name in loaded_ahead(n, plan, loop) if isinstance(n, ir.For) else ():
@@ -220,8 +230,8 @@ def loaded_ahead(s: ir.For, plan: TilePlan, loop: ir.For | None = None) -> list[
     parallel one around it."""
     if s.capacity or s.loop is not None or len(s.variables) != 1 or s.ranges[0].step is not None:
         return []
-    kinds = (ir.Store, ir.Atomic, ir.Invoke, ir.Break, ir.Continue, ir.Return)
-    if any(isinstance(n, kinds) for n in ir.walk(*s.body)):
+    kinds, nodes = (ir.Store, ir.Atomic, ir.Break, ir.Continue, ir.Return), list(ir.walk(*s.body))
+    if any(isinstance(n, kinds) or (isinstance(n, ir.Invoke) and n.function not in plan.pure) for n in nodes):
         return []
     names = [copied[0].name for x in leading_statements(s) if (copied := copied_tile(x, plan))]
     if loop is None:
@@ -316,6 +326,15 @@ def _plan(loop: ir.For, variables: Mapping[str, Any], threads: int, found: Mappi
     # one computes while the other waits; products by matrix instructions take the registers of both
     blocks = 2 if most == MOST_PRODUCT_THREADS == threads and not found else 0
     return TilePlan(threads, vector, blocks, registers, shared, offset, products, operands)
+
+
+def most_bytes(kind: Any) -> int:
+    """Of a value that a variable holds: a number, a view, a local array or several of them."""
+    if isinstance(kind, ir.TupleType):
+        return sum(_aligned(most_bytes(item), 16) for item in kind.items)
+    if isinstance(kind, ir.ArrayType):
+        return 64 + 16 * kind.ndim  # a pointer, sizes and strides
+    return int(kind.dtype.itemsize * (kind.size if isinstance(kind, ir.LocalArrayType) else 1))
 
 
 def _bytes_of(kind: Any, is_operand: bool) -> int:

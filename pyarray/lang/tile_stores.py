@@ -14,7 +14,7 @@ from typing import Any
 from . import ir
 from .tile_nests import has_tiles, nest_of
 
-MOST_ELEMENTS, MOST_BYTES = 1 << 14, 1 << 16
+MOST_ELEMENTS, MOST_BYTES = 1 << 13, 1 << 16
 
 
 def separate_stores(tree: ir.Tree, ask: bool) -> ir.Tree:

@@ -91,6 +91,40 @@ def of_a_view(c: M, a: HS, b: HS):
         c[i, j] = acc
 
 
+@pa.kernel
+def with_a_half(c: M, a: HS, b: HS):
+    for i, j in pa.tiles(c, (64, 64)):
+        p = 0
+        acc = pa.zeros((i, j), pa.float32)
+        for k in pa.tiles(a.shape[2], 32):
+            h = pa.float16(k.start)
+            z = pa.complex64(k.start)
+            x = a[p, i, k]
+            y = b[p, k, j]
+            acc += x @ y
+            acc = acc * (1 + (h - h) + z.imag)
+        c[i, j] = acc
+
+
+@pa.func
+def twice(t):
+    return t + t
+
+
+@pa.kernel
+def with_a_function(c: M, a: HS, b: HS):
+    for i, j in pa.tiles(c, (64, 64)):
+        p = 0
+        acc = pa.zeros((i, j), pa.float32)
+        top = pa.full((i, j), -1, pa.float32)
+        for k in pa.tiles(a.shape[2], 32):
+            x = a[p, i, k]
+            y = b[p, k, j]
+            acc += x @ y
+            top = pa.maximum(top, twice(top))
+        c[i, j] = acc + (top + 1)
+
+
 # by kernel: matrices of a and of b that each of the three iterations takes, and whether loads are ahead
 KERNELS = {
     "counted after": (counted_after, (0, 1, 2), (0, 0, 0), False),
@@ -98,6 +132,8 @@ KERNELS = {
     "assigned twice": (assigned_twice, (0, 0, 0), (1, 1, 1), False),
     "assigned in a branch": (assigned_in_a_branch, (0, 0, 2), (0, 0, 2), False),
     "of the iteration": (of_the_iteration, (0, 1, 2), (0, 1, 0), True),
+    "with a half": (with_a_half, (0, 0, 0), (0, 0, 0), True),
+    "with a function": (with_a_function, (0, 0, 0), (0, 0, 0), True),
     "of a view": (of_a_view, (0, 1, 2), (1, 1, 1), False),
 }
 
