@@ -345,6 +345,8 @@ class Lane:
         if kind is not None:
             x, y = (convert(x, kind), kind), (convert(y, kind), kind)
         c_operator = OPERATORS.get(operator, operator)
+        if operator == "<>":  # less or greater, which NaN isn't
+            return f"(({x[0]}) < ({y[0]}) || ({x[0]}) > ({y[0]}))", U1
         if operator in COMPARISONS:
             return f"({x[0]} {c_operator} {y[0]})", U1
         if kind is None:

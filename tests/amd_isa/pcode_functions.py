@@ -28,7 +28,7 @@ CALLS = {
     "v_max3_u16": (("u", 16),) * 3, "v_max3_i16": (("i", 16),) * 3,
 }  # fmt: skip
 PREDICATES = {"isNAN", "isSignalNAN", "isQuietNAN", "isEven", "sign"}
-OPERATORS = {"<>": "!=", "&&": "&&", "||": "||"}
+OPERATORS = {"&&": "&&", "||": "||"}
 COMPARISONS = {"==", "!=", "<>", "<", ">", "<=", ">="}
 OWN = {  # of the corrections: result, C name
     "exp2": (None, "isa_exp2"), "sinpi": (F32, "isa_sinpi32"), "cospi": (F32, "isa_cospi32"),

@@ -13,6 +13,8 @@ ROOT = HERE.parent.parent
 SELECTION = [
     "tests/device/test_kernels.py::test_loops[hip:0]", "tests/device/test_kernels.py::test_casts[hip:0-float16]",
     "tests/device/test_kernels.py::test_casts[hip:0-uint64]",
+    "tests/device/test_control.py::test_nan_to_num_and_isclose[hip:0-float32]",
+    "tests/device/test_control.py::test_nan_to_num_and_isclose[hip:0-float64]",
     "tests/device/test_semantics.py::test_atomics[hip:0-int32]",
     "tests/device/test_semantics.py::test_atomics[hip:0-bfloat16]",
     "tests/device/test_row_kernels.py::test_softmax[hip:0-float32-release]",
