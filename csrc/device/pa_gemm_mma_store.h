@@ -3,127 +3,163 @@
 #define PA_GEMM_MMA_STORE_H
 
 #if PA_M_HALF_C
-/* A warp's sums go to C by way of shared memory, some columns at a time, so that stores are coalesced. They are halves
-   there, or floats where an epilogue takes them: there it is a short loop, and reads its arrays by vectors, too. */
-#ifdef PA_GEMM_EPILOGUE
-typedef float pa_mma_staged;
-#define PA_MMA_STAGED(x) (x)
-#else
-typedef PA_C pa_mma_staged;
-#define PA_MMA_STAGED(x) ((PA_C)PA_STORE(x))
-#endif
+/* A warp's sums go to C by way of shared memory, some columns at a time, so that stores are coalesced. They are results
+   there, computed in registers from pairs of an epilogue's arrays; but floats, and computed one by one, where a part
+   isn't whole or the arrays have no pairs. */
 enum {
     PA_M_LINE = (PA_M_WARP_COLUMNS < 128 ? PA_M_WARP_COLUMNS : 128) * 2, /* bytes */
-    PA_M_PART = PA_M_LINE / sizeof(pa_mma_staged),                       /* columns */
+    PA_M_PART = PA_M_LINE / 2,                                           /* columns */
     PA_M_CHUNKS = PA_M_LINE / 16,
     PA_M_STAGED = PA_M_WORKERS / 32 * PA_M_WARP_ROWS * PA_M_LINE /* bytes of all warps */
 };
 /* The byte of a row's column in shared memory, whose chunks of 16 bytes are swizzled. */
 PA_FN int pa_mma_staged_at(int row, int col)
 {
-    const int at = col * (int)sizeof(pa_mma_staged), chunk = at / 16;
-    /* a lane reads one chunk, or of floats two beside each other: then the first ones of eight lanes are in one half */
-    const int spread = sizeof(pa_mma_staged) == 4 ? chunk ^ chunk >> 3 : chunk;
-    return row * PA_M_LINE + ((spread ^ row) & PA_M_CHUNKS - 1) * 16 + at % 16;
+    return row * PA_M_LINE + ((col / 8 ^ row) & PA_M_CHUNKS - 1) * 16 + col * 2 % 16;
 }
 struct alignas(16) pa_mma_stored { PA_C v[8]; };
-union pa_mma_eight {
-    uint4 chunks[sizeof(pa_mma_staged) / 2];
-    pa_mma_staged v[8];
-    __device__ inline void read(const unsigned char *memory, int row, int col)
-    {
-#pragma unroll
-        for (int k = 0; k < (int)sizeof(pa_mma_staged) / 2; ++k)
-            chunks[k] = *(const uint4 *)(memory + pa_mma_staged_at(row, col + k * 4));
-    }
-};
 
-/* A part of a warp's columns, of whose rows and columns `high` and `wide` are inside C. By eights, if its lines and
-   those of an epilogue's arrays are aligned; each lane has eight columns of some rows. */
+/* A part of a warp's columns, of whose rows and columns `high` and `wide` are inside C. By eights, if its lines are
+   aligned; each lane has eight columns of some rows. */
 struct pa_mma_part {
-    enum {
-        ACROSS = PA_M_PART / 8,
-        STEP = 32 / ACROSS,
-        ROWS = PA_M_WARP_ROWS / STEP,    /* of a lane */
-        TOGETHER = ROWS < 4 ? ROWS : 4 /* that are loaded and computed at once */
-    };
+    enum { ACROSS = PA_M_PART / 8, STEP = 32 / ACROSS, ROWS = PA_M_WARP_ROWS / STEP /* of a lane */ };
     char *c;
     int high, wide, first; /* the first column, counted as `results` does */
     bool by_eights;
 
-    __device__ inline pa_mma_part(const pa_gemm_grid *g, char *at, int64_t rows, int64_t columns, int part,
-                                  const pa_gemm_results &results)
+    __device__ inline pa_mma_part(const pa_gemm_grid *g, char *at, int64_t rows, int64_t columns, int part)
     {
         c = at + part * g->ccs, first = part;
         high = rows < PA_M_WARP_ROWS ? rows > 0 ? (int)rows : 0 : PA_M_WARP_ROWS;
         wide = columns - part < PA_M_PART ? columns > part ? (int)(columns - part) : 0 : PA_M_PART;
-        by_eights = g->ccs == 2 && (((uint64_t)c | (uint64_t)g->rcs) & 15) == 0 && results.are_vectors<8>(0, first);
+        by_eights = g->ccs == 2 && (((uint64_t)c | (uint64_t)g->rcs) & 15) == 0;
     }
     __device__ static inline int lane(void) { return (int)threadIdx.x % 32; }
     __device__ static inline int row(int r) { return lane() / ACROSS + r * STEP; }
     __device__ static inline int col(void) { return lane() % ACROSS * 8; }
     __device__ inline bool has_eight(int r) const { return by_eights && row(r) < high && col() + 8 <= wide; }
+    __device__ inline bool is_whole(void) const { return high == PA_M_WARP_ROWS && wide == PA_M_PART; }
 };
-/* What a lane needs of an epilogue's arrays for rows from number `from` on. */
-struct pa_mma_addends {
-    pa_gemm_results::neighbours<8> v[pa_mma_part::TOGETHER];
-    __device__ inline void load(const pa_mma_part &p, const pa_gemm_results &results, int from)
-    {
+
+/* A warp prefetches what an epilogue will read for so many rows and columns: a row that all rows share into the
+   first-level cache, other rows into the second. */
+PA_FN void pa_mma_prefetch(const pa_gemm_grid *g, const pa_gemm_results &results, int64_t rows, int64_t columns)
+{
+#if !PA_GEMM_ANYWHERE
+    enum { LINE = 128 };
+    const int high = rows < PA_M_WARP_ROWS ? (int)rows : PA_M_WARP_ROWS,
+              wide = columns < PA_M_WARP_COLUMNS ? (int)columns : PA_M_WARP_COLUMNS,
+              lines = (wide * (int)sizeof(PA_C) + LINE - 1) / LINE;
 #pragma unroll
-        for (int r = 0; r < pa_mma_part::TOGETHER; ++r)
-            if (p.has_eight(from + r)) v[r] = results.load<8>(p.row(from + r), p.first + p.col());
+    for (int k = 0; k < PA_GEMM_ADDENDS; ++k) {
+        if (g->cds[k] != sizeof(PA_C)) continue;
+#pragma unroll 1
+        for (int e = (int)threadIdx.x % 32; e < (g->rds[k] ? high : high > 0) * lines; e += 32) {
+            const char *line = results.d[k] + e / lines * g->rds[k] + e % lines * LINE;
+            unsigned unused;
+            if (g->rds[k]) asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
+            else asm volatile("ld.global.ca.u8 %0, [%1];" : "=r"(unused) : "l"(line));
+        }
     }
-};
-/* `addends` are those of the first rows, loaded ahead. */
-PA_FN void pa_mma_store_part(const pa_gemm_grid *g, const pa_mma_part &p, pa_mma_addends &addends,
-                             const pa_gemm_results &results, const unsigned char *memory)
+#endif
+}
+
+/* Of sums in registers, those of row h * 8 + lane / 4 of 16, and of columns lane % 4 * 2 and the next one of 8. */
+PA_FN int pa_mma_pair_row(int i, int h) { return i * 16 + h * 8 + pa_mma_part::lane() / 4; }
+PA_FN int pa_mma_pair_col(int j) { return j * 8 + pa_mma_part::lane() % 4 * 2; }
+
+/* Results of a whole part to shared memory. What an epilogue needs of its arrays is loaded ahead. */
+PA_FN void pa_mma_stage(const pa_mma_part &p, const pa_mma_accumulators &sum, const pa_gemm_results &results,
+                        unsigned char *memory)
+{
+    enum { TOGETHER = 4, GROUPS = PA_M_PART / 8 / TOGETHER };
+    struct alignas(4) pair { PA_C v[2]; };
+    pa_gemm_results::neighbours<2> addends[2][TOGETHER][2];
+#pragma unroll
+    for (int n = 0; n < PA_M_WARP_ROWS / 16 * GROUPS + 1; ++n) {
+        if (n < PA_M_WARP_ROWS / 16 * GROUPS)
+#pragma unroll
+            for (int j = 0; j < TOGETHER; ++j)
+#pragma unroll
+                for (int h = 0; h < 2; ++h)
+                    addends[n % 2][j][h] = results.load<2>(
+                        pa_mma_pair_row(n / GROUPS, h), p.first + pa_mma_pair_col(n % GROUPS * TOGETHER + j));
+        if (n == 0) continue;
+        const int i = (n - 1) / GROUPS, from = (n - 1) % GROUPS * TOGETHER;
+        pair y[TOGETHER][2];
+#pragma unroll
+        for (int j = 0; j < TOGETHER; ++j)
+#pragma unroll
+            for (int h = 0; h < 2; ++h)
+                results.compute<2>(&sum.v[i][p.first / 8 + from + j][2 * h], addends[(n - 1) % 2][j][h], y[j][h].v);
+#pragma unroll
+        for (int j = 0; j < TOGETHER; ++j)
+#pragma unroll
+            for (int h = 0; h < 2; ++h)
+                *(pair *)(memory + pa_mma_staged_at(pa_mma_pair_row(i, h), pa_mma_pair_col(from + j))) = y[j][h];
+    }
+}
+/* Results in shared memory to C, of what is inside. */
+PA_FN void pa_mma_store_staged(const pa_gemm_grid *g, const pa_mma_part &p, const unsigned char *memory)
 {
     char *to = p.c + p.row(0) * g->rcs + p.col() * 2;
-#pragma unroll 1
-    for (int from = 0; from < pa_mma_part::ROWS; from += pa_mma_part::TOGETHER) {
-        if (from) addends.load(p, results, from);
 #pragma unroll
-        for (int r = from; r < from + pa_mma_part::TOGETHER; ++r, to += pa_mma_part::STEP * g->rcs)
-            if (p.has_eight(r)) {
-                pa_mma_eight x;
-                pa_mma_stored y;
-                x.read(memory, p.row(r), p.col());
-                results.compute<8>(x.v, addends.v[r - from], y.v);
-                *(pa_mma_stored *)to = y;
-            }
-    }
+    for (int r = 0; r < pa_mma_part::ROWS; ++r, to += pa_mma_part::STEP * g->rcs)
+        if (p.has_eight(r))
+            *(pa_mma_stored *)to = *(const pa_mma_stored *)(memory + pa_mma_staged_at(p.row(r), p.col()));
     const int whole = p.by_eights ? p.wide & ~7 : 0, rest = p.wide - whole;
 #pragma unroll 1
     for (int e = p.lane(); e < rest * p.high; e += 32) {
         const int row = e / rest, col = whole + e % rest;
-        const pa_mma_staged x = *(const pa_mma_staged *)(memory + pa_mma_staged_at(row, col));
-        *(PA_C *)(p.c + row * g->rcs + col * g->ccs) = results.one(row, p.first + col, x);
+        *(PA_C *)(p.c + row * g->rcs + col * g->ccs) = *(const PA_C *)(memory + pa_mma_staged_at(row, col));
     }
 }
-PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const pa_mma_accumulators &sum,
-                        const pa_gemm_results &results, unsigned char *memory)
+#if !PA_GEMM_ANYWHERE
+/* The same of a part that isn't whole, or where the epilogue's arrays have no pairs: sums are staged as floats, half of
+   the columns at a time, and results are computed one by one. */
+PA_FN void pa_mma_store_elements(const pa_gemm_grid *g, const pa_mma_part &p, const pa_mma_accumulators &sum,
+                                 const pa_gemm_results &results, unsigned char *memory)
 {
-    const int lane = (int)threadIdx.x % 32;
-    memory += pa_mma_thread() / 32 * (PA_M_WARP_ROWS * PA_M_LINE);
+    enum { WIDE = PA_M_PART / 2 };
+    float *staged = (float *)memory;
 #pragma unroll
-    for (int part = 0; part < PA_M_WARP_COLUMNS; part += PA_M_PART) {
-        const pa_mma_part p(g, c, rows, columns, part, results);
-        pa_mma_addends addends;
-        addends.load(p, results, 0);
+    for (int from = 0; from < PA_M_PART; from += WIDE) {
 #pragma unroll
         for (int i = 0; i < PA_M_WARP_ROWS / 16; ++i)
 #pragma unroll
-            for (int j = 0; j < PA_M_PART / 8; ++j)
+            for (int j = 0; j < WIDE / 8; ++j)
 #pragma unroll
-                for (int h = 0; h < 2; ++h) {
-                    struct alignas(2 * sizeof(pa_mma_staged)) pair { pa_mma_staged v[2]; };
-                    const int row = i * 16 + h * 8 + lane / 4;
-                    const float *x = &sum.v[i][part / 8 + j][2 * h];
-                    *(pair *)(memory + pa_mma_staged_at(row, j * 8 + lane % 4 * 2)) =
-                        {{PA_MMA_STAGED(x[0]), PA_MMA_STAGED(x[1])}};
-                }
+                for (int e = 0; e < 4; ++e)
+                    staged[pa_mma_pair_row(i, e / 2) * WIDE + pa_mma_pair_col(j) + e % 2] =
+                        sum.v[i][(p.first + from) / 8 + j][e];
         __syncwarp();
-        pa_mma_store_part(g, p, addends, results, memory);
+        const int wide = p.wide - from < WIDE ? p.wide - from : WIDE;
+#pragma unroll 1
+        for (int e = p.lane(); e < wide * p.high; e += 32) {
+            const int row = e / wide, col = e % wide;
+            *(PA_C *)(p.c + row * g->rcs + (from + col) * g->ccs) =
+                results(row, p.first + from + col, staged[row * WIDE + col]);
+        }
+        __syncwarp();
+    }
+}
+#endif
+PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const pa_mma_accumulators &sum,
+                        const pa_gemm_results &results, unsigned char *memory)
+{
+    memory += pa_mma_thread() / 32 * (PA_M_WARP_ROWS * PA_M_LINE);
+#pragma unroll
+    for (int part = 0; part < PA_M_WARP_COLUMNS; part += PA_M_PART) {
+        const pa_mma_part p(g, c, rows, columns, part);
+#if !PA_GEMM_ANYWHERE
+        if (!p.is_whole() || !results.are_vectors<2>(0, part)) {
+            pa_mma_store_elements(g, p, sum, results, memory);
+            continue;
+        }
+#endif
+        pa_mma_stage(p, sum, results, memory);
+        __syncwarp();
+        pa_mma_store_staged(g, p, memory);
         __syncwarp();
     }
 }

@@ -44,10 +44,6 @@ struct pa_gemm_results {
             values[k] = *(const PA_C *)(d[k] + row * g->rds[k] + col * g->cds[k]);
         return PA_GEMM_EPILOGUE(g->more, sum, values);
     }
-    template <class Sum> __device__ inline PA_C one(int64_t row, int64_t col, Sum sum) const
-    {
-        return (*this)(row, col, sum);
-    }
     /* Neighbours along a row, of the arrays. */
     template <int N> struct neighbours {
         struct alignas(sizeof(PA_C) * N) vector { PA_C v[N]; } x[PA_GEMM_MAX_ADDENDS];
@@ -89,12 +85,11 @@ struct pa_gemm_results {
     template <int N> struct neighbours {};
     template <int N> __device__ inline bool are_vectors(int64_t, int64_t) const { return true; }
     template <int N> __device__ inline neighbours<N> load(int64_t, int64_t) const { return {}; }
-    template <int N> __device__ inline void compute(const PA_C *stored, const neighbours<N> &, PA_C *to) const
+    template <int N, class Sum> __device__ inline void compute(const Sum *sums, const neighbours<N> &, PA_C *to) const
     {
 #pragma unroll
-        for (int e = 0; e < N; ++e) to[e] = stored[e];
+        for (int e = 0; e < N; ++e) to[e] = (PA_C)PA_STORE(sums[e]);
     }
-    __device__ inline PA_C one(int64_t, int64_t, PA_C stored) const { return stored; }
 #endif
 };
 #endif

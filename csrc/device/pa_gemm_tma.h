@@ -402,6 +402,11 @@ PA_FN void pa_tma_consume(const pa_tma_block &o)
         for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
 #pragma unroll
             for (int e = 0; e < 4; ++e) sum.v[0][j][e] = 0;
+#if PA_M_HALF_C && !PA_M_BF16X6
+        const int row = pa_mma_thread() / 32 * PA_M_WARP_ROWS;
+        const pa_gemm_results results(g, t, t.row + row, t.col);
+        pa_mma_prefetch(g, results, rows - row, columns);
+#endif
 #if PA_BYTES == 1 && PA_M_HALF_C
         pa_tma_mainloop<true, true>(o, first, t, stage, sum);
 #elif PA_BYTES == 1
@@ -423,8 +428,6 @@ PA_FN void pa_tma_consume(const pa_tma_block &o)
 #if PA_M_BF16X6
         pa_tf32_store<true>(g, c, pa_tf32_row<true>(), rows, columns, sum, pa_gemm_results(g, t, t.row, t.col));
 #elif PA_M_HALF_C
-        const int row = pa_mma_thread() / 32 * PA_M_WARP_ROWS;
-        const pa_gemm_results results(g, t, t.row + row, t.col);
         pa_mma_store(g, c + row * g->rcs, rows - row, columns, sum, results, o.memory + PA_TMA_STAGED);
 #endif
     }

@@ -2,9 +2,10 @@
    column. Included once per type, with the macros of pa_gemm_gpu.h. Memory bandwidth is the limit, so the layout of the
    matrix decides the schedule:
      along   contiguous along the depth: a warp for each row of M, whose sum its lanes share
-     across  contiguous across the rows: a thread for PA_V_N rows, the warps of a block share the depth
+     across  contiguous across the rows: a block for a strip of rows, `lanes` threads beside each other with PA_V_N rows
+             each, and such lines of threads below each other share the depth
    Loads are vectors of 16 bytes if M is aligned and contiguous, else coalesced elements. The depth is cut into parts if
-   rows are too few for all multiprocessors; pa_gemv_total adds up their sums, in order. */
+   rows are too few for all multiprocessors, also in strips of 8 lanes; pa_gemv_total adds up their sums, in order. */
 #ifndef PA_GEMV_GPU_H
 #define PA_GEMV_GPU_H
 #include "pa_gemm_gpu.h"
@@ -18,16 +19,17 @@
 #endif
 
 enum {
-    PA_V_THREADS = 256,
+    PA_V_THREADS = 512,
     PA_V_WARPS = PA_V_THREADS / 32,
     PA_V_N = sizeof(PA_T) < 16 ? 16 / (int)sizeof(PA_T) : 1,
-    PA_V_ROWS = 32 * PA_V_N, /* of a block, across */
-    PA_V_IN_FLIGHT = 4 /* vectors that a thread loads at once */
+    PA_V_IN_FLIGHT = 4, /* vectors that a thread loads at once, along; */
+    PA_V_DEEP = PA_V_N > 8 || sizeof(PA_T) == 16 ? 4 : 8 /* and across */
 };
 struct alignas(16) pa_gemv_vector { PA_T v[PA_V_N]; };
 
 typedef struct pa_gemv_grid {
-    int64_t rows, depth, parts, part_depth, across;
+    int64_t rows, depth, parts, part_depth;
+    int64_t lanes; /* of a strip, a power of two; 0 for a schedule along the depth */
     const char *m, *x;
     char *y;
     PA_G_ELEMENT *part; /* sums of the parts, if there are several */
@@ -36,6 +38,18 @@ typedef struct pa_gemv_grid {
 } pa_gemv_grid;
 
 PA_FN PA_G_ELEMENT pa_gemv_at(const char *p) { return (PA_G_ELEMENT)PA_LOAD(*(const PA_T *)p); }
+/* Of M, which nothing writes meanwhile, and of which each element is read once. */
+PA_FN pa_gemv_vector pa_gemv_vector_at(const char *p)
+{
+#ifdef __CUDA_ARCH__
+    union { unsigned words[4]; pa_gemv_vector v; } x;
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x.words[0]), "=r"(x.words[1]), "=r"(x.words[2]), "=r"(x.words[3]) : "l"(p));
+    return x.v;
+#else
+    return *(const pa_gemv_vector *)p;
+#endif
+}
 
 /* The operands of a matrix of the batch. */
 PA_FN int64_t pa_gemv_batches(const pa_gemv_grid *g)
@@ -70,7 +84,7 @@ template <bool WIDE> PA_FN PA_G_ELEMENT pa_gemv_along(const pa_gemv_grid *g, int
             pa_gemv_vector a[PA_V_IN_FLIGHT], b[PA_V_IN_FLIGHT];
 #pragma unroll
             for (int j = 0; j < PA_V_IN_FLIGHT; ++j)
-                a[j] = *(const pa_gemv_vector *)(m + (k + j * step) * (int64_t)sizeof(PA_T));
+                a[j] = pa_gemv_vector_at(m + (k + j * step) * (int64_t)sizeof(PA_T));
 #pragma unroll
             for (int j = 0; j < PA_V_IN_FLIGHT; ++j)
                 b[j] = *(const pa_gemv_vector *)(x + (k + j * step) * (int64_t)sizeof(PA_T));
@@ -81,7 +95,7 @@ template <bool WIDE> PA_FN PA_G_ELEMENT pa_gemv_along(const pa_gemv_grid *g, int
                     PA_G_MAC(sum[j], (PA_G_ELEMENT)PA_LOAD(a[j].v[i]), (PA_G_ELEMENT)PA_LOAD(b[j].v[i]));
         }
         for (; k + each <= end; k += step) {
-            const pa_gemv_vector a = *(const pa_gemv_vector *)(m + k * (int64_t)sizeof(PA_T));
+            const pa_gemv_vector a = pa_gemv_vector_at(m + k * (int64_t)sizeof(PA_T));
             const pa_gemv_vector b = *(const pa_gemv_vector *)(x + k * (int64_t)sizeof(PA_T));
 #pragma unroll
             for (int i = 0; i < PA_V_N; ++i)
@@ -111,65 +125,62 @@ template <bool WIDE> PA_FN PA_G_ELEMENT pa_gemv_along(const pa_gemv_grid *g, int
     return sum[0];
 }
 
-/* This thread's share of the sums of PA_V_N rows, of which the block's first is `row`: neighbours with WIDE, else 32
-   apart. */
+/* This thread's share of the sums of PA_V_N rows, of which the block's first is `row`: neighbours with WIDE, else
+   `lanes` apart. */
 template <bool WIDE>
 PA_FN void pa_gemv_across(const pa_gemv_grid *g, int64_t row, int64_t first, int64_t end, PA_G_ELEMENT *sum)
 {
-    const int lane = (int)threadIdx.x % 32;
-    const char *m = g->m + (row + lane * (WIDE ? PA_V_N : 1)) * g->rs;
-    int64_t k = first + threadIdx.x / 32;
-    const int64_t left = g->rows - row - lane;
+    enum { DEEP = WIDE ? (int)PA_V_DEEP : PA_V_N > 2 ? 2 : 8 / PA_V_N };
+    const int lanes = (int)g->lanes, lane = (int)threadIdx.x & lanes - 1, lines = PA_V_THREADS / lanes;
+    const int64_t left = g->rows - row - lane, step = lines * g->cs, apart = lanes * g->rs, x_step = lines * g->xs;
+    int64_t k = first + (int)threadIdx.x / lanes;
+    const char *m = g->m + (row + lane * (WIDE ? PA_V_N : 1)) * g->rs + k * g->cs, *x = g->x + k * g->xs;
 #pragma unroll
     for (int i = 0; i < PA_V_N; ++i) PA_G_ZERO(sum[i]);
-    if (WIDE) {
-        if (row + lane * PA_V_N >= g->rows) return;
-        for (; k + (PA_V_IN_FLIGHT - 1) * PA_V_WARPS < end; k += PA_V_IN_FLIGHT * PA_V_WARPS) {
-            pa_gemv_vector a[PA_V_IN_FLIGHT];
-            PA_G_ELEMENT b[PA_V_IN_FLIGHT];
+    if (WIDE && row + lane * PA_V_N >= g->rows) return;
+    for (; k + (DEEP - 1) * lines < end; k += DEEP * lines, m += DEEP * step, x += DEEP * x_step) {
+        const char *from = m, *of = x;
+        if (WIDE) {
+            pa_gemv_vector a[DEEP];
 #pragma unroll
-            for (int j = 0; j < PA_V_IN_FLIGHT; ++j)
-                a[j] = *(const pa_gemv_vector *)(m + (k + j * PA_V_WARPS) * g->cs);
+            for (int j = 0; j < DEEP; ++j, from += step) a[j] = pa_gemv_vector_at(from);
 #pragma unroll
-            for (int j = 0; j < PA_V_IN_FLIGHT; ++j) b[j] = pa_gemv_at(g->x + (k + j * PA_V_WARPS) * g->xs);
+            for (int j = 0; j < DEEP; ++j, of += x_step) {
+                const PA_G_ELEMENT b = pa_gemv_at(of);
 #pragma unroll
-            for (int j = 0; j < PA_V_IN_FLIGHT; ++j)
+                for (int i = 0; i < PA_V_N; ++i) PA_G_MAC(sum[i], (PA_G_ELEMENT)PA_LOAD(a[j].v[i]), b);
+            }
+        } else {
+            PA_G_ELEMENT a[DEEP][PA_V_N];
 #pragma unroll
-                for (int i = 0; i < PA_V_N; ++i) PA_G_MAC(sum[i], (PA_G_ELEMENT)PA_LOAD(a[j].v[i]), b[j]);
+            for (int j = 0; j < DEEP; ++j, from += step)
+#pragma unroll
+                for (int i = 0; i < PA_V_N; ++i) {
+                    PA_G_ZERO(a[j][i]);
+                    if (lanes * i < left) a[j][i] = pa_gemv_at(from + i * apart);
+                }
+#pragma unroll
+            for (int j = 0; j < DEEP; ++j, of += x_step) {
+                const PA_G_ELEMENT b = pa_gemv_at(of);
+#pragma unroll
+                for (int i = 0; i < PA_V_N; ++i) PA_G_MAC(sum[i], a[j][i], b);
+            }
         }
-        for (; k < end; k += PA_V_WARPS) {
-            const pa_gemv_vector a = *(const pa_gemv_vector *)(m + k * g->cs);
-            const PA_G_ELEMENT b = pa_gemv_at(g->x + k * g->xs);
+    }
+#pragma unroll 1
+    for (; k < end; k += lines, m += step, x += x_step) {
+        const PA_G_ELEMENT b = pa_gemv_at(x);
+        if (WIDE) {
+            const pa_gemv_vector a = pa_gemv_vector_at(m);
 #pragma unroll
             for (int i = 0; i < PA_V_N; ++i) PA_G_MAC(sum[i], (PA_G_ELEMENT)PA_LOAD(a.v[i]), b);
-        }
-        return;
-    }
-    enum { DEEP = PA_V_N > 2 ? 2 : 8 / PA_V_N };
-    for (; k + (DEEP - 1) * PA_V_WARPS < end; k += DEEP * PA_V_WARPS) {
-        PA_G_ELEMENT a[DEEP][PA_V_N], b[DEEP];
+        } else
 #pragma unroll
-        for (int j = 0; j < DEEP; ++j)
-#pragma unroll
-            for (int i = 0; i < PA_V_N; ++i) {
-                PA_G_ZERO(a[j][i]);
-                if (32 * i < left) a[j][i] = pa_gemv_at(m + 32 * i * g->rs + (k + j * PA_V_WARPS) * g->cs);
-            }
-#pragma unroll
-        for (int j = 0; j < DEEP; ++j) b[j] = pa_gemv_at(g->x + (k + j * PA_V_WARPS) * g->xs);
-#pragma unroll
-        for (int j = 0; j < DEEP; ++j)
-#pragma unroll
-            for (int i = 0; i < PA_V_N; ++i) PA_G_MAC(sum[i], a[j][i], b[j]);
-    }
-    for (; k < end; k += PA_V_WARPS) {
-        const PA_G_ELEMENT b = pa_gemv_at(g->x + k * g->xs);
-#pragma unroll
-        for (int i = 0; i < PA_V_N; ++i)
-            if (32 * i < left) {
-                const PA_G_ELEMENT a = pa_gemv_at(m + 32 * i * g->rs + k * g->cs);
-                PA_G_MAC(sum[i], a, b);
-            }
+            for (int i = 0; i < PA_V_N; ++i)
+                if (lanes * i < left) {
+                    const PA_G_ELEMENT a = pa_gemv_at(m + i * apart);
+                    PA_G_MAC(sum[i], a, b);
+                }
     }
 }
 
@@ -179,38 +190,50 @@ PA_FN void pa_gemv_store(const pa_gemv_grid *g, int64_t number, int64_t part, in
     else g->part[(number * g->parts + part) * g->rows + row] = sum;
 }
 
+/* The sum of a place in a strip of so many, of which each line of threads has a share in shared memory; for threads
+   whose number is such a place. */
+PA_FN PA_G_ELEMENT pa_gemv_sum_lines(PA_G_ELEMENT *shared, int places)
+{
+    const int at = (int)threadIdx.x, together = PA_V_THREADS / places; /* threads that add up a place */
+    __syncthreads();
+#pragma unroll 8
+    for (int e = at + PA_V_THREADS; e < PA_V_THREADS * PA_V_N; e += PA_V_THREADS) PA_V_ADD(shared[at], shared[e]);
+    __syncthreads();
+    PA_G_ELEMENT sum = shared[at];
+    if (at < places)
+        for (int k = 1; k < together; ++k) PA_V_ADD(sum, shared[at + k * places]);
+    return sum;
+}
+
 /* A block for each part of each group of rows of each matrix. */
 PA_FN void pa_gemv(const pa_gemv_grid *args)
 {
-    __shared__ PA_G_ELEMENT shared[PA_V_WARPS * PA_V_ROWS];
+    __shared__ PA_G_ELEMENT shared[PA_V_THREADS * PA_V_N];
     pa_gemv_grid g = *args;
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-    const int group = g.across ? PA_V_ROWS : PA_V_WARPS;
+    const int lanes = (int)g.lanes, group = lanes ? lanes * PA_V_N : PA_V_WARPS;
     /* a grid has less than 2^31 blocks; dividing 64 bits takes a hundred instructions */
-    const unsigned groups = (unsigned)(g.across ? (g.rows - 1) / PA_V_ROWS : (g.rows - 1) / PA_V_WARPS) + 1;
+    const unsigned groups = (unsigned)((g.rows - 1) / group) + 1;
     const unsigned which = blockIdx.x / groups, parts = (unsigned)g.parts;
     const int64_t part = which % parts, number = which / parts, row = (int64_t)(blockIdx.x - which * groups) * group;
     const int64_t first = part * g.part_depth, end = first + g.part_depth < g.depth ? first + g.part_depth : g.depth;
     pa_gemv_select_matrix(&g, number);
-    const bool unit = (g.across ? g.rs : g.cs) == (int64_t)sizeof(PA_T);
-    const bool aligned = (((uint64_t)g.m | (uint64_t)(g.across ? g.cs : g.rs)) & 15) == 0;
-    if (g.across) {
-        PA_G_ELEMENT sum[PA_V_N];
+    const bool unit = (lanes ? g.rs : g.cs) == (int64_t)sizeof(PA_T);
+    const bool aligned = (((uint64_t)g.m | (uint64_t)(lanes ? g.cs : g.rs)) & 15) == 0;
+    PA_G_ELEMENT sum;
+    if (lanes) {
+        PA_G_ELEMENT sums[PA_V_N];
         const bool wide = unit && aligned && g.rows % PA_V_N == 0;
-        if (wide) pa_gemv_across<true>(&g, row, first, end, sum);
-        else pa_gemv_across<false>(&g, row, first, end, sum);
+        if (wide) pa_gemv_across<true>(&g, row, first, end, sums);
+        else pa_gemv_across<false>(&g, row, first, end, sums);
+        const int line = (int)threadIdx.x / lanes, beside = (int)threadIdx.x % lanes;
 #pragma unroll
-        for (int i = 0; i < PA_V_N; ++i) shared[warp * PA_V_ROWS + (wide ? lane * PA_V_N + i : lane + 32 * i)] = sum[i];
-        __syncthreads();
-        for (int r = (int)threadIdx.x; r < PA_V_ROWS && row + r < g.rows; r += PA_V_THREADS) {
-            PA_G_ELEMENT all = shared[r];
-#pragma unroll
-            for (int w = 1; w < PA_V_WARPS; ++w) PA_V_ADD(all, shared[w * PA_V_ROWS + r]);
-            pa_gemv_store(&g, number, part, row + r, all);
-        }
+        for (int i = 0; i < PA_V_N; ++i) shared[line * group + i * lanes + beside] = sums[i];
+        sum = pa_gemv_sum_lines(shared, group);
+        const int place = (int)threadIdx.x, at = wide ? place % lanes * PA_V_N + place / lanes : place;
+        if (place < group && row + at < g.rows) pa_gemv_store(&g, number, part, row + at, sum);
         return;
     }
-    PA_G_ELEMENT sum;
     PA_G_ZERO(sum);
     const bool wide = unit && aligned && g.xs == (int64_t)sizeof(PA_T) && ((uint64_t)g.x & 15) == 0;
     if (row + warp < g.rows)

@@ -17,14 +17,14 @@ from ..workspace import unchecked_empty
 from . import thresholds as th
 from .gemm_types import gemm_operations, headers, macros
 
-THREADS = 256  # of a block
+THREADS = 512  # of a block
 WARPS = THREADS // 32
 
 _SUMS = {
     "bool": uint8, "int8": uint16, "uint8": uint16, "float16": float32, "bfloat16": float32, "float8_e4m3fn": float32,
     "float8_e5m2": float32,
 }  # fmt: skip
-_NUMBERS = ("work", "total_threads", "parts", "part_depth", "across", "row")
+_NUMBERS = ("work", "total_threads", "parts", "part_depth", "lanes", "row")
 
 
 def gemv(a: ndarray, b: ndarray, c: ndarray) -> None:
@@ -36,25 +36,44 @@ def gemv(a: ndarray, b: ndarray, c: ndarray) -> None:
     rows, depth = (shape[-1], b._shape[-2]) if row else m._shape[-2:]
     row_step, step = m._strides[-2:][:: -1 if row else 1]
     across = rows > 1 and (depth == 1 or abs(row_step) < abs(step))
+    has_vectors = row_step == m.itemsize and step % 16 == 0
     processors = device.driver.properties()["processors"]
-    work, parts, part_depth = _split_depth(rows, depth, c._size // rows, m.itemsize, across, processors)
+    work, parts, part_depth, lanes = _schedule(
+        rows, depth, c._size // rows, m.itemsize, across, has_vectors, processors
+    )
     total_threads = c._size if parts > 1 else 0
     part = unchecked_empty((total_threads * parts,), _SUMS.get(m._dtype.name, m._dtype), device)
     key = m._dtype.name, len(shape) - 2
     _KERNEL.launch(
-        key, device, work, total_threads, parts, part_depth, int(across), int(row), a, b, c, part, checked=False
+        key, device, work, total_threads, parts, part_depth, lanes, int(row), a, b, c, part, checked=False
     )
 
 
 # A function of sizes and the number of processors; the rest are constants.
 @functools.lru_cache(maxsize=4096)
-def _split_depth(rows: int, depth: int, count: int, size: int, across: bool, processors: int) -> tuple[int, int, int]:
-    """(threads, parts of the depth, elements of a part), so that all processors have work."""
+def _schedule(
+    rows: int, depth: int, count: int, size: int, across: bool, has_vectors: bool, processors: int
+) -> tuple[int, int, int, int]:
+    """(threads, parts of the depth, elements of a part, lanes of a strip, 0 for sums along the depth), so that all
+    processors have work."""
     vector = max(16 // size, 1)
-    groups = -(-rows // (32 * vector if across else WARPS)) * count
-    unit = WARPS if across else 32 * vector
+    if not across:
+        return *_split_depth(depth, -(-rows // WARPS) * count, 32 * vector, th.GEMV_MIN_VECTORS, processors), 0
+    lanes = 32
+    for narrow in (8, 16):  # one part, in as many strips as can be computed at the same time
+        strips = -(-rows // (narrow * vector)) * count
+        busy = th.GEMV_MIN_STRIPS * processors <= strips <= th.GEMV_BLOCKS * processors
+        if has_vectors and busy and depth >= th.GEMV_STRIP_DEPTH * THREADS // narrow:
+            return strips * THREADS, 1, depth, narrow
+    groups = -(-rows // (lanes * vector)) * count
+    return *_split_depth(depth, groups, THREADS // lanes, th.GEMV_MIN_DEPTH, processors), lanes
+
+
+def _split_depth(depth: int, groups: int, unit: int, least: int, processors: int) -> tuple[int, int, int]:
+    """(threads, parts of the depth, elements of a part) of so many blocks for each part, which take `unit` elements at
+    a time; a part has so many of them at least."""
     target_parts = min(processors * th.GEMV_BLOCKS // groups, th.GEMV_MAX_PARTS)
-    parts = max(min(target_parts, depth // ((th.GEMV_MIN_DEPTH if across else th.GEMV_MIN_VECTORS) * unit)), 1)
+    parts = max(min(target_parts, depth // (least * unit)), 1)
     part_depth = -(-depth // (parts * unit)) * unit
     parts = -(-depth // part_depth)
     return groups * parts * THREADS, parts, part_depth
@@ -72,7 +91,7 @@ def _program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
     body = f"    g.rows = s->row ? s->c_n{c} : s->c_n{r}, g.depth = s->a_n{c};\n"
     body += f"    g.rs = s->row ? s->b_s{c} : s->a_s{r}, g.cs = s->row ? s->b_s{r} : s->a_s{c};\n"
     body += f"    g.xs = s->row ? s->a_s{c} : s->b_s{r}, g.ys = s->row ? s->c_s{c} : s->c_s{r};\n"
-    body += "    g.parts = s->parts, g.part_depth = s->part_depth, g.across = s->across;\n"
+    body += "    g.parts = s->parts, g.part_depth = s->part_depth, g.lanes = s->lanes;\n"
     body += "    g.m = (const char *)(s->row ? s->b_data : s->a_data), g.y = (char *)s->c_data;\n"
     body += "    g.x = (const char *)(s->row ? s->a_data : s->b_data);\n"
     body += "    g.part = (PA_G_ELEMENT *)s->part_data;\n"
@@ -82,7 +101,7 @@ def _program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
     body += "" if nb else "    g.batch[0] = 1;\n"
     kernels = "".join(
         f"""
-extern "C" __global__ void __launch_bounds__({THREADS}, 4) kernel_{call}(const gemv_slots memory)
+extern "C" __global__ void __launch_bounds__({THREADS}, 2) kernel_{call}(const gemv_slots memory)
 {{
     const gemv_slots *s = &memory;
     pa_gemv_grid g = {{}};
@@ -103,7 +122,10 @@ typedef struct {{
     loc = lang.ir.Loc(os.path.join("pyarray", "kernels", "matmul", "gemv.py"), 1, 1, 0)
     sites = tuple(lang.bounds_checks.Site("index", loc, "matmul", (n,), 0, 1) for n in "abc")
     directions = {"a": "IN", "b": "IN", "c": "OUT", "part": "INOUT"}
-    steps = KernelStep("kernel_gemv", (0,)), KernelStep("kernel_gemv_total", (1,))
+    steps = (
+        KernelStep("kernel_gemv", (0,), threads=THREADS),
+        KernelStep("kernel_gemv_total", (1,), threads=THREADS),
+    )
     count = partial(gemm_operations, False)
     return lang.pipeline.Program("matmul", text, steps, tuple(params), directions, sites, count_operations=count)
 

@@ -48,7 +48,9 @@ BF16X6_BLOCKS_OF_PROCESSOR = 8  # that split
 MAX_EPILOGUE_COST = 18
 
 # Products with a vector: the depth is split where there are too few rows.
-GEMV_BLOCKS = 4  # blocks of 256 threads that a processor runs at the same time, with the registers of the kernel; timed
-GEMV_MIN_DEPTH = 16  # elements per warp of a part of the depth, at least, across rows; timed
+GEMV_BLOCKS = 2  # blocks of 512 threads that a processor runs at the same time, with the registers of the kernel; timed
+GEMV_MIN_DEPTH = 16  # elements per line of threads of a part of the depth, at least, across rows; timed
 GEMV_MIN_VECTORS = 8  # vectors per lane of a part of the depth, at least, along rows; timed
 GEMV_MAX_PARTS = 128  # of the depth: one thread adds up their results
+GEMV_MIN_STRIPS = 0.9  # narrow strips for each processor, from which on these need no parts; timed
+GEMV_STRIP_DEPTH = 8  # elements of the depth for each line of threads of a narrow strip, at least: as PA_V_DEEP
