@@ -14,7 +14,7 @@
    use. */
 #ifndef PA_GEMM_MMA_H
 #define PA_GEMM_MMA_H
-#include "pa_base.h"
+#include "pa_early.h"
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define PA_M_HAS_WGMMA 1
@@ -26,7 +26,11 @@
 #include "pa_gemm_gpu.h"
 #define PA_M_THREADS PA_G_THREADS
 #define PA_M_BLOCKS PA_G_BLOCKS
-PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *rt) { pa_gemm(g, rt); }
+PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *rt)
+{
+    pa_wait_for_earlier();
+    pa_gemm(g, rt);
+}
 #else
 #include "pa_gemm_tiles.h"
 #include "pa_half.h"
@@ -364,7 +368,11 @@ PA_FN void pa_mma_tiles(const pa_gemm_grid *g)
 #include "pa_gemm_tma.h"
 PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *) { pa_tma_gemm(g); }
 #else
-PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *) { pa_mma_tiles(g); }
+PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *)
+{
+    pa_wait_for_earlier();
+    pa_mma_tiles(g);
+}
 #endif
 #endif
 #endif

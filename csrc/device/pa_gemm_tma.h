@@ -273,12 +273,16 @@ PA_FN int pa_tma_operand(const pa_tma_block &o, const char *p, int64_t rows, int
                          const int64_t *batch)
 {
     const int lane = (int)threadIdx.x % 32, number = (int)threadIdx.x / 32, offset = PA_TMA_MAPS + number * 128;
-    int slot = lane == 0 ? pa_tma_take_slot((int)(blockIdx.x * 2 + number) % PA_TMA_SLOTS) : 0;
+    unsigned processor;
+    asm("mov.u32 %0, %%smid;" : "=r"(processor));
+    /* a processor has one such block at a time: these slots are free, even while blocks of an earlier launch run */
+    int slot = lane == 0 ? pa_tma_take_slot((int)(processor * 2 + number) % PA_TMA_SLOTS) : 0;
     if (lane < 16) *(uint64_t *)(o.memory + offset + lane * 8) = 0;
     __syncwarp();
     if (lane == 0) pa_tma_describe(o.base + offset, o.g, p, rows, rs, cs, batch, OFFSET ? ROWS / PA_M_CLUSTER : ROWS);
     slot = __shfl_sync(~0u, slot, 0);
     pa_tma_publish(&pa_tma_maps[slot], o.base + offset);
+    pa_wait_for_earlier();
     if (lane == 0) pa_tma_produce<ROWS, OFFSET>(o, &pa_tma_maps[slot], cs == PA_M_SIZE, batch);
     return slot;
 }
@@ -428,6 +432,7 @@ PA_FN void pa_tma_consume(const pa_tma_block &o)
 #if PA_M_BF16X6
         pa_tf32_store<true>(g, c, pa_tf32_row<true>(), rows, columns, sum, pa_gemm_results(g, t, t.row, t.col));
 #elif PA_M_HALF_C
+        if (tile + o.tile_step() >= o.tiles) pa_let_later_start();
         pa_mma_store(g, c + row * g->rcs, rows - row, columns, sum, results, o.memory + PA_TMA_STAGED);
 #endif
     }
@@ -459,6 +464,7 @@ PA_FN void pa_tma_gemm(const pa_gemm_grid *g)
             slot = pa_tma_operand<PA_M_COLUMNS, PA_M_SLICE_A>(o, g->b, g->n, g->cbs, g->rbs, g->batch_b);
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+        pa_wait_for_earlier();
         if (PA_M_BF16X6 || fits) pa_tma_consume(o);
 #if !PA_M_BF16X6
         else pa_mma_tiles(g);

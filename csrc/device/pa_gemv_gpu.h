@@ -8,6 +8,7 @@
    rows are too few for all multiprocessors, also in strips of 8 lanes; pa_gemv_total adds up their sums, in order. */
 #ifndef PA_GEMV_GPU_H
 #define PA_GEMV_GPU_H
+#include "pa_early.h"
 #include "pa_gemm_gpu.h"
 
 #if PA_KIND == PA_GEMM_COMPLEX
@@ -210,6 +211,7 @@ PA_FN void pa_gemv(const pa_gemv_grid *args)
 {
     __shared__ PA_G_ELEMENT shared[PA_V_THREADS * PA_V_N];
     pa_gemv_grid g = *args;
+    pa_wait_for_earlier();
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     const int lanes = (int)g.lanes, group = lanes ? lanes * PA_V_N : PA_V_WARPS;
     /* a grid has less than 2^31 blocks; dividing 64 bits takes a hundred instructions */
@@ -226,6 +228,7 @@ PA_FN void pa_gemv(const pa_gemv_grid *args)
         const bool wide = unit && aligned && g.rows % PA_V_N == 0;
         if (wide) pa_gemv_across<true>(&g, row, first, end, sums);
         else pa_gemv_across<false>(&g, row, first, end, sums);
+        pa_let_later_start();
         const int line = (int)threadIdx.x / lanes, beside = (int)threadIdx.x % lanes;
 #pragma unroll
         for (int i = 0; i < PA_V_N; ++i) shared[line * group + i * lanes + beside] = sums[i];
@@ -238,6 +241,7 @@ PA_FN void pa_gemv(const pa_gemv_grid *args)
     const bool wide = unit && aligned && g.xs == (int64_t)sizeof(PA_T) && ((uint64_t)g.x & 15) == 0;
     if (row + warp < g.rows)
         sum = wide ? pa_gemv_along<true>(&g, row + warp, first, end) : pa_gemv_along<false>(&g, row + warp, first, end);
+    pa_let_later_start();
     shared[threadIdx.x] = sum;
 #pragma unroll
     for (int d = 16; d > 0; d /= 2) {
@@ -251,6 +255,8 @@ PA_FN void pa_gemv(const pa_gemv_grid *args)
 PA_FN void pa_gemv_total(const pa_gemv_grid *args)
 {
     pa_gemv_grid g = *args;
+    pa_let_later_start();
+    pa_wait_for_earlier();
     const int64_t index = (int64_t)blockIdx.x * PA_V_THREADS + threadIdx.x, number = index / g.rows,
                   row = index % g.rows;
     if (index >= g.rows * pa_gemv_batches(&g)) return;

@@ -149,6 +149,31 @@ int64_t pa_gpu_next_grid(const pa_gpu_plan *plan, int64_t k, const char *slots, 
 
 const int64_t pa_gpu_no_slots[1] = {0};
 
+/* As cuda.h declares them: CUlaunchConfig, and a CUlaunchAttribute that allows programmatic stream serialization. */
+typedef struct launch_attribute {
+    int id, padding, allowed, rest[15];
+} launch_attribute;
+typedef struct launch_config {
+    unsigned gx, gy, gz, bx, by, bz, shared;
+    uintptr_t stream;
+    launch_attribute *attributes;
+    unsigned attribute_count;
+} launch_config;
+typedef int (*launch_config_fn)(const launch_config *config, uintptr_t function, void **params, void **extra);
+_Static_assert(sizeof(launch_attribute) == 72, "an identifier of 8 bytes and a value of 64");
+
+static int launch_grid(const pa_gpu_device *device, const pa_gpu_grid *grid, uintptr_t stream, void **extra)
+{
+    enum { PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
+    const pa_gpu_step *step = grid->step;
+    const unsigned threads = step->threads ? (unsigned)step->threads : 1, shared = (unsigned)step->shared;
+    if (!step->early)
+        return ((launch_fn)device->launch)(step->function, grid->blocks, 1, 1, threads, 1, 1, shared, stream, 0, extra);
+    launch_attribute attribute = {.id = PROGRAMMATIC_STREAM_SERIALIZATION, .allowed = 1};
+    const launch_config config = {grid->blocks, 1, 1, threads, 1, 1, shared, stream, &attribute, 1};
+    return ((launch_config_fn)device->launch_early)(&config, step->function, 0, extra);
+}
+
 int pa_gpu_launch(const pa_gpu_plan *plan, const char *slots, size_t nbytes)
 {
     uintptr_t before;
@@ -166,9 +191,7 @@ int pa_gpu_launch(const pa_gpu_plan *plan, const char *slots, size_t nbytes)
     void *extra[] = EXTRA(device, slots, nbytes);
     pa_gpu_grid grid;
     for (int64_t k = 0; !error && (k = pa_gpu_next_grid(plan, k, slots, &grid)) >= 0;)
-        error = ((launch_fn)device->launch)(grid.step->function, grid.blocks, 1, 1,
-                                            grid.step->threads ? (unsigned)grid.step->threads : 1, 1, 1,
-                                            (unsigned)grid.step->shared, stream->handle, 0, extra);
+        error = launch_grid(device, &grid, stream->handle, extra);
     pa_gpu_record_launch(device, stream, plan->function);
     if (ordered) error = pa_gpu_order_end(device, stream, ranges, count, error);
     if (device->blocking && !error) error = ((set_fn)device->synchronize)(stream->handle);

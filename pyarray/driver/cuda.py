@@ -59,6 +59,7 @@ class CudaDriver(GpuDriver):
         stream_create="StreamCreate",
         event_create="EventCreate",
         launch="LaunchKernel",
+        launch_early="LaunchKernelEx",
         get_context="CtxGetCurrent",
         set_context="CtxSetCurrent",
     )
@@ -114,6 +115,9 @@ class CudaDriver(GpuDriver):
 
     def _peer_name(self) -> Any:
         return self._context
+
+    def _can_start_early(self) -> bool:
+        return self._properties["capability"] >= (9, 0)
 
     def _shared_of(self, step: KernelStep) -> int:
         """As far as the memory of a multiprocessor goes, which two small blocks share if each has enough."""

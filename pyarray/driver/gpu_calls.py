@@ -44,11 +44,11 @@ _SHARED_CALLS = {
     "graph_launch": "GraphLaunch",
     "graph_exec_destroy": "GraphExecDestroy",
 }
-# Fields of `pa_gpu_device` that hold the address of a call, and the call's name.
+# Fields of `pa_gpu_device` that hold the address of a call, and the call's name. Not all vendors have all of them.
 _SAME_NAMES = (
     "launch", "get_context", "set_context", "copy_out", "event_create", "event_record", "event_query", "event_destroy",
     "graph_create", "graph_destroy", "graph_add_kernel", "graph_instantiate", "graph_set_kernel", "graph_launch",
-    "graph_exec_destroy",
+    "graph_exec_destroy", "launch_early",
 )  # fmt: skip
 _ADDRESSES = {"synchronize": "stream_synchronize", "stream_wait": "stream_wait_event"} | {n: n for n in _SAME_NAMES}
 FORKED = -1  # what C returns for a device that is not alive
@@ -80,7 +80,8 @@ class GpuCalls(Driver):
 
     def _fill_addresses(self) -> None:
         for field, name in _ADDRESSES.items():
-            setattr(self._gpu, field, self._address(self.CALLS[name]))
+            if name in self.CALLS:
+                setattr(self._gpu, field, self._address(self.CALLS[name]))
 
     @abstractmethod
     def _error(self, code: int) -> str:

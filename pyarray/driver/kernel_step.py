@@ -36,6 +36,9 @@ class KernelStep:
 
     A `fallback` step runs the iterations whose accesses may fail. It is left out where the host has tested that none
     does.
+
+    The blocks of an `early` step may start before the kernel ahead of them on the stream has ended, where the device
+    can do that: each of its threads waits for that kernel (pa_early.h) before it accesses memory.
     """
 
     symbol: str
@@ -51,12 +54,13 @@ class KernelStep:
     threads: int = THREADS
     fallback: bool = False
     shared_most: int = 0
+    early: bool = False
 
     def __str__(self) -> str:
         """`symbol=`, `!` of a fallback, and the size slots, `*` for None and `.` for one thread, then `b` with the
-        row's slot and elements for a team, `x` and iterations of a thread, `t` and threads, `@` and bytes, with
-        `~` and the most of them, `?` with the
-        bytes of a row's element and the guards. Names of artifacts depend on it."""
+        row's slot and elements for a team, `x` and iterations of a thread, `t` and threads, `@` and bytes, `~` and the
+        most of them, `+` of an early one, `?` with the bytes of a row's element and the guards. Names of artifacts
+        depend on it."""
         sizes = "*" if self.size_slots is None else ",".join(map(str, self.size_slots))
         text = "!" * self.fallback + ("." if self.single else sizes)
         if self.team:
@@ -65,6 +69,7 @@ class KernelStep:
         text += f"t{self.threads}" if self.threads != THREADS else ""
         text += f"@{self.shared}" if self.shared else ""
         text += f"~{self.shared_most}" if self.shared_most else ""
+        text += "+" * self.early
         text += f"?{self.row_bytes}" if self.guards else ""
         text += "".join(f"&{g.slot}:{g.mask}:{g.low}:{g.high}" for g in self.guards)
         return f"{self.symbol}={text}" if text else self.symbol
@@ -93,6 +98,7 @@ def _parse(text: str) -> KernelStep:
         symbol, _, rest = text.partition("=")
         fallback, rest = rest.startswith("!"), rest.removeprefix("!")
         rest, _, guards = rest.partition("?")
+        early, rest = rest.endswith("+"), rest.removesuffix("+")
         rest, _, most = rest.partition("~")
         rest, _, shared = rest.partition("@")
         rest, _, threads = rest.partition("t")
@@ -104,7 +110,7 @@ def _parse(text: str) -> KernelStep:
         numbers = int(per_thread or 1), bool(team), slot, int(elements or 0), int(shared or 0)
         row_bytes, *conditions = guards.split("&")
         parsed = tuple(Guard(*map(int, condition.split(":"))) for condition in conditions)
-        last = parsed, int(row_bytes or 0), int(threads or THREADS), fallback, int(most or 0)
+        last = parsed, int(row_bytes or 0), int(threads or THREADS), fallback, int(most or 0), early
         return KernelStep(symbol, size_slots, *numbers, sizes == ".", *last)
     except (TypeError, ValueError):
         what = f"the step {text!r} of a kernel can't be read: expected symbol=slots like 'kernel_add_0=0,1x4@512'"

@@ -12,6 +12,21 @@ L2 = 1 << 20
 POINTER, UNSIGNED = ctypes.c_void_p, ctypes.c_uint
 
 
+class Attribute(ctypes.Structure):
+    """CUlaunchAttribute."""
+
+    _fields_ = (("id", ctypes.c_int), ("value", ctypes.c_int * 17))
+
+
+class Config(ctypes.Structure):
+    """CUlaunchConfig."""
+
+    _fields_ = (
+        ("grid", UNSIGNED * 3), ("block", UNSIGNED * 3), ("shared", UNSIGNED), ("stream", POINTER),
+        ("attributes", ctypes.POINTER(Attribute)), ("count", UNSIGNED),
+    )  # fmt: skip
+
+
 @pytest.fixture
 def launches():
     """launches(steps, slots): function, blocks and threads of each that steps with these fields make."""
@@ -21,9 +36,17 @@ def launches():
         launched.append((function, gx, rest[2]))
         return 0
 
+    def launch_early(config, function, *rest):
+        found = config.contents
+        assert found.count == 1 and found.attributes[0].id == 6 and found.attributes[0].value[1] == 1
+        launched.append((function, found.grid[0], found.block[0], found.shared, *found.grid[1:], *found.block[1:]))
+        return 0
+
     same = ctypes.CFUNCTYPE(ctypes.c_int, POINTER)(lambda context: 0)
     calls = ctypes.CFUNCTYPE(ctypes.c_int, POINTER, *[UNSIGNED] * 7, *[POINTER] * 3)(launch)
+    early_calls = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Config), *[POINTER] * 3)(launch_early)
     device = ffi.new("pa_gpu_device *")
+    device.launch_early = ctypes.cast(early_calls, POINTER).value
     device.launch = ctypes.cast(calls, POINTER).value
     device.get_context = device.set_context = ctypes.cast(same, POINTER).value
     device.resident_blocks, device.alive, device.id, device.l2_bytes = FULL, 1, 31, L2
@@ -39,7 +62,7 @@ def launches():
         return list(launched)
 
     yield run
-    del calls, same  # which had to outlive the device
+    del calls, early_calls, same  # which had to outlive the device
 
 
 @pytest.fixture
@@ -126,3 +149,10 @@ def test_guards_are_for_arrays_that_do_not_fit_into_the_cache(launches):
     assert functions(launches, [rows + 1, 1, *FITTING[2:]]) == [2, 3]
     for rows in (1 << 20, 1 << 40):  # more blocks than a grid has
         assert functions(launches, [rows, rows, *FITTING[2:]]) == [1, 3]
+
+
+def test_an_early_step_is_launched_by_the_call_that_allows_it(launches):
+    early = {"function": 1, "size_count": 1, "size_slots": [0], "early": 1, "shared": 64}
+    plain = {"function": 2, "size_count": 1, "size_slots": [0]}
+    started_early = 1, 4, THREADS, 64, 1, 1, 1, 1
+    assert launches([early, plain, early], [1000]) == [started_early, (2, 4, THREADS), started_early]

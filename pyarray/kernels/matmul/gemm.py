@@ -340,7 +340,10 @@ def _grid_text(
         *_, blocks = jit.bound_launch.first_slots(params)
         letter, call, header = "M", "pa_gemm_mma", tiles.header
         cluster = f"__cluster_dims__({tiles.cluster}, 1, 1)" if tiles.cluster > 1 else ""
-        step = KernelStep("kernel_matmul", (blocks,), team=True, shared=tiles.shared(dtype, out), threads=tiles.threads)
+        step = KernelStep(
+            "kernel_matmul", (blocks,), team=True, shared=tiles.shared(dtype, out), threads=tiles.threads,
+            early=tiles.header == "pa_gemm_mma.h",
+        )  # fmt: skip
     slots, addends = slot_fields(params, debug), epilogue.addends if epilogue else ()
     body = f"    g.m = s->c_n{nb}, g.n = s->c_n{nb + 1}, g.k = s->a_n{nb + 1};\n"
     for number, n in enumerate(_NAMES):
@@ -361,7 +364,8 @@ def _grid_text(
     flagged = "flags" in dict(params)
     if flagged:  # what one of the two kernels computes, the other one doesn't
         other = "" if isinstance(tiles, Tile) else "!"
-        body = f"    if ({other}pa_bf16x6_flagged(s->flags_data, s->flags_n0)) return;\n" + body
+        wait = "    pa_wait_for_earlier();\n" if isinstance(tiles, Tile) else ""
+        body = f"{wait}    if ({other}pa_bf16x6_flagged(s->flags_data, s->flags_n0)) return;\n" + body
     text = f"""#include <pa_base.h>
 {headers(dtype, out)}
 typedef struct {{
