@@ -60,24 +60,38 @@ def flatten(out, m):
         out[i] = m[i // m.shape[1], i % m.shape[1]]
 
 
+def seconds(torch: Any, call: Callable[[], Any], calls: int) -> float:
+    """Of a call on the device, of so many one after the other."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    for _ in range(calls):
+        call()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) * 1e-3 / calls
+
+
 def timer(torch: Any, quick: bool, calls: int = 1) -> Callable[[Callable[[], Any]], Times]:
     """Seconds of a call on the device, of so many one after the other: least and median of several."""
 
     def measure(call: Callable[[], Any]) -> Times:
         for _ in range(calls):
             call()
-        seconds = []
-        for _ in range(5 if quick else 15):
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            start.record()
-            for _ in range(calls):
-                call()
-            end.record()
-            end.synchronize()
-            seconds.append(start.elapsed_time(end) * 1e-3 / calls)
-        return Times(min(seconds), statistics.median(seconds), len(seconds), calls)
+        found = [seconds(torch, call, calls) for _ in range(5 if quick else 15)]
+        return Times(min(found), statistics.median(found), len(found), calls)
 
     return measure
+
+
+def in_turns(torch: Any, quick: bool, calls: int, named: dict[str, Callable[[], Any]]) -> dict[str, Times]:
+    """As `timer` measures, each a burst in turn: all of them on a device as hot as the others', whose clock depends on
+    its temperature and power."""
+    found = {who: list[float]() for who in named}
+    for _ in range(5 if quick else 15):
+        for who, call in named.items():
+            call()
+            found[who].append(seconds(torch, call, calls))
+    return {who: Times(min(t), statistics.median(t), len(t), calls) for who, t in found.items()}
 
 
 def elementwise(torch: Any) -> list[tuple[str, int, Callable[[], Any], dict[str, Callable[[], Any]]]]:
@@ -190,9 +204,9 @@ def _product(
     return lambda: pa.matmul(a, b, precision=precision), lambda: torch.mm(x, y)
 
 
-def epilogues(torch: Any, measure: Callable[[Callable[[], Any]], Times], quick: bool) -> list[Row]:
+def epilogues(torch: Any, quick: bool) -> list[Row]:
     """Prints microseconds of `activation(a @ b + bias)` of bfloat16, next to `torch.compile` of the same and to our
-    product alone."""
+    product alone, in turns."""
     rows, lines = list[Row](), [["a @ b + bias", "pyarray", "product alone", "torch", "torch.compile", "of compiled"]]
     functions = torch.nn.functional
     for size in (4096,) if quick else (2048, 4096, 8192):
@@ -211,7 +225,9 @@ def epilogues(torch: Any, measure: Callable[[Callable[[], Any]], Times], quick: 
                 "torch": theirs,
                 "torch.compile": torch.compile(theirs, dynamic=False),
             }
-            times = {who: measure(call) for who, call in calls.items()}
+            for call in calls.values():
+                call()
+            times = in_turns(torch, quick, 5, calls)
             spent = [f"{t.median * 1e6:.0f}" for t in times.values()]
             case, ratio = f"{name} {size}^3", times["torch.compile"].median / times["pyarray"].median
             lines.append([case, *spent, f"{ratio:.2f}"])
@@ -273,12 +289,15 @@ def _torch_attention(
 
 
 def vectors(torch: Any, measure: Callable[[Callable[[], Any]], Times], quick: bool) -> list[Row]:
-    """Prints GB/s of the matrix in products with a row and with a column, and the ratio to torch."""
-    rows, lines = list[Row](), [["8192 x 8192", "GB/s", "torch", "ratio"]]
+    """Prints GB/s of the matrix in products with a row and with a column, and the ratios to torch and to a copy of the
+    matrix, of which both the bytes read and those written count."""
+    rows, lines = list[Row](), [["8192 x 8192", "GB/s", "torch", "copy", "of torch", "of copy"]]
     for dtype in ("float32",) if quick else ("float32", "float64", "bfloat16", "float16"):
         x, v = (torch.randn(s, device="cuda").to(getattr(torch, dtype)) for s in ((8192, 8192), (1, 8192)))
         w = v.T.contiguous()
         a, r, c = (pa.from_dlpack(t) for t in (x, v, w))
+        target = torch.empty_like(x)
+        copy = measure(lambda x=x, target=target: target.copy_(x)).median / 2
         cases: tuple[tuple[str, Callable[[], Any], Callable[[], Any]], ...] = (
             ("row times matrix", lambda a=a, r=r: r @ a, lambda x=x, v=v: v @ x),
             ("matrix times column", lambda a=a, c=c: a @ c, lambda x=x, w=w: x @ w),
@@ -289,9 +308,12 @@ def vectors(torch: Any, measure: Callable[[Callable[[], Any]], Times], quick: bo
                 "pyarray": (own := measure(ours)),
                 "torch": (other := measure(theirs)),
             }
-            rates = [f"{x.nbytes / t.median / 1e9:.0f}" for t in (own, other)]
-            lines.append([f"{dtype} {case}", *rates, f"{other.median / own.median:.3f}"])
-            rows.append(Row("a row or a column times a matrix", f"{dtype} {case}", times, None, 2.0 * 8192**2))
+            rates = [f"{x.nbytes / t / 1e9:.0f}" for t in (own.median, other.median, copy)]
+            ratios = f"{other.median / own.median:.3f}", f"{copy / own.median:.3f}"
+            lines.append([f"{dtype} {case}", *rates, *ratios])
+            facts = {"of_copy": copy / own.median}
+            group = "a row or a column times a matrix"
+            rows.append(Row(group, f"{dtype} {case}", times, None, 2.0 * 8192**2, facts=facts))
     print(aligned(lines) + "\n", flush=True)
     return rows
 
@@ -388,7 +410,7 @@ def run(quick: bool = False) -> Iterator[Row | Figure]:
     torch.cuda.empty_cache()
     yield from along_rows(torch, timer(torch, quick, calls=5), quick)
     yield from products(torch, measure, quick)
-    yield from epilogues(torch, timer(torch, quick, calls=5), quick)
+    yield from epilogues(torch, quick)
     yield from attentions(torch, timer(torch, quick, calls=5), quick)
     yield from vectors(torch, timer(torch, quick, calls=20), quick)
     yield from further(torch, timer(torch, quick, calls=5))

@@ -12,8 +12,8 @@ PA_FN void pa_wait_for_earlier(void)
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
-/* Lets blocks of the kernel behind start, as far as there is room for them, when each block has called it or ended. Near
-   a block's end: blocks that start while others have long to go aren't spread evenly over the processors. */
+/* Lets blocks of the kernel behind start, as far as there is room for them, when each block has called it or ended.
+   Near a block's end: blocks that start while others have long to go aren't spread evenly over the processors. */
 PA_FN void pa_let_later_start(void)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

@@ -159,15 +159,24 @@ typedef struct launch_config {
     launch_attribute *attributes;
     unsigned attribute_count;
 } launch_config;
+typedef int (*is_capturing_fn)(uintptr_t stream, int *status);
 typedef int (*launch_config_fn)(const launch_config *config, uintptr_t function, void **params, void **extra);
 _Static_assert(sizeof(launch_attribute) == 72, "an identifier of 8 bytes and a value of 64");
+
+/* Whether launches on the stream become nodes of a graph, which not all vendor's versions take with an attribute. An
+   error means that another stream does. */
+static int is_capturing(const pa_gpu_device *device, uintptr_t stream)
+{
+    int status = 0;
+    return ((is_capturing_fn)device->is_capturing)(stream, &status) || status;
+}
 
 static int launch_grid(const pa_gpu_device *device, const pa_gpu_grid *grid, uintptr_t stream, void **extra)
 {
     enum { PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
     const pa_gpu_step *step = grid->step;
     const unsigned threads = step->threads ? (unsigned)step->threads : 1, shared = (unsigned)step->shared;
-    if (!step->early)
+    if (!step->early || is_capturing(device, stream))
         return ((launch_fn)device->launch)(step->function, grid->blocks, 1, 1, threads, 1, 1, shared, stream, 0, extra);
     launch_attribute attribute = {.id = PROGRAMMATIC_STREAM_SERIALIZATION, .allowed = 1};
     const launch_config config = {grid->blocks, 1, 1, threads, 1, 1, shared, stream, &attribute, 1};

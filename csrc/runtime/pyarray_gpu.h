@@ -58,8 +58,9 @@ typedef struct pa_gpu_access {
 /* What a launch needs of a device. The addresses are those of cuLaunchKernel, cuCtxGetCurrent, cuCtxSetCurrent,
    cuStreamSynchronize, cuMemcpyDtoHAsync, cuEventCreate, cuEventRecord, cuEventQuery, cuEventDestroy,
    cuStreamWaitEvent, cuGraphCreate, cuGraphDestroy, cuGraphAddKernelNode, cuGraphInstantiateWithFlags,
-   cuGraphExecKernelNodeSetParams, cuGraphLaunch, cuGraphExecDestroy, cuLaunchKernelEx, or of the HIP functions with the
-   same parameters, where a context is a device's number; `launch_early` is 0 where there is none. The Python driver owns it, as long as the process lives. */
+   cuGraphExecKernelNodeSetParams, cuGraphLaunch, cuGraphExecDestroy, cuLaunchKernelEx,
+   cuStreamIsCapturing, or of the HIP functions with the same parameters, where a context is a device's number; those of
+   the last two are 0 where no step is `early`. The Python driver owns it, as long as the process lives. */
 typedef struct pa_gpu_device {
     uintptr_t launch;
     uintptr_t get_context;
@@ -79,6 +80,7 @@ typedef struct pa_gpu_device {
     uintptr_t graph_launch;
     uintptr_t graph_exec_destroy;
     uintptr_t launch_early;
+    uintptr_t is_capturing;
     uintptr_t context;   /* made current on the calling thread during a call */
     uintptr_t param_end; /* ends the `extra` list of a launch: CU_LAUNCH_PARAM_END is 0, HIP_LAUNCH_PARAM_END is 3 */
     int64_t resident_blocks; /* blocks that fill the device, for launches of which only the device knows the size */

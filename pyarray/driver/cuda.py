@@ -60,6 +60,7 @@ class CudaDriver(GpuDriver):
         event_create="EventCreate",
         launch="LaunchKernel",
         launch_early="LaunchKernelEx",
+        is_capturing="StreamIsCapturing",
         get_context="CtxGetCurrent",
         set_context="CtxSetCurrent",
     )

@@ -48,7 +48,7 @@ _SHARED_CALLS = {
 _SAME_NAMES = (
     "launch", "get_context", "set_context", "copy_out", "event_create", "event_record", "event_query", "event_destroy",
     "graph_create", "graph_destroy", "graph_add_kernel", "graph_instantiate", "graph_set_kernel", "graph_launch",
-    "graph_exec_destroy", "launch_early",
+    "graph_exec_destroy", "launch_early", "is_capturing",
 )  # fmt: skip
 _ADDRESSES = {"synchronize": "stream_synchronize", "stream_wait": "stream_wait_event"} | {n: n for n in _SAME_NAMES}
 FORKED = -1  # what C returns for a device that is not alive

@@ -110,8 +110,8 @@ def _parse(text: str) -> KernelStep:
         numbers = int(per_thread or 1), bool(team), slot, int(elements or 0), int(shared or 0)
         row_bytes, *conditions = guards.split("&")
         parsed = tuple(Guard(*map(int, condition.split(":"))) for condition in conditions)
-        last = parsed, int(row_bytes or 0), int(threads or THREADS), fallback, int(most or 0), early
-        return KernelStep(symbol, size_slots, *numbers, sizes == ".", *last)
+        last = parsed, int(row_bytes or 0), int(threads or THREADS), fallback, int(most or 0)
+        return KernelStep(symbol, size_slots, *numbers, sizes == ".", *last, early=early)
     except (TypeError, ValueError):
         what = f"the step {text!r} of a kernel can't be read: expected symbol=slots like 'kernel_add_0=0,1x4@512'"
         raise ValueError(f"{what}; the file is damaged or of another release: save it anew") from None

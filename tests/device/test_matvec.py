@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from strategies import examples, known_to_numpy
 
 import pyarray as pa
+from pyarray.kernels.matmul import gemv
+from pyarray.kernels.matmul import thresholds as th
 
 DTYPES = [
     "bool",
@@ -118,3 +120,46 @@ def test_many_rows_and_a_long_depth(device, dtype, layout, few):
         a, b = drawn((*batch, 1, 1100), dtype, 1), LAYOUTS[layout](drawn((*batch, 1100, n), dtype, 2))
         got = pa.matmul(on(device, a), on(device, b))
         np.testing.assert_array_equal(known_to_numpy(pa.asnumpy(got)), known_to_numpy(product(a, b)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@examples(4)
+@given(data=st.data())
+def test_strips_of_any_width(device, dtype, data):
+    """A row times a matrix, by whatever schedule another number of processors would have."""
+    narrow = data.draw(st.sampled_from((8, 16, 32)))
+    parts, k, n = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 1500)), data.draw(SIZES)
+    width = narrow * max(16 // pa.dtypes.asdtype(dtype).itemsize, 1)
+
+    def schedule(rows, depth, count, *rest):
+        part_depth = -(-depth // parts)
+        cut = -(-depth // part_depth)
+        return -(-rows // width) * count * cut * gemv.THREADS, cut, part_depth, narrow
+
+    layout = LAYOUTS[data.draw(st.sampled_from(sorted(set(LAYOUTS) - {"transposed"})))]
+    a, b = drawn((2, 1, k), dtype, k), layout(drawn((2, k, n + 1), dtype, n))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gemv, "_schedule", schedule)
+        got = pa.matmul(on(device, a), on(device, b))
+    np.testing.assert_array_equal(known_to_numpy(pa.asnumpy(got)), known_to_numpy(product(a, b)))
+
+
+@given(
+    st.integers(1, 70000), st.integers(1, 70000), st.integers(1, 9), st.sampled_from((1, 2, 4, 8, 16)),
+    st.booleans(), st.booleans(), st.integers(1, 300),
+)  # fmt: skip
+def test_a_schedule_covers_the_matrix(rows, depth, count, size, across, has_vectors, processors):
+    threads, parts, part_depth, lanes = gemv._schedule(rows, depth, count, size, across, has_vectors, processors)
+    assert (parts - 1) * part_depth < depth <= parts * part_depth
+    assert parts <= th.GEMV_MAX_PARTS
+    assert lanes in ((8, 16, 32) if across else (0,))
+    group = lanes * max(16 // size, 1) if across else gemv.WARPS
+    assert threads == -(-rows // group) * count * parts * gemv.THREADS
+
+
+def test_narrow_strips_need_no_parts():
+    for size, lanes in ((2, 8), (4, 8), (8, 16)):
+        assert gemv._schedule(8192, 8192, 1, size, True, True, 132)[1:] == (1, 8192, lanes)
+    assert gemv._schedule(4096, 8192, 1, 2, True, True, 132)[3] == 32  # too few
+    assert gemv._schedule(8192, 256, 1, 2, True, True, 132)[3] == 32  # too short
+    assert gemv._schedule(8191, 8192, 1, 2, True, False, 132)[3] == 32  # of 16 bytes only, without vectors

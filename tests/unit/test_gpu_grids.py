@@ -30,7 +30,7 @@ class Config(ctypes.Structure):
 @pytest.fixture
 def launches():
     """launches(steps, slots): function, blocks and threads of each that steps with these fields make."""
-    launched = []
+    launched, capturing = [], False
 
     def launch(function, gx, *rest):
         launched.append((function, gx, rest[2]))
@@ -38,21 +38,31 @@ def launches():
 
     def launch_early(config, function, *rest):
         found = config.contents
-        assert found.count == 1 and found.attributes[0].id == 6 and found.attributes[0].value[1] == 1
+        assert found.count == 1
+        assert found.attributes[0].id == 6
+        assert found.attributes[0].value[1] == 1
         launched.append((function, found.grid[0], found.block[0], found.shared, *found.grid[1:], *found.block[1:]))
+        return 0
+
+    def ask_capturing(stream, status):
+        status[0] = capturing
         return 0
 
     same = ctypes.CFUNCTYPE(ctypes.c_int, POINTER)(lambda context: 0)
     calls = ctypes.CFUNCTYPE(ctypes.c_int, POINTER, *[UNSIGNED] * 7, *[POINTER] * 3)(launch)
     early_calls = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Config), *[POINTER] * 3)(launch_early)
     device = ffi.new("pa_gpu_device *")
+    asked = ctypes.CFUNCTYPE(ctypes.c_int, POINTER, ctypes.POINTER(ctypes.c_int))(ask_capturing)
+    device.is_capturing = ctypes.cast(asked, POINTER).value
     device.launch_early = ctypes.cast(early_calls, POINTER).value
     device.launch = ctypes.cast(calls, POINTER).value
     device.get_context = device.set_context = ctypes.cast(same, POINTER).value
     device.resident_blocks, device.alive, device.id, device.l2_bytes = FULL, 1, 31, L2
     device.only_stream = ffi.addressof(device.default_stream)
 
-    def run(fields, slots):
+    def run(fields, slots, captured=False):
+        nonlocal capturing
+        capturing = captured
         defaults = {"threads": THREADS, "per_thread": 1, "row_slot": -1}
         steps = ffi.new("pa_gpu_step[]", [defaults | step for step in fields])
         plan = ffi.new("pa_gpu_plan *", (device, steps, len(steps), 1, ffi.NULL, 0))
@@ -62,7 +72,7 @@ def launches():
         return list(launched)
 
     yield run
-    del calls, early_calls, same  # which had to outlive the device
+    del calls, early_calls, asked, same  # which had to outlive the device
 
 
 @pytest.fixture
@@ -156,3 +166,4 @@ def test_an_early_step_is_launched_by_the_call_that_allows_it(launches):
     plain = {"function": 2, "size_count": 1, "size_slots": [0]}
     started_early = 1, 4, THREADS, 64, 1, 1, 1, 1
     assert launches([early, plain, early], [1000]) == [started_early, (2, 4, THREADS), started_early]
+    assert launches([early, plain], [1000], captured=True) == [(1, 4, THREADS), (2, 4, THREADS)]
