@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 
 HALVES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
+MATRICES = {"n.start": (0, 1), "0": (0, 0), "-1": (1, 1), "1 - n.start": (1, 0)}  # of two, for each n
 LAYOUTS = ("rows", "columns", "padded", "odd", "apart", "backwards", "repeated")
 
 
@@ -56,14 +57,15 @@ class Drawn:
         self.adds = choose.choice(("acc += {}", "acc += {}", "acc += {}", "acc = acc + {}", "acc += 2 * ({})"))
         self.between = choose.choice(("", "", "", "acc = acc * 2", "seen += 1"))
         self.last = choose.choice(("acc", "acc", "pa.maximum(acc, 0)", "acc + e[j]", "acc * 2 + f[i, j]"))
-        self.batch = choose.choice((0, 0, 0, 2))
+        self.batch, self.matrix = choose.choice((0, 0, 0, 2)), choose.choice(list(MATRICES))
         self.text = self._text()
 
     def _text(self) -> str:
         rows, columns, depth = self.tile
         at = "n.start, " if self.batch else ""
         a = f"a[{at}k, i].T" if self.turned[0] else f"a[{at}i, k]"
-        b = f"b[{at}j, k].T" if self.turned[1] else f"b[{at}k, j]"
+        of_b = f"{self.matrix}, " if self.batch else ""
+        b = f"b[{of_b}j, k].T" if self.turned[1] else f"b[{of_b}k, j]"
         lines = ["def drawn(c, a, b, e, f):"]
         axes, sizes = ("n, i, j", f"(1, {rows}, {columns})") if self.batch else ("i, j", f"({rows}, {columns})")
         lines += [
@@ -94,6 +96,7 @@ class Drawn:
     def expected(self, arguments: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
         result, a, b, e, f = (x.astype(np.float64) for x in arguments)
         a, b = a.swapaxes(-1, -2) if self.turned[0] else a, b.swapaxes(-1, -2) if self.turned[1] else b
+        b = b[list(MATRICES[self.matrix])] if self.batch else b
         acc, seen = np.full(result.shape, float(self.first)), 0
         for k in range(0, self.depth, self.tile[2]):
             part = a[..., k : k + self.tile[2]] @ b[..., k : k + self.tile[2], :]

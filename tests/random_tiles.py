@@ -13,6 +13,8 @@ import pyarray as pa
 AXES = {"i": 0, "j": 1, "k": 2}
 # arrays: name → axes; dtypes are drawn
 ARRAYS = {"a": "ij", "b": "ji", "c": "ik", "d": "kj", "u": "i", "v": "j", "w": "k"}
+STACKS = {"s": "ij", "t": "kj"}  # of three matrices
+PLACES = ("0", "2", "-1", "s.shape[0] - 2", "i.start % 3", "j.start // 2 % 3")
 DTYPES = ("float32", "float64", "int64", "int32")
 
 
@@ -27,7 +29,7 @@ class Drawn:
         if self.rows:
             self.sizes[1] = self.sizes[1] or 3  # Python's unpacking takes one tile, and of nothing there is none
             self.tiles[1] = self.sizes[1] + self.random.choice((1, 2, 7))
-        self.dtypes = {name: self.random.choice(DTYPES) for name in ARRAYS}
+        self.dtypes = {name: self.random.choice(DTYPES) for name in (*ARRAYS, *STACKS)}
         self.out = self.random.choice(("float64", "int64"))
         self.known: list[tuple[str, str]] = []  # variables and their axes
         self.count = 0
@@ -46,12 +48,13 @@ class Drawn:
         return getattr(self, f"_{self.random.choice(choices)}")(axes, depth, inner)
 
     def _load(self, axes: str, depth: int, inner: bool) -> tuple[str, str]:
-        fitting = [n for n, own in ARRAYS.items() if set(own) <= set(axes)]
+        fitting = [n for n, own in (ARRAYS | STACKS).items() if set(own) <= set(axes)]
         if not fitting or self.random.random() < 0.15:
             return self._index(axes)
         name = self.random.choice(fitting)
-        own = ARRAYS[name]
-        text = f"{name}[{', '.join(own)}]"
+        own = (ARRAYS | STACKS)[name]
+        place = [self.random.choice((*PLACES, "k.start % 3") if inner else PLACES)] if name in STACKS else []
+        text = f"{name}[{', '.join([*place, *own])}]"
         if own == axes[::-1] and own != axes:
             return f"{text}.T", f"{text}.T"
         text += _broadcast(own, axes)
@@ -154,7 +157,7 @@ class Drawn:
         if self.rows:
             a, x = self.expression("i", 2, False)
             tail.append((f"row[i] = {a}", f"row[i] = {x}"))
-        head = "def drawn(out, row, a, b, c, d, u, v, w):\n"
+        head = f"def drawn(out, row, {', '.join((*ARRAYS, *STACKS))}):\n"
         return head + self._loops(body, inner, tail, 0), head + self._loops(body, inner, tail, 1)
 
     def _loops(self, body: list, inner: list, tail: list, which: int) -> str:
@@ -173,12 +176,13 @@ class Drawn:
     def arguments(self) -> list[np.ndarray]:
         numbers = np.random.default_rng(self.random.randrange(1 << 30))
         found = [np.zeros(self.sizes[:2], self.out), np.zeros(self.sizes[0], self.out)]
-        for name, axes in ARRAYS.items():
-            shape = [self.sizes[AXES[x]] for x in axes]
+        for name, axes in (ARRAYS | STACKS).items():
+            shape = [3] * (name in STACKS) + [self.sizes[AXES[x]] for x in axes]
             array = numbers.integers(-3, 4, shape).astype(self.dtypes[name])
             layout = numbers.integers(3)
             if layout == 1:
-                array = np.ascontiguousarray(array.T).T
+                last = array.ndim - 1
+                array = np.ascontiguousarray(array.swapaxes(last, max(last - 1, 0))).swapaxes(last, max(last - 1, 0))
             elif layout == 2:
                 array = np.repeat(array, 2, axis=-1)[..., ::2]
             found.append(array)

@@ -124,7 +124,7 @@ class ExprEmitter:
         self.privatized: frozenset[str] = frozenset()  # arrays that are privatized in the current text
         self.sites: frozenset[int] = frozenset()  # all sites of the current function or parallel loop
         self.may_fail = False  # whether an access is tested at all
-        # elements in registers: (array, variables) → C text
+        # elements in registers, by `element_ref` → C text
         self.registers: dict[tuple[str, tuple[str, ...]], str] = {}
         self.looping: frozenset[str] = frozenset()  # functions that have loops
         self.remarks: Remarks = {}
@@ -263,11 +263,16 @@ class ExprEmitter:
     def emit_Stride(self, e: ir.Stride) -> str:
         return f"({views.stride(e.array.type, self.expr(e.array), e.axis)})"
 
+    def element_ref(self, node: Any) -> tuple[str, tuple[str, ...]]:
+        """What element an access is of: the array, and of each position the variable's name, or else its C text."""
+        positions = tuple(i.name if isinstance(i, ir.Local) else self.expr(i) for i in node.index)
+        return getattr(node.array, "name", ""), positions
+
     def lvalue(self, node: ir.Load | ir.Store | ir.Atomic) -> str:
         """The element as an lvalue, checked if it has a site."""
         kind, index = node.array.type, [self.expr(i) for i in node.index]
         if self.registers and isinstance(node, ir.Load) and isinstance(node.array, ir.Local):
-            register = self.registers.get((node.array.name, tuple(getattr(i, "name", "") for i in node.index)))
+            register = self.registers.get(self.element_ref(node))
             if register is not None:
                 return register
         self.declare(kind)

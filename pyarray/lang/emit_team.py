@@ -140,9 +140,9 @@ class GridEmitter(Emitter):
         self.unsynced_reads = False
 
     def write_Store(self, s: ir.Store) -> None:
-        ref = getattr(s.array, "name", ""), tuple(getattr(i, "name", "") for i in s.index)
-        if ref in self.results:
-            self.out.line(f"{self.results[ref]} = {self.expr(s.value)};")
+        result = self.results.get(self.element_ref(s)) if self.results else None
+        if result is not None:
+            self.out.line(f"{result} = {self.expr(s.value)};")
             return
         if not self.team:
             super().write_Store(s)

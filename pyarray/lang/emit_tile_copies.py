@@ -77,12 +77,19 @@ def _vectors_of(code: Any, copy: Copy) -> _Vectors | None:
     loops, body = nest_of(copy.nest)
     each = 16 // copy.load.array.type.dtype.itemsize
     vectors = find_vectors(code, loops, body, each)
-    if vectors is None or not vectors.loads:
+    if vectors is None or not vectors.loads or not _is_linear(copy):
         return None
     (_, rows), (variable, columns) = axes_of(loops)
     layout = Layout(rows, columns, code.plan.threads, each)
     column = f"(rank % {layout.lanes} + column_step * {layout.lanes}) * {each}"
     return _Vectors(vector_test(code, loops, vectors), layout, f"at_{cname(variable)}", column)
+
+
+def _is_linear(copy: Copy) -> bool:
+    """Whether an axis of the copy is a position of the array by itself: rows then are as far from each other as the
+    first two."""
+    axes = {s.variables[0] for s in copy.loops}
+    return all(isinstance(i, ir.Local) or not names_in(i) & axes for i in copy.load.index)
 
 
 def write_first_address(code: Any, copy: Copy, write_numbers: Any) -> None:

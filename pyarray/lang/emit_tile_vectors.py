@@ -5,14 +5,17 @@ runs is tested once, for the whole tile."""
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any
 
 from . import ir
 from .emit_statements import Emitter, cname
 from .emit_vectorized import always_evaluated
+from .summaries import assigned_in, kinds_in, names_in
 
-Ref = tuple[str, tuple[str, ...]]  # an array, and the variables of its index
+Ref = tuple[str, tuple[str, ...]]  # an element, by `element_ref`
+_NUMBERS = frozenset((ir.Const, ir.Local, ir.Unary, ir.Binary, ir.Cast, ir.Builtin, ir.Size))
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,7 @@ class Vectors:
 
     loads: dict[Ref, ir.Load]
     store: ir.Store | None
+    stored: Ref | None
     count: int
 
     def type(self, node: Any) -> str:
@@ -30,11 +34,7 @@ class Vectors:
         return {ref: f"in{k}.v[v]" for k, ref in enumerate(self.loads)}
 
     def results(self) -> dict[Ref, str]:
-        return {} if self.store is None else {_ref(self.store): "result.v[v]"}
-
-
-def _ref(node: Any) -> Ref:
-    return node.array.name, tuple(i.name for i in node.index)
+        return {} if self.stored is None else {self.stored: "result.v[v]"}
 
 
 def find_vectors(code: Emitter, loops: list[ir.For], body: Any, count: int) -> Vectors | None:
@@ -43,23 +43,26 @@ def find_vectors(code: Emitter, loops: list[ir.For], body: Any, count: int) -> V
     checked = any(getattr(n, "site", None) not in (None, *code.hoisted) for n in nodes)
     if count == 1 or checked or any(isinstance(n, (ir.Atomic, ir.For)) for n in nodes):
         return None
-    variable = loops[-1].variables[0]
+    variable, changed = loops[-1].variables[0], assigned_in(*body) | {loops[-1].variables[0]}
     stores = [n for n in nodes if isinstance(n, ir.Store)]
-    loads = {_ref(n): n for s in body for n in always_evaluated(s) if isinstance(n, ir.Load) and _fits(n, variable)}
+    found = [n for s in body for n in always_evaluated(s) if isinstance(n, ir.Load) and _fits(n, variable, changed)]
+    loads = {code.element_ref(n): n for n in found}
     alone = bool(stores) and body == (stores[0],) and not stores[0].marks
-    store = stores[0] if alone and _fits(stores[0], variable) else None
+    store = stores[0] if alone and _fits(stores[0], variable, changed) else None
     if stores and store is None:
         return None  # a load behind the store of a neighbour would be before it
-    return Vectors(loads, store, count) if loads or store is not None else None
+    stored = None if store is None else code.element_ref(store)
+    return Vectors(loads, store, stored, count) if loads or store is not None else None
 
 
-def _fits(node: Any, variable: str) -> bool:
+def _fits(node: Any, variable: str, changed: Set[str]) -> bool:
+    """Whether neighbours along the variable's axis are an access's, whose other positions don't change meanwhile."""
     kind = node.array.type
-    plain = isinstance(node.array, ir.Local) and kind.reshape_of is None and kind.ndim
-    if not plain or not all(isinstance(i, ir.Local) for i in node.index):
+    if not isinstance(node.array, ir.Local) or kind.reshape_of is not None or not kind.ndim:
         return False
-    names = [i.name for i in node.index]
-    return bool(names[-1] == variable and names.count(variable) == 1)
+    *others, last = node.index
+    unchanged = all(kinds_in(i) <= _NUMBERS and not names_in(i) & changed for i in others)
+    return isinstance(last, ir.Local) and last.name == variable and unchanged
 
 
 def vector_test(code: Emitter, loops: list[ir.For], vectors: Vectors) -> str:

@@ -106,6 +106,25 @@ def with_a_half(c: M, a: HS, b: HS):
         c[i, j] = acc
 
 
+@pa.kernel
+def of_numbers(c: M, a: HS, b: HS):
+    for i, j in pa.tiles(c, (64, 64)):
+        acc = pa.zeros((i, j), pa.float32)
+        for k in pa.tiles(a.shape[2], 32):
+            acc += a[2, i, k] @ b[-1, k, j]
+        c[i, j] = acc
+
+
+@pa.kernel
+def of_expressions(c: M, a: HS, b: HS):
+    for i, j in pa.tiles(c, (64, 64)):
+        acc = pa.zeros((i, j), pa.float32)
+        for k in pa.tiles(a.shape[2], 32):
+            n = k.start // 32
+            acc += a[2 - n, i, k] @ b[(n + 1) % b.shape[0], k, j]
+        c[i, j] = acc
+
+
 @pa.func
 def twice(t):
     return t + t
@@ -132,6 +151,8 @@ KERNELS = {
     "assigned twice": (assigned_twice, (0, 0, 0), (1, 1, 1), False),
     "assigned in a branch": (assigned_in_a_branch, (0, 0, 2), (0, 0, 2), False),
     "of the iteration": (of_the_iteration, (0, 1, 2), (0, 1, 0), True),
+    "of numbers": (of_numbers, (2, 2, 2), (2, 2, 2), True),
+    "of expressions": (of_expressions, (2, 1, 0), (1, 2, 0), True),
     "with a half": (with_a_half, (0, 0, 0), (0, 0, 0), True),
     "with a function": (with_a_function, (0, 0, 0), (0, 0, 0), True),
     "of a view": (of_a_view, (0, 1, 2), (1, 1, 1), False),
