@@ -9,13 +9,11 @@ from typing import Any
 
 from .gpu import GpuDriver
 from .gpu_calls import vendor_calls
-from .kernel_step import KernelStep
+from .kernel_step import KernelStep, shared_up_to
 from .nvrtc import Nvrtc
 
 SUCCESS, NO_POOL = 0, 801  # CUDA_ERROR_NOT_SUPPORTED
 KEEP_ALL = (1 << 64) - 1
-_RESERVED = 1024  # bytes of shared memory that each block takes besides
-_SMALL = 128  # threads of a block with so many registers each that two fit a multiprocessor
 
 
 def library_path() -> str:
@@ -121,12 +119,10 @@ class CudaDriver(GpuDriver):
         return self._properties["capability"] >= (9, 0)
 
     def _shared_of(self, step: KernelStep) -> int:
-        """As far as the memory of a multiprocessor goes, which two small blocks share if each has enough."""
         if not step.shared_most:
             return step.shared
         of_block, of_all = self._properties["shared_bytes_optin"], self._properties["shared_bytes_processor"]
-        share, enough = of_all // 2 - _RESERVED, (step.shared + step.shared_most) // 2
-        most = int(min(step.shared_most, share if step.threads <= _SMALL and share >= enough else of_block))
+        most = shared_up_to(step.shared, step.shared_most, step.threads, of_block, of_all)
         # with asynchronous copies a kernel can't do with less than it says: the vendor refuses more than a block has
         return max(most, step.shared) if self._properties["capability"] >= (8, 0) else most
 

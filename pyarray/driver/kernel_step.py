@@ -11,6 +11,10 @@ MOST_SIZES = 6  # PA_GPU_SIZES: size slots of a step
 MOST_GUARDS = 16  # PA_GPU_GUARDS: of a step
 
 
+RESERVED = 1024  # bytes of shared memory that CUDA takes for each block besides
+SMALL = 128  # threads of a block with so many registers each that two fit a multiprocessor
+
+
 class Guard(NamedTuple):
     """A condition on an argument slot: its bits in `mask` are a number from `low` up to `high`."""
 
@@ -73,6 +77,20 @@ class KernelStep:
         text += f"?{self.row_bytes}" if self.guards else ""
         text += "".join(f"&{g.slot}:{g.mask}:{g.low}:{g.high}" for g in self.guards)
         return f"{self.symbol}={text}" if text else self.symbol
+
+
+def shared_up_to(least: int, most: int, threads: int, of_block: int, of_processor: int) -> int:
+    """Bytes of dynamic shared memory for a block that can do with `least` and uses up to `most`: as far as the memory
+    of a multiprocessor goes, which two small blocks share if each has enough. `of_block` bytes are the most that a
+    block may have.
+
+    >>> shared_up_to(96 << 10, 192 << 10, 256, of_block=227 << 10, of_processor=228 << 10) >> 10
+    192
+    >>> shared_up_to(48 << 10, 144 << 10, 128, of_block=227 << 10, of_processor=228 << 10) >> 10
+    113
+    """
+    share, enough = of_processor // 2 - RESERVED, (least + most) // 2
+    return min(most, share if threads <= SMALL and share >= enough else of_block)
 
 
 def format_steps(steps: Iterable[KernelStep]) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..driver.kernel_step import shared_up_to
 from . import ir
 from .parse import FunctionSource
 from .summaries import has_any, names_in
@@ -40,8 +41,7 @@ MOST_STACK = 1 << 20  # bytes of all tiles of a kernel on a CPU
 _ELEMENTS = 16  # of a tile, for a thread
 SWIZZLE = 1 << 10  # bytes: where operands of matrix instructions begin, whose lines are swizzled
 MOST_STAGED = 98 << 10  # bytes of a block with two stages, which every GPU with asynchronous copies has
-WARPGROUP = 128  # threads
-SHARE_OF_SM90 = 113 << 10  # bytes of a block, if two run on a multiprocessor
+SHARED_OF_SM90 = 227 << 10, 228 << 10  # bytes of a block and of a multiprocessor
 STAGES = 4  # of tiles that are loaded ahead, where memory goes that far
 
 
@@ -141,10 +141,9 @@ class TilePlan:
         return _layout_in(axes, self.threads, self.vector, self.products)
 
     def has_two_in_flight(self, scratch_bytes: int) -> bool:
-        """Whether sm_90 has memory for four stages: two products at a time, and what is loaded for the next two. Small
-        blocks have half of it, if that is three stages."""
-        three, four = (self.stages_at(scratch_bytes) + n * self.stage_bytes for n in (3, STAGES))
-        return self.threads > WARPGROUP or not three <= SHARE_OF_SM90 < four
+        """Whether sm_90 has memory for four stages: two products at a time, and what is loaded for the next two."""
+        least, most = self.shared_in_all(scratch_bytes)
+        return shared_up_to(least, most, self.threads, *SHARED_OF_SM90) == most
 
     def shared_in_all(self, scratch_bytes: int) -> tuple[int, int]:
         """The bytes of shared memory that a block needs, and the most that it uses, 0 for no more than it needs."""
