@@ -18,9 +18,11 @@ from . import peers
 from .ports import EXAMPLES
 from .timing import Figure, Row, race, table
 
-ABOUT = """Kernels in tiles on the CPU (docs/examples/tiles.py): products of float32 next to `pa.matmul`, softmax and
-layer norm of float32 next to PyTorch's own functions."""
+ABOUT = """Kernels in tiles on the CPU (docs/examples/tiles.py): products next to this library's own, softmax and layer
+norm of float32 next to PyTorch's own functions. Own products of bfloat16 add pairs at once, which a tile's, whose sums
+are in order, don't."""
 SIDES = (512, 1024, 2048)
+NARROW = (("float16", "float32"), ("bfloat16", "float32"), ("int8", "int32"))  # operands, and their product
 ROWS = ((1000, 768), (512, 1024), (256, 4096), (2048, 2048))
 TILE = (128, 192, 48)  # rows, columns and depth of a product's
 PRODUCT, FUNCTION = 0.9, 1.0  # ratios to reach
@@ -39,11 +41,28 @@ def drawn(*shape: int) -> Any:
     return np.random.default_rng(0).normal(size=shape).astype(np.float32)
 
 
+@pa.kernel
+def narrow(c, a, b, sums: pa.constexpr, rows: pa.constexpr, columns: pa.constexpr, depth: pa.constexpr):
+    for i, j in pa.tiles(c, (rows, columns)):
+        total = pa.zeros((i, j), sums)
+        for k in pa.tiles(a.shape[1], depth):
+            total += a[i, k] @ b[k, j]
+        c[i, j] = total
+
+
 def product(ex: Any, n: int) -> tuple[Call, Call]:
     """By tiles, and by the library itself."""
     a, b = (pa.asarray(drawn(n, n)) for _ in range(2))
     c, d = pa.empty_like(a), pa.empty_like(a)
     return lambda: ex.gemm(c, a, b, *TILE), lambda: pa.matmul(a, b, out=d)
+
+
+def narrow_product(n: int, kind: str, result: str) -> tuple[Call, Call]:
+    """The same of a narrow type, into a wider one."""
+    a, b = (pa.asarray(drawn(n, n) * 3).astype(kind) for _ in range(2))
+    c, d = (pa.empty((n, n), result) for _ in range(2))
+    sums = getattr(pa, result)
+    return lambda: narrow(c, a, b, sums, *TILE), lambda: pa.gemm(a, b, dtype=result, out=d)
 
 
 def functions(ex: Any, torch: Any, shape: tuple[int, int]) -> Iterator[tuple[str, Call, Call]]:
@@ -68,6 +87,11 @@ def run(quick: bool = False) -> Iterator[Row | Figure]:
         tiles, own = product(ex, n)
         times = race({"pyarray": tiles, "matmul": own}, budget)
         rows.append(Row("products in tiles", f"float32 {n}³", times, PRODUCT, 2.0 * n**3, n, ("matmul",)))
+    for kind, result in NARROW:
+        tiles, own = narrow_product(SIDES[0], kind, result)
+        times = race({"pyarray": tiles, "matmul": own}, budget)
+        name = f"{kind} {SIDES[0]}³ into {result}"
+        rows.append(Row("products in tiles", name, times, PRODUCT, 2.0 * SIDES[0] ** 3, SIDES[0], ("matmul",)))
     print(table(rows) + "\n", flush=True)
     yield from rows
     rows = []

@@ -15,7 +15,7 @@ AXES = {"i": 0, "j": 1, "k": 2}
 ARRAYS = {"a": "ij", "b": "ji", "c": "ik", "d": "kj", "u": "i", "v": "j", "w": "k"}
 STACKS = {"s": "ij", "t": "kj"}  # of three matrices
 PLACES = ("0", "2", "-1", "s.shape[0] - 2", "i.start % 3", "j.start // 2 % 3")
-DTYPES = ("float32", "float64", "int64", "int32")
+DTYPES = ("float32", "float64", "int64", "int32", "int8", "float16")
 
 
 class Drawn:

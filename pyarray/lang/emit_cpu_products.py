@@ -3,21 +3,28 @@
 In the tree an element's whole sum is computed before the next one. Here the loop along the axis is outside of the
 elements, each of which has a sum, in the same order: what is read along the axis serves several elements, which are
 vectors. Products of floats are a function's (csrc/device/pa_products.h), which meanwhile prefetches the operands of the
-next iteration of the loop around."""
+next iteration of the loop around. Operands that are cast are cast once, into tiles of their own."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..dtypes import DType, float32, float64
 from . import ir
-from .emit_expressions import cname
+from .emit_cast import cast
+from .emit_expressions import cname, ctype
 from .emit_tile_prefetches import leading_copies, write_next
 from .tile_nests import is_contraction, nest_of, run_names
+from .traversal import rewrite
 
 DEPTH = 4  # neighbours along the axis that are taken at once
 FEWEST_ROWS, FEWEST_BYTES = 4, 64  # of a product that a function computes, and of its rows
+FEWEST_USES = 4  # of an element that is cast ahead
+MOST_CAST = 128 << 10  # bytes of a tile of what an operand is cast to, on the stack besides the kernel's tiles
 _ROWS = 8  # of a block of sums
 _COLUMNS = 32  # more than gcc unrolls before it looks for vectors
 _IN_BLOCKS = ("float", "int32_t", "uint32_t")  # with wider ones blocks have more registers than AVX2
@@ -34,10 +41,52 @@ def write_cpu_contraction(code: Any, s: ir.For) -> None:
     """CPU text: blocks of rows and columns, whose sums stay in registers for the whole depth; and for the rest vectors
     along the last axis, whose elements' sums are those of the result."""
     loops, (begin, along, result) = nest_of(s)
-    product = _product(loops, begin, along, result)
-    if product is not None:
-        _write_product(code, product)
+    with _cast_operands(code, loops, along) as loop:
+        product = _product(loops, begin, loop, result)
+        if product is not None:
+            _write_product(code, product)
+        else:
+            _write_sums(code, loops, (begin, loop, result))
+
+
+@contextmanager
+def _cast_operands(code: Any, loops: list[ir.For], along: ir.For) -> Iterator[ir.For]:
+    """The loop along the axis, with tiles that this prints in place of elements that are cast to a wider type and serve
+    several sums: to cast them for each takes longer than the sums."""
+    tiles = dict[str, tuple[ir.Element, Any]]()
+
+    def change(x: Any) -> Any:
+        if not isinstance(x, ir.Cast) or not isinstance(x.a, ir.Element) or not isinstance(x.a.array, ir.Local):
+            return x
+        element, kind = x.a, x.a.array.type
+        wider = isinstance(kind, ir.TileType) and kind.dtype.itemsize < x.type.dtype.itemsize
+        own_axes = run_names(element.index)
+        if not wider or kind.size * x.type.dtype.itemsize > MOST_CAST or own_axes is None:
+            return x
+        if math.prod(s.capacity for s in loops if s.variables[0] not in own_axes) < FEWEST_USES:
+            return x
+        own = replace(kind, dtype=x.type.dtype)
+        name = f".{cname(element.array.name)}_{own.dtype.name}"
+        tiles[name] = element, own
+        return replace(element, array=replace(element.array, name=name, type=own), type=x.type)
+
+    loop: ir.For = rewrite(along, change)
+    if not tiles:
+        yield loop
         return
+    out = code.out
+    with out.block():
+        for name, (element, own) in tiles.items():
+            code.declare(own)
+            to, source = cname(name), f"{cname(element.array.name)}.m[e]"
+            out.line(f"{ctype(own)} {to} __attribute__((aligned(64)));")
+            value = cast(source, element.array.type.dtype, own.dtype)
+            out.line(f"for (int64_t e = 0; e < {own.size}; ++e) {to}.m[e] = {value};")
+        yield loop
+
+
+def _write_sums(code: Any, loops: list[ir.For], body: tuple[Any, Any, Any]) -> None:
+    begin, along, result = body
     (variable,), (range_,), (update,) = along.variables, along.ranges, along.body
     place = code.element(cname(result.name), result.shape, result.index, None)
     kind, out, k = result.value.type.dtype.ctype, code.out, cname(variable)

@@ -1,0 +1,60 @@
+"""Products of tiles whose operands are of narrower types than their sums, against NumPy."""
+
+import numpy as np
+import pytest
+
+import pyarray as pa
+
+
+@pa.kernel
+def product(c, a, b, sums: pa.constexpr, rows: pa.constexpr, columns: pa.constexpr, depth: pa.constexpr):
+    for i, j in pa.tiles(c, (rows, columns)):
+        total = pa.zeros((i, j), sums)
+        for k in pa.tiles(a.shape[1], depth):
+            total += a[i, k] @ b[k, j]
+        c[i, j] = total
+
+
+@pa.kernel
+def with_itself(c, a, sums: pa.constexpr, n: pa.constexpr):
+    """Two casts of one tile, and a product whose operands are one array's."""
+    for i, j in pa.tiles(c, (n, n)):
+        total = pa.zeros((i, j), sums)
+        for k in pa.tiles(a.shape[1], n):
+            x = a[i, k]
+            total += x @ a[j, k].T
+            total += (x * 2) @ a[j, k].T
+        c[i, j] = total
+
+
+TYPES = [
+    ("int8", pa.int32), ("uint8", pa.int32), ("int16", pa.int64), ("int8", pa.float32), ("uint16", pa.float64),
+    ("float16", pa.float32), ("bfloat16", pa.float32), ("float32", pa.float64), ("bool", pa.int32),
+]  # fmt: skip
+
+
+def drawn(shape, kind, device):
+    least, past = 0 if kind.startswith(("bool", "uint")) else -4, 2 if kind == "bool" else 5
+    numbers = np.random.default_rng(sum(shape)).integers(least, past, shape)
+    return numbers, pa.asarray(numbers.astype("int32"), device=device).astype(kind)
+
+
+@pytest.mark.parametrize(("kind", "sums"), TYPES)
+@pytest.mark.parametrize("debugs", [False, True])
+def test_as_numpy(device, kind, sums, debugs):
+    for (m, k, n), tile in [((70, 50, 90), (32, 64, 16)), ((5, 200, 3), (8, 8, 32)), ((64, 0, 64), (64, 64, 16))]:
+        (x, a), (y, b) = drawn((m, k), kind, device), drawn((k, n), kind, device)
+        c = pa.empty((m, n), sums, device=device)
+        with pa.debug(debugs):
+            product(c, a, b, sums, *tile)
+            np.testing.assert_array_equal(pa.asnumpy(c), x @ y)
+            product(c, a.T.copy().T, b[:, ::-1], sums, *tile)
+            np.testing.assert_array_equal(pa.asnumpy(c), x @ y[:, ::-1])
+
+
+@pytest.mark.parametrize(("kind", "sums"), TYPES[:3])
+def test_of_one_array(device, kind, sums):
+    x, a = drawn((40, 33), kind, device)
+    c = pa.empty((40, 40), sums, device=device)
+    with_itself(c, a, sums, 16)
+    np.testing.assert_array_equal(pa.asnumpy(c), 3 * (x @ x.T))
