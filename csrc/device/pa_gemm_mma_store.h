@@ -24,7 +24,7 @@ struct alignas(16) pa_mma_stored { PA_C v[8]; };
 struct pa_mma_part {
     enum { ACROSS = PA_M_PART / 8, STEP = 32 / ACROSS, ROWS = PA_M_WARP_ROWS / STEP /* of a lane */ };
     char *c;
-    int high, wide, first; /* the first column, counted as `results` does */
+    int high, wide, first; /* the first column of the warp's */
     bool by_eights;
 
     __device__ inline pa_mma_part(const pa_gemm_grid *g, char *at, int64_t rows, int64_t columns, int part)
@@ -68,35 +68,40 @@ PA_FN void pa_mma_prefetch(const pa_gemm_grid *g, const pa_gemm_results &results
 PA_FN int pa_mma_pair_row(int i, int h) { return i * 16 + h * 8 + pa_mma_part::lane() / 4; }
 PA_FN int pa_mma_pair_col(int j) { return j * 8 + pa_mma_part::lane() % 4 * 2; }
 
-/* Results of a whole part to shared memory. What an epilogue needs of its arrays is loaded ahead. */
+/* Results of a whole part to shared memory; `results` begins where it does. What an epilogue needs of its arrays is
+   loaded ahead. */
 PA_FN void pa_mma_stage(const pa_mma_part &p, const pa_mma_accumulators &sum, const pa_gemm_results &results,
                         unsigned char *memory)
 {
-    enum { TOGETHER = 4, GROUPS = PA_M_PART / 8 / TOGETHER };
+    enum { TOGETHER = 4, GROUPS = PA_M_PART / 8 / TOGETHER, ALL = PA_M_WARP_ROWS / 16 * GROUPS };
     struct alignas(4) pair { PA_C v[2]; };
     pa_gemm_results::neighbours<2> addends[2][TOGETHER][2];
+    pa_gemm_results from[2] = {results, results}; /* of the upper rows and of the lower ones */
 #pragma unroll
-    for (int n = 0; n < PA_M_WARP_ROWS / 16 * GROUPS + 1; ++n) {
-        if (n < PA_M_WARP_ROWS / 16 * GROUPS)
+    for (int h = 0; h < 2; ++h) from[h].move(pa_mma_pair_row(0, h), pa_mma_pair_col(0));
+#pragma unroll
+    for (int n = 0; n < ALL + 1; ++n) {
+        if (n < ALL)
 #pragma unroll
             for (int j = 0; j < TOGETHER; ++j)
 #pragma unroll
-                for (int h = 0; h < 2; ++h)
-                    addends[n % 2][j][h] = results.load<2>(
-                        pa_mma_pair_row(n / GROUPS, h), p.first + pa_mma_pair_col(n % GROUPS * TOGETHER + j));
+                for (int h = 0; h < 2; ++h) addends[n % 2][j][h] = from[h].load<2>((n % GROUPS * TOGETHER + j) * 8);
+        if (n % GROUPS == GROUPS - 1)
+#pragma unroll
+            for (int h = 0; h < 2; ++h) from[h].move(16, 0);
         if (n == 0) continue;
-        const int i = (n - 1) / GROUPS, from = (n - 1) % GROUPS * TOGETHER;
+        const int i = (n - 1) / GROUPS, first = (n - 1) % GROUPS * TOGETHER;
         pair y[TOGETHER][2];
 #pragma unroll
         for (int j = 0; j < TOGETHER; ++j)
 #pragma unroll
             for (int h = 0; h < 2; ++h)
-                results.compute<2>(&sum.v[i][p.first / 8 + from + j][2 * h], addends[(n - 1) % 2][j][h], y[j][h].v);
+                results.compute<2>(&sum.v[i][p.first / 8 + first + j][2 * h], addends[(n - 1) % 2][j][h], y[j][h].v);
 #pragma unroll
         for (int j = 0; j < TOGETHER; ++j)
 #pragma unroll
             for (int h = 0; h < 2; ++h)
-                *(pair *)(memory + pa_mma_staged_at(pa_mma_pair_row(i, h), pa_mma_pair_col(from + j))) = y[j][h];
+                *(pair *)(memory + pa_mma_staged_at(pa_mma_pair_row(i, h), pa_mma_pair_col(first + j))) = y[j][h];
     }
 }
 /* Results in shared memory to C, of what is inside. */
@@ -138,7 +143,7 @@ PA_FN void pa_mma_store_elements(const pa_gemm_grid *g, const pa_mma_part &p, co
         for (int e = p.lane(); e < wide * p.high; e += 32) {
             const int row = e / wide, col = e % wide;
             *(PA_C *)(p.c + row * g->rcs + (from + col) * g->ccs) =
-                results(row, p.first + from + col, staged[row * WIDE + col]);
+                results(row, from + col, staged[row * WIDE + col]);
         }
         __syncwarp();
     }
@@ -151,13 +156,15 @@ PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t co
 #pragma unroll
     for (int part = 0; part < PA_M_WARP_COLUMNS; part += PA_M_PART) {
         const pa_mma_part p(g, c, rows, columns, part);
+        pa_gemm_results here = results;
+        here.move(0, part);
 #if !PA_GEMM_ANYWHERE
-        if (!p.is_whole() || !results.are_vectors<2>(0, part)) {
-            pa_mma_store_elements(g, p, sum, results, memory);
+        if (!p.is_whole() || !here.are_vectors<2>()) {
+            pa_mma_store_elements(g, p, sum, here, memory);
             continue;
         }
 #endif
-        pa_mma_stage(p, sum, results, memory);
+        pa_mma_stage(p, sum, here, memory);
         __syncwarp();
         pa_mma_store_staged(g, p, memory);
         __syncwarp();

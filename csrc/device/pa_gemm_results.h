@@ -44,27 +44,30 @@ struct pa_gemm_results {
             values[k] = *(const PA_C *)(d[k] + row * g->rds[k] + col * g->cds[k]);
         return PA_GEMM_EPILOGUE(g->more, sum, values);
     }
-    /* Neighbours along a row, of the arrays. */
+    /* Goes on by rows and columns. */
+    __device__ inline void move(int64_t rows, int64_t cols)
+    {
+#pragma unroll
+        for (int k = 0; k < PA_GEMM_ADDENDS; ++k) d[k] += rows * g->rds[k] + cols * g->cds[k];
+    }
+    /* Neighbours along a row, of the arrays; and whether there are such vectors from the place on, in each row. */
     template <int N> struct neighbours {
         struct alignas(sizeof(PA_C) * N) vector { PA_C v[N]; } x[PA_GEMM_MAX_ADDENDS];
     };
-    /* Whether N neighbours from a place on are vectors of the arrays, in each row. */
-    template <int N> __device__ inline bool are_vectors(int64_t row, int64_t col) const
+    template <int N> __device__ inline bool are_vectors() const
     {
         bool all = true;
 #pragma unroll
-        for (int k = 0; k < PA_GEMM_ADDENDS; ++k) {
-            const uint64_t from = (uint64_t)(d[k] + row * g->rds[k] + col * g->cds[k]) | (uint64_t)g->rds[k];
-            all = all && g->cds[k] == sizeof(PA_C) && from % (sizeof(PA_C) * N) == 0;
-        }
+        for (int k = 0; k < PA_GEMM_ADDENDS; ++k)
+            all = all && g->cds[k] == sizeof(PA_C) && ((uint64_t)d[k] | (uint64_t)g->rds[k]) % (sizeof(PA_C) * N) == 0;
         return all;
     }
-    template <int N> __device__ inline neighbours<N> load(int64_t row, int64_t col) const
+    template <int N> __device__ inline neighbours<N> load(int col) const
     {
         neighbours<N> found;
 #pragma unroll
         for (int k = 0; k < PA_GEMM_ADDENDS; ++k)
-            found.x[k] = *(const typename neighbours<N>::vector *)(d[k] + row * g->rds[k] + col * g->cds[k]);
+            found.x[k] = *(const typename neighbours<N>::vector *)(d[k] + col * (int)sizeof(PA_C));
         return found;
     }
     template <int N, class Sum>
@@ -82,9 +85,9 @@ struct pa_gemm_results {
     {
         return (PA_C)PA_STORE(sum);
     }
+    __device__ inline void move(int64_t, int64_t) {}
     template <int N> struct neighbours {};
-    template <int N> __device__ inline bool are_vectors(int64_t, int64_t) const { return true; }
-    template <int N> __device__ inline neighbours<N> load(int64_t, int64_t) const { return {}; }
+    template <int N> __device__ inline neighbours<N> load(int) const { return {}; }
     template <int N, class Sum> __device__ inline void compute(const Sum *sums, const neighbours<N> &, PA_C *to) const
     {
 #pragma unroll

@@ -5,7 +5,7 @@
      across  contiguous across the rows: a block for a strip of rows, `lanes` threads beside each other with PA_V_N rows
              each, and such lines of threads below each other share the depth
    Loads are vectors of 16 bytes if M is aligned and contiguous, else coalesced elements. The depth is cut into parts if
-   rows are too few for all multiprocessors, also in strips of 8 lanes; pa_gemv_total adds up their sums, in order. */
+   rows are too few for all multiprocessors; pa_gemv_total adds up their sums, in order. */
 #ifndef PA_GEMV_GPU_H
 #define PA_GEMV_GPU_H
 #include "pa_early.h"
@@ -39,12 +39,12 @@ typedef struct pa_gemv_grid {
 } pa_gemv_grid;
 
 PA_FN PA_G_ELEMENT pa_gemv_at(const char *p) { return (PA_G_ELEMENT)PA_LOAD(*(const PA_T *)p); }
-/* Of M, which nothing writes meanwhile, and of which each element is read once. */
+/* Of M, of which each element is read once: not by way of the first-level cache. */
 PA_FN pa_gemv_vector pa_gemv_vector_at(const char *p)
 {
 #ifdef __CUDA_ARCH__
     union { unsigned words[4]; pa_gemv_vector v; } x;
-    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+    asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(x.words[0]), "=r"(x.words[1]), "=r"(x.words[2]), "=r"(x.words[3]) : "l"(p));
     return x.v;
 #else
@@ -69,6 +69,24 @@ PA_FN void pa_gemv_select_matrix(pa_gemv_grid *g, int64_t number)
         number /= g->batch[d];
         g->m += i * g->batch_m[d], g->x += i * g->batch_x[d], g->y += i * g->batch_y[d];
     }
+}
+
+/* What one of so many strips or rows of each part of each matrix has: its number, of `strips`; the part, and where that
+   begins and ends; the number of the matrix. Numbers of 64 bits take a hundred instructions to divide. */
+struct pa_gemv_share { int64_t row, part, first, end, number; };
+PA_FN pa_gemv_share pa_gemv_share_of(const pa_gemv_grid *g, int64_t at, int64_t strips)
+{
+    pa_gemv_share s;
+    if ((at | strips) >> 32 == 0) {
+        const unsigned which = (unsigned)at / (unsigned)strips, parts = (unsigned)g->parts;
+        s.row = (unsigned)at % (unsigned)strips, s.part = which % parts, s.number = which / parts;
+    } else {
+        const int64_t which = at / strips;
+        s.row = at % strips, s.part = which % g->parts, s.number = which / g->parts;
+    }
+    s.first = s.part * g->part_depth;
+    s.end = s.first + g->part_depth < g->depth ? s.first + g->part_depth : g->depth;
+    return s;
 }
 
 /* This lane's share of a row's sum, from column `first` up to `end`. */
@@ -206,66 +224,83 @@ PA_FN PA_G_ELEMENT pa_gemv_sum_lines(PA_G_ELEMENT *shared, int places)
     return sum;
 }
 
-/* A block for each part of each group of rows of each matrix. */
-PA_FN void pa_gemv(const pa_gemv_grid *args)
+/* Sums of a strip of rows across: block number `block` of all. */
+PA_FN void pa_gemv_strip(const pa_gemv_grid *args, int64_t block, PA_G_ELEMENT *shared)
 {
-    __shared__ PA_G_ELEMENT shared[PA_V_THREADS * PA_V_N];
     pa_gemv_grid g = *args;
-    pa_wait_for_earlier();
-    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-    const int lanes = (int)g.lanes, group = lanes ? lanes * PA_V_N : PA_V_WARPS;
-    /* a grid has less than 2^31 blocks; dividing 64 bits takes a hundred instructions */
-    const unsigned groups = (unsigned)((g.rows - 1) / group) + 1;
-    const unsigned which = blockIdx.x / groups, parts = (unsigned)g.parts;
-    const int64_t part = which % parts, number = which / parts, row = (int64_t)(blockIdx.x - which * groups) * group;
-    const int64_t first = part * g.part_depth, end = first + g.part_depth < g.depth ? first + g.part_depth : g.depth;
-    pa_gemv_select_matrix(&g, number);
-    const bool unit = (lanes ? g.rs : g.cs) == (int64_t)sizeof(PA_T);
-    const bool aligned = (((uint64_t)g.m | (uint64_t)(lanes ? g.cs : g.rs)) & 15) == 0;
-    PA_G_ELEMENT sum;
-    if (lanes) {
-        PA_G_ELEMENT sums[PA_V_N];
-        const bool wide = unit && aligned && g.rows % PA_V_N == 0;
-        if (wide) pa_gemv_across<true>(&g, row, first, end, sums);
-        else pa_gemv_across<false>(&g, row, first, end, sums);
-        pa_let_later_start();
-        const int line = (int)threadIdx.x / lanes, beside = (int)threadIdx.x % lanes;
-#pragma unroll
-        for (int i = 0; i < PA_V_N; ++i) shared[line * group + i * lanes + beside] = sums[i];
-        sum = pa_gemv_sum_lines(shared, group);
-        const int place = (int)threadIdx.x, at = wide ? place % lanes * PA_V_N + place / lanes : place;
-        if (place < group && row + at < g.rows) pa_gemv_store(&g, number, part, row + at, sum);
-        return;
-    }
-    PA_G_ZERO(sum);
-    const bool wide = unit && aligned && g.xs == (int64_t)sizeof(PA_T) && ((uint64_t)g.x & 15) == 0;
-    if (row + warp < g.rows)
-        sum = wide ? pa_gemv_along<true>(&g, row + warp, first, end) : pa_gemv_along<false>(&g, row + warp, first, end);
+    const int lanes = (int)g.lanes, group = lanes * PA_V_N, place = (int)threadIdx.x;
+    const pa_gemv_share s = pa_gemv_share_of(&g, block, (g.rows - 1) / group + 1);
+    const int64_t row = s.row * group;
+    pa_gemv_select_matrix(&g, s.number);
+    const bool aligned = (((uint64_t)g.m | (uint64_t)g.cs) & 15) == 0;
+    const bool wide = g.rs == (int64_t)sizeof(PA_T) && aligned && g.rows % PA_V_N == 0;
+    PA_G_ELEMENT sums[PA_V_N];
+    if (wide) pa_gemv_across<true>(&g, row, s.first, s.end, sums);
+    else pa_gemv_across<false>(&g, row, s.first, s.end, sums);
     pa_let_later_start();
+    __syncthreads(); /* the sums of a strip before may be read */
+#pragma unroll
+    for (int i = 0; i < PA_V_N; ++i) shared[place / lanes * group + i * lanes + place % lanes] = sums[i];
+    const PA_G_ELEMENT sum = pa_gemv_sum_lines(shared, group);
+    const int at = wide ? place % lanes * PA_V_N + place / lanes : place;
+    if (place < group && row + at < g.rows) pa_gemv_store(&g, s.number, s.part, row + at, sum);
+}
+
+/* The sum of a row along, for each warp: block number `block` of all. */
+PA_FN void pa_gemv_rows(const pa_gemv_grid *args, int64_t block, int64_t rows, PA_G_ELEMENT *shared)
+{
+    pa_gemv_grid g = *args;
+    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    const int64_t at = block * PA_V_WARPS + warp;
+    const pa_gemv_share s = pa_gemv_share_of(&g, at < rows ? at : 0, g.rows);
+    pa_gemv_select_matrix(&g, s.number);
+    const bool aligned = (((uint64_t)g.m | (uint64_t)g.rs | (uint64_t)g.x) & 15) == 0;
+    const bool wide = g.cs == (int64_t)sizeof(PA_T) && g.xs == (int64_t)sizeof(PA_T) && aligned;
+    PA_G_ELEMENT sum;
+    PA_G_ZERO(sum);
+    if (at < rows)
+        sum = wide ? pa_gemv_along<true>(&g, s.row, s.first, s.end) : pa_gemv_along<false>(&g, s.row, s.first, s.end);
+    pa_let_later_start();
+    __syncthreads();
     shared[threadIdx.x] = sum;
 #pragma unroll
     for (int d = 16; d > 0; d /= 2) {
         __syncthreads();
         if (lane < d) PA_V_ADD(shared[threadIdx.x], shared[threadIdx.x + d]);
     }
-    if (lane == 0 && row + warp < g.rows) pa_gemv_store(&g, number, part, row + warp, shared[threadIdx.x]);
+    if (lane == 0 && at < rows) pa_gemv_store(&g, s.number, s.part, s.row, shared[threadIdx.x]);
+}
+
+/* A block for each part of each strip of each matrix, or for as many parts of rows as it has warps; fewer blocks, which
+   have several, where a grid has no more. */
+PA_FN void pa_gemv(const pa_gemv_grid *g)
+{
+    __shared__ PA_G_ELEMENT shared[PA_V_THREADS * PA_V_N];
+    pa_wait_for_earlier();
+    const int64_t each = pa_gemv_batches(g) * g->parts, strips = g->lanes ? (g->rows - 1) / (g->lanes * PA_V_N) + 1 : 0;
+    const int64_t rows = each * g->rows, blocks = g->lanes ? each * strips : (rows - 1) / PA_V_WARPS + 1;
+#pragma unroll 1
+    for (int64_t block = blockIdx.x; block < blocks; block += gridDim.x)
+        if (g->lanes) pa_gemv_strip(g, block, shared);
+        else pa_gemv_rows(g, block, rows, shared);
 }
 
 /* A thread for each result, where there are several parts. */
 PA_FN void pa_gemv_total(const pa_gemv_grid *args)
 {
-    pa_gemv_grid g = *args;
-    pa_let_later_start();
     pa_wait_for_earlier();
-    const int64_t index = (int64_t)blockIdx.x * PA_V_THREADS + threadIdx.x, number = index / g.rows,
-                  row = index % g.rows;
-    if (index >= g.rows * pa_gemv_batches(&g)) return;
-    const PA_G_ELEMENT *part = g.part + number * g.parts * g.rows + row;
-    PA_G_ELEMENT sum = *part;
+    const int64_t count = args->rows * pa_gemv_batches(args), step = (int64_t)gridDim.x * PA_V_THREADS;
+#pragma unroll 1
+    for (int64_t index = (int64_t)blockIdx.x * PA_V_THREADS + threadIdx.x; index < count; index += step) {
+        pa_gemv_grid g = *args;
+        const int64_t number = index / g.rows, row = index % g.rows;
+        const PA_G_ELEMENT *part = g.part + number * g.parts * g.rows + row;
+        PA_G_ELEMENT sum = *part;
 #pragma unroll 8
-    for (int64_t k = 1; k < g.parts; ++k) PA_V_ADD(sum, part[k * g.rows]);
-    pa_gemv_select_matrix(&g, number);
-    *(PA_T *)(g.y + row * g.ys) = PA_STORE(sum);
+        for (int64_t k = 1; k < g.parts; ++k) PA_V_ADD(sum, part[k * g.rows]);
+        pa_gemv_select_matrix(&g, number);
+        *(PA_T *)(g.y + row * g.ys) = PA_STORE(sum);
+    }
 }
 
 #endif

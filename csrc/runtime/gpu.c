@@ -151,7 +151,9 @@ const int64_t pa_gpu_no_slots[1] = {0};
 
 /* As cuda.h declares them: CUlaunchConfig, and a CUlaunchAttribute that allows programmatic stream serialization. */
 typedef struct launch_attribute {
-    int id, padding, allowed, rest[15];
+    _Alignas(8) int id;
+    _Alignas(8) int allowed; /* of a value of 64 bytes */
+    int rest[15];
 } launch_attribute;
 typedef struct launch_config {
     unsigned gx, gy, gz, bx, by, bz, shared;
@@ -162,8 +164,9 @@ typedef struct launch_config {
 typedef int (*is_capturing_fn)(uintptr_t stream, int *status);
 typedef int (*launch_config_fn)(const launch_config *config, uintptr_t function, void **params, void **extra);
 _Static_assert(sizeof(launch_attribute) == 72, "an identifier of 8 bytes and a value of 64");
+_Static_assert(offsetof(launch_config, stream) == 32 && sizeof(launch_config) == 56, "as a CUlaunchConfig");
 
-/* Whether launches on the stream become nodes of a graph, which not all vendor's versions take with an attribute. An
+/* Whether launches on the stream become nodes of a graph, which not all versions of CUDA take with an attribute. An
    error means that another stream does. */
 static int is_capturing(const pa_gpu_device *device, uintptr_t stream)
 {
@@ -171,7 +174,7 @@ static int is_capturing(const pa_gpu_device *device, uintptr_t stream)
     return ((is_capturing_fn)device->is_capturing)(stream, &status) || status;
 }
 
-static int launch_grid(const pa_gpu_device *device, const pa_gpu_grid *grid, uintptr_t stream, void **extra)
+static int enqueue(const pa_gpu_device *device, const pa_gpu_grid *grid, uintptr_t stream, void **extra)
 {
     enum { PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
     const pa_gpu_step *step = grid->step;
@@ -200,7 +203,7 @@ int pa_gpu_launch(const pa_gpu_plan *plan, const char *slots, size_t nbytes)
     void *extra[] = EXTRA(device, slots, nbytes);
     pa_gpu_grid grid;
     for (int64_t k = 0; !error && (k = pa_gpu_next_grid(plan, k, slots, &grid)) >= 0;)
-        error = launch_grid(device, &grid, stream->handle, extra);
+        error = enqueue(device, &grid, stream->handle, extra);
     pa_gpu_record_launch(device, stream, plan->function);
     if (ordered) error = pa_gpu_order_end(device, stream, ranges, count, error);
     if (device->blocking && !error) error = ((set_fn)device->synchronize)(stream->handle);

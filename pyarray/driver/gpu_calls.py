@@ -44,12 +44,13 @@ _SHARED_CALLS = {
     "graph_launch": "GraphLaunch",
     "graph_exec_destroy": "GraphExecDestroy",
 }
-# Fields of `pa_gpu_device` that hold the address of a call, and the call's name. Not all vendors have all of them.
+# Fields of `pa_gpu_device` that hold the address of a call, and the call's name; the optional ones not for all vendors.
 _SAME_NAMES = (
     "launch", "get_context", "set_context", "copy_out", "event_create", "event_record", "event_query", "event_destroy",
     "graph_create", "graph_destroy", "graph_add_kernel", "graph_instantiate", "graph_set_kernel", "graph_launch",
-    "graph_exec_destroy", "launch_early", "is_capturing",
+    "graph_exec_destroy",
 )  # fmt: skip
+_OPTIONAL = "launch_early", "is_capturing"
 _ADDRESSES = {"synchronize": "stream_synchronize", "stream_wait": "stream_wait_event"} | {n: n for n in _SAME_NAMES}
 FORKED = -1  # what C returns for a device that is not alive
 
@@ -79,9 +80,9 @@ class GpuCalls(Driver):
         """The address of the vendor's function of that name, for C."""
 
     def _fill_addresses(self) -> None:
-        for field, name in _ADDRESSES.items():
-            if name in self.CALLS:
-                setattr(self._gpu, field, self._address(self.CALLS[name]))
+        optional = {name: name for name in _OPTIONAL if name in self.CALLS}
+        for field, name in (_ADDRESSES | optional).items():
+            setattr(self._gpu, field, self._address(self.CALLS[name]))
 
     @abstractmethod
     def _error(self, code: int) -> str:

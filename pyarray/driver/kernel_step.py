@@ -42,7 +42,7 @@ class KernelStep:
     does.
 
     The blocks of an `early` step may start before the kernel ahead of them on the stream has ended, where the device
-    can do that: each of its threads waits for that kernel (pa_early.h) before it accesses memory.
+    can do that: each of its threads waits for that kernel (pa_early.h) before it accesses memory that others may.
     """
 
     symbol: str

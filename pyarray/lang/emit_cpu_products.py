@@ -53,19 +53,18 @@ def write_cpu_contraction(code: Any, s: ir.For) -> None:
 def _cast_operands(code: Any, loops: list[ir.For], along: ir.For) -> Iterator[ir.For]:
     """The loop along the axis, with tiles that this prints in place of elements that are cast to a wider type and serve
     several sums: to cast them for each takes longer than the sums."""
-    tiles = dict[str, tuple[ir.Element, Any]]()
+    tiles = dict[str, tuple[Any, Any]]()
 
     def change(x: Any) -> Any:
-        if not isinstance(x, ir.Cast) or not isinstance(x.a, ir.Element) or not isinstance(x.a.array, ir.Local):
+        element = _cast_element(x)
+        if element is None:
             return x
-        element, kind = x.a, x.a.array.type
-        wider = isinstance(kind, ir.TileType) and kind.dtype.itemsize < x.type.dtype.itemsize
-        own_axes = run_names(element.index)
-        if not wider or kind.size * x.type.dtype.itemsize > MOST_CAST or own_axes is None:
+        names = run_names(element.index)
+        if names is None or math.prod(s.capacity for s in loops if s.variables[0] not in names) < FEWEST_USES:
             return x
-        if math.prod(s.capacity for s in loops if s.variables[0] not in own_axes) < FEWEST_USES:
+        own = replace(element.array.type, dtype=x.type.dtype)
+        if own.size * own.dtype.itemsize > MOST_CAST:
             return x
-        own = replace(kind, dtype=x.type.dtype)
         name = f".{cname(element.array.name)}_{own.dtype.name}"
         tiles[name] = element, own
         return replace(element, array=replace(element.array, name=name, type=own), type=x.type)
@@ -83,6 +82,14 @@ def _cast_operands(code: Any, loops: list[ir.For], along: ir.For) -> Iterator[ir
             value = cast(source, element.array.type.dtype, own.dtype)
             out.line(f"for (int64_t e = 0; e < {own.size}; ++e) {to}.m[e] = {value};")
         yield loop
+
+
+def _cast_element(x: Any) -> Any:
+    """The element of a tile that is cast to a wider type; None of anything else."""
+    if not isinstance(x, ir.Cast) or not isinstance(x.a, ir.Element) or not isinstance(x.a.array, ir.Local):
+        return None
+    kind = x.a.array.type
+    return x.a if isinstance(kind, ir.TileType) and kind.dtype.itemsize < x.type.dtype.itemsize else None
 
 
 def _write_sums(code: Any, loops: list[ir.For], body: tuple[Any, Any, Any]) -> None:

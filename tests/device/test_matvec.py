@@ -125,18 +125,21 @@ def test_many_rows_and_a_long_depth(device, dtype, layout, few):
 @pytest.mark.parametrize("dtype", DTYPES)
 @examples(4)
 @given(data=st.data())
-def test_strips_of_any_width(device, dtype, data):
-    """A row times a matrix, by whatever schedule another number of processors would have."""
-    narrow = data.draw(st.sampled_from((8, 16, 32)))
+def test_any_schedule(device, dtype, data):
+    """A row times a matrix, by whatever schedule another number of processors would have, and with fewer blocks than it
+    asks for, as a grid may have."""
+    vector = max(16 // pa.dtypes.asdtype(dtype).itemsize, 1)
+    lanes = data.draw(st.sampled_from([n for n in (0, 8, 16, 32, 64, 128, 512) if n * vector <= gemv.THREADS]))
+    most = data.draw(st.integers(1, 1 << 8))
     parts, k, n = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 1500)), data.draw(SIZES)
-    width = narrow * max(16 // pa.dtypes.asdtype(dtype).itemsize, 1)
 
     def schedule(rows, depth, count, *rest):
         part_depth = -(-depth // parts)
         cut = -(-depth // part_depth)
-        return -(-rows // width) * count * cut * gemv.THREADS, cut, part_depth, narrow
+        blocks = -(-rows // (lanes * vector)) * count * cut if lanes else -(-rows * count * cut // gemv.WARPS)
+        return min(blocks, most) * gemv.THREADS, cut, part_depth, lanes
 
-    layout = LAYOUTS[data.draw(st.sampled_from(sorted(set(LAYOUTS) - {"transposed"})))]
+    layout = LAYOUTS[data.draw(st.sampled_from(sorted(LAYOUTS)))]
     a, b = drawn((2, 1, k), dtype, k), layout(drawn((2, k, n + 1), dtype, n))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gemv, "_schedule", schedule)
@@ -152,9 +155,10 @@ def test_a_schedule_covers_the_matrix(rows, depth, count, size, across, has_vect
     threads, parts, part_depth, lanes = gemv._schedule(rows, depth, count, size, across, has_vectors, processors)
     assert (parts - 1) * part_depth < depth <= parts * part_depth
     assert parts <= th.GEMV_MAX_PARTS
-    assert lanes in ((8, 16, 32) if across else (0,))
-    group = lanes * max(16 // size, 1) if across else gemv.WARPS
-    assert threads == -(-rows // group) * count * parts * gemv.THREADS
+    width = lanes * max(16 // size, 1)
+    assert (lanes in (8, 16, 32, 64, 128, 256, 512) and width <= gemv.THREADS) if across else lanes == 0
+    blocks = -(-rows // width) * count * parts if across else -(-rows * count * parts // gemv.WARPS)
+    assert threads == blocks * gemv.THREADS
 
 
 def test_narrow_strips_need_no_parts():
@@ -162,4 +166,6 @@ def test_narrow_strips_need_no_parts():
         assert gemv._schedule(8192, 8192, 1, size, True, True, 132)[1:] == (1, 8192, lanes)
     assert gemv._schedule(4096, 8192, 1, 2, True, True, 132)[3] == 32  # too few
     assert gemv._schedule(8192, 256, 1, 2, True, True, 132)[3] == 32  # too short
-    assert gemv._schedule(8191, 8192, 1, 2, True, False, 132)[3] == 32  # of 16 bytes only, without vectors
+    assert gemv._schedule(8192, 8192, 1, 2, True, False, 132)[3] == 32  # without vectors
+    assert gemv._schedule(8191, 8192, 1, 2, True, True, 132)[3] == 32
+    assert gemv._schedule(10000, 3, 7, 4, True, True, 132)[3] == 128  # a line of threads for each of the depth

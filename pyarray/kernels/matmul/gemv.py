@@ -36,7 +36,8 @@ def gemv(a: ndarray, b: ndarray, c: ndarray) -> None:
     rows, depth = (shape[-1], b._shape[-2]) if row else m._shape[-2:]
     row_step, step = m._strides[-2:][:: -1 if row else 1]
     across = rows > 1 and (depth == 1 or abs(row_step) < abs(step))
-    has_vectors = row_step == m.itemsize and step % 16 == 0
+    steps = m._ptr, step, *m._strides[:-2]
+    has_vectors = row_step == m.itemsize and not any(x % th.VECTOR_BYTES for x in steps)
     processors = device.driver.properties()["processors"]
     work, parts, part_depth, lanes = _schedule(
         rows, depth, c._size // rows, m.itemsize, across, has_vectors, processors
@@ -58,25 +59,28 @@ def _schedule(
     processors have work."""
     vector = max(16 // size, 1)
     if not across:
-        return *_split_depth(depth, -(-rows // WARPS) * count, 32 * vector, th.GEMV_MIN_VECTORS, processors), 0
+        parts, part_depth = _split_depth(depth, -(-rows * count // WARPS), 32 * vector, th.GEMV_MIN_VECTORS, processors)
+        return -(-rows * count * parts // WARPS) * THREADS, parts, part_depth, 0
     lanes = 32
     for narrow in (8, 16):  # one part, in as many strips as can be computed at the same time
         strips = -(-rows // (narrow * vector)) * count
         busy = th.GEMV_MIN_STRIPS * processors <= strips <= th.GEMV_BLOCKS * processors
-        if has_vectors and busy and depth >= th.GEMV_STRIP_DEPTH * THREADS // narrow:
+        if has_vectors and rows % vector == 0 and busy and depth >= th.GEMV_STRIP_DEPTH * THREADS // narrow:
             return strips * THREADS, 1, depth, narrow
+    while lanes * vector < THREADS and THREADS // lanes > depth and rows > lanes * vector:
+        lanes *= 2  # lines of threads without elements of the depth
     groups = -(-rows // (lanes * vector)) * count
-    return *_split_depth(depth, groups, THREADS // lanes, th.GEMV_MIN_DEPTH, processors), lanes
+    parts, part_depth = _split_depth(depth, groups, THREADS // lanes, th.GEMV_MIN_DEPTH, processors)
+    return groups * parts * THREADS, parts, part_depth, lanes
 
 
-def _split_depth(depth: int, groups: int, unit: int, least: int, processors: int) -> tuple[int, int, int]:
-    """(threads, parts of the depth, elements of a part) of so many blocks for each part, which take `unit` elements at
-    a time; a part has so many of them at least."""
+def _split_depth(depth: int, groups: int, unit: int, least: int, processors: int) -> tuple[int, int]:
+    """(parts of the depth, elements of a part) of so many blocks for each part, which take `unit` elements at a time; a
+    part has so many of them at least."""
     target_parts = min(processors * th.GEMV_BLOCKS // groups, th.GEMV_MAX_PARTS)
     parts = max(min(target_parts, depth // (least * unit)), 1)
     part_depth = -(-depth // (parts * unit)) * unit
-    parts = -(-depth // part_depth)
-    return groups * parts * THREADS, parts, part_depth
+    return -(-depth // part_depth), part_depth
 
 
 def _program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:

@@ -53,4 +53,4 @@ GEMV_MIN_DEPTH = 16  # elements per line of threads of a part of the depth, at l
 GEMV_MIN_VECTORS = 8  # vectors per lane of a part of the depth, at least, along rows; timed
 GEMV_MAX_PARTS = 128  # of the depth: one thread adds up their results
 GEMV_MIN_STRIPS = 0.9  # narrow strips for each processor, from which on these need no parts; timed
-GEMV_STRIP_DEPTH = 8  # elements of the depth for each line of threads of a narrow strip, at least: as PA_V_DEEP
+GEMV_STRIP_DEPTH = 8  # elements of the depth for each line of threads of a narrow strip, at least; as PA_V_DEEP

@@ -1,0 +1,54 @@
+"""Kernels whose blocks may start before the kernel ahead has ended wait for it, in all forms: in one that didn't, a
+third kernel could overtake the first."""
+
+import importlib.util
+import re
+
+import pytest
+
+from pyarray.driver.cc import include_dirs
+from pyarray.driver.nvrtc import FLAGS
+from pyarray.driver.runtime_compiler import call, compile_program
+from pyarray.kernels.matmul import gemm, gemm_bf16x6, gemv
+from pyarray.kernels.matmul.gemm_epilogue import Epilogue
+from pyarray.kernels.matmul.gemm_mma import TILES
+
+
+def tile(units, size, number=0, **changes):
+    return TILES[units, size][number][0]._replace(**changes)
+
+
+PROGRAMS = {
+    "gemv": lambda: gemv._program(("bfloat16", 1), "cuda", False),
+    "bulk copies": lambda: gemm._program(("bfloat16", 0, tile("wgmma", 2)), "cuda", False),
+    "clusters": lambda: gemm._program(("float16", 1, tile("wgmma", 2, cluster=2)), "cuda", False),
+    "four axes": lambda: gemm._program(("float16", 4, tile("wgmma", 2)), "cuda", False),
+    "asynchronous copies": lambda: gemm._program(("float16", 0, tile("wgmma", 2, 2)), "cuda", False),
+    "tf32": lambda: gemm._program(("float32", 0, tile("wgmma", 4)), "cuda", False),
+    "int8": lambda: gemm._program(("int8", 0, tile("wgmma", 1)), "cuda", False),
+    "float64": lambda: gemm._program(("float64", 0, tile("wgmma", 8)), "cuda", False),
+    "debug mode": lambda: gemm._program(("bfloat16", 0, tile("wgmma", 2)), "cuda", True),
+    "flagged": lambda: gemm._program(
+        ("bfloat16", 0, gemm_bf16x6.TILES[0][0], Epilogue("float32")), "cuda", False, flagged=True
+    ),
+}
+
+
+@pytest.mark.parametrize("form", PROGRAMS)
+def test_early_kernels_wait(form):
+    if importlib.util.find_spec("cuda") is None:
+        pytest.skip("cuda-bindings is not installed: pip install 'pyarray-kernels[cuda]'")
+    program = PROGRAMS[form]()
+    early = {step.symbol for step in program.steps if step.early}
+    assert early
+    entries = re.split(r"\.entry\s+", ptx(program.text))[1:]
+    waiting = {entry.partition("(")[0].strip() for entry in entries if "griddepcontrol.wait" in entry}
+    assert early <= waiting
+
+
+def ptx(text):
+    """Without code for a device, which takes longer to make."""
+    binding = importlib.import_module("cuda.bindings.nvrtc")
+    options = ["--gpu-architecture=compute_90a", *FLAGS, *(f"--include-path={folder}" for folder in include_dirs())]
+    program = call(binding, "nvrtcCreateProgram", text.encode(), b"kernel.cu", 0, [], [])
+    return compile_program(binding, "nvrtc", program, options, "sm_90", "PTX").decode()
