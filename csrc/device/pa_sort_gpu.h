@@ -246,11 +246,11 @@ template <typename Digit> PA_FN unsigned pa_sort_rank_and_store(pa_sort_shared *
 #if PA_S_ROWS
 /* ---- rows that a block sorts in shared memory: several short ones together, by the row's number as the last digit */
 
-PA_FN void pa_sort_rows(const pa_sort_grid *g)
+/* Those from `row` on. */
+PA_FN void pa_sort_some_rows(const pa_sort_grid *g, int64_t row, pa_sort_shared &s)
 {
-    __shared__ pa_sort_shared s;
     const int n = (int)g->n;
-    const int64_t row = blockIdx.x * g->tiles, base = row * n;
+    const int64_t base = row * n;
     const int count = (int)(g->rows - row < g->tiles ? g->rows - row : g->tiles) * n;
     const int steps = PA_S_PASSES + (g->tiles > 1);
     PA_S_KEY key[PA_S_ITEMS];
@@ -296,6 +296,15 @@ PA_FN void pa_sort_rows(const pa_sort_grid *g)
 #else
         if (t < count) g->out.at(base + t) = pa_sort_value(key[i]);
 #endif
+    }
+}
+PA_FN void pa_sort_rows(const pa_sort_grid *g)
+{
+    __shared__ pa_sort_shared s;
+#pragma unroll 1
+    for (int64_t row = blockIdx.x * g->tiles; row < g->rows; row += gridDim.x * g->tiles) {
+        __syncthreads();
+        pa_sort_some_rows(g, row, s);
     }
 }
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from strategies import examples
 
 import pyarray as pa
+from pyarray.kernels.sort import sort_gpu
 
 SMALL = (1, 2, 31, 255, 256, 257, 511, 513, 1025)
 LONG = {1: 7168, 2: 7168, 4: 7168, 8: 4096}  # elements of a tile
@@ -107,3 +108,20 @@ def test_repeated(device):
         a = pa.asarray(x, device=device)
         np.testing.assert_array_equal(pa.asnumpy(pa.sort(a)), np.sort(x))
         np.testing.assert_array_equal(pa.asnumpy(pa.argsort(a)), np.argsort(x, kind="stable"))
+
+
+@pytest.mark.parametrize("positions", [False, True])
+def test_rows_on_a_grid_with_fewer_blocks_than_asked_for(device, positions, monkeypatch):
+    """A grid has less than 2^32 threads."""
+    if device.startswith("cpu"):
+        pytest.skip("a grid's")
+    launch = sort_gpu._KERNEL.launch
+    monkeypatch.setattr(
+        sort_gpu._KERNEL,
+        "launch",
+        lambda config, of, threads, *more: launch(config, of, min(threads, 2 * sort_gpu.THREADS), *more),
+    )
+    for rows, n in ((40, 700), (3000, 5), (1, 900)):
+        x = np.random.default_rng(n).permuted(np.arange(rows * n, dtype=np.int32).reshape(rows, n), axis=1)
+        got = (pa.argsort if positions else pa.sort)(pa.asarray(x, device=device), axis=1)
+        np.testing.assert_array_equal(pa.asnumpy(got), (np.argsort if positions else np.sort)(x, axis=1))
