@@ -41,18 +41,19 @@ def write_cpu_contraction(code: Any, s: ir.For) -> None:
     """CPU text: blocks of rows and columns, whose sums stay in registers for the whole depth; and for the rest vectors
     along the last axis, whose elements' sums are those of the result."""
     loops, (begin, along, result) = nest_of(s)
-    with _cast_operands(code, loops, along) as loop:
+    with _cast_operands(code, loops, along) as (loop, sources):
         product = _product(loops, begin, loop, result)
         if product is not None:
-            _write_product(code, product)
+            _write_product(code, product, sources)
         else:
             _write_sums(code, loops, (begin, loop, result))
 
 
 @contextmanager
-def _cast_operands(code: Any, loops: list[ir.For], along: ir.For) -> Iterator[ir.For]:
+def _cast_operands(code: Any, loops: list[ir.For], along: ir.For) -> Iterator[tuple[ir.For, dict[str, str]]]:
     """The loop along the axis, with tiles that this prints in place of elements that are cast to a wider type and serve
-    several sums: to cast them for each takes longer than the sums."""
+    several sums: to cast them for each takes longer than the sums. And by the names of these tiles those of the ones
+    that they are cast from."""
     tiles = dict[str, tuple[Any, Any]]()
 
     def change(x: Any) -> Any:
@@ -70,8 +71,9 @@ def _cast_operands(code: Any, loops: list[ir.For], along: ir.For) -> Iterator[ir
         return replace(element, array=replace(element.array, name=name, type=own), type=x.type)
 
     loop: ir.For = rewrite(along, change)
+    sources = {name: element.array.name for name, (element, _) in tiles.items()}
     if not tiles:
-        yield loop
+        yield loop, sources
         return
     out = code.out
     with out.block():
@@ -81,7 +83,7 @@ def _cast_operands(code: Any, loops: list[ir.For], along: ir.For) -> Iterator[ir
             out.line(f"{ctype(own)} {to} __attribute__((aligned(64)));")
             value = cast(source, element.array.type.dtype, own.dtype)
             out.line(f"for (int64_t e = 0; e < {own.size}; ++e) {to}.m[e] = {value};")
-        yield loop
+        yield loop, sources
 
 
 def _cast_element(x: Any) -> Any:
@@ -180,7 +182,7 @@ def _steps_of(shape: tuple[int, ...], index: tuple[Any, ...], names: tuple[str, 
     return [steps[name] for name in names]
 
 
-def _write_product(code: Any, p: _Product) -> None:
+def _write_product(code: Any, p: _Product, sources: dict[str, str]) -> None:
     result, out = p.result, code.out
     place, kind = code.element(cname(result.name), result.shape, result.index, None), result.value.type.dtype.suffix
     row, column, _ = p.loops
@@ -190,7 +192,7 @@ def _write_product(code: Any, p: _Product) -> None:
         with out.block(_head(code, row)), out.block(_head(code, column)):
             out.line(f"{place} = {code.expr(p.begin.value)};")
     with out.block():
-        operands = {p.a.array.name, p.b.array.name}
+        operands = {sources.get(x.array.name, x.array.name) for x in (p.a, p.b)}
         copies = [copy for copy in leading_copies(code) if nest_of(copy[0])[1][0].name in operands]
         prefetched = write_next(code, copies) if copies else "0"
         lengths = []
