@@ -18,13 +18,14 @@ from . import ir
 from .emit_cast import cast
 from .emit_expressions import cname, ctype
 from .emit_tile_prefetches import leading_copies, write_next
+from .tile_layout import MOST_STACK, stack_bytes
 from .tile_nests import is_contraction, nest_of, run_names
 from .traversal import rewrite
 
 DEPTH = 4  # neighbours along the axis that are taken at once
 FEWEST_ROWS, FEWEST_BYTES = 4, 64  # of a product that a function computes, and of its rows
 FEWEST_USES = 4  # of an element that is cast ahead
-MOST_CAST = 128 << 10  # bytes of a tile of what an operand is cast to, on the stack besides the kernel's tiles
+MOST_CAST = 128 << 10  # bytes of a tile of what an operand is cast to
 _ROWS = 8  # of a block of sums
 _COLUMNS = 32  # more than gcc unrolls before it looks for vectors
 _IN_BLOCKS = ("float", "int32_t", "uint32_t")  # with wider ones blocks have more registers than AVX2
@@ -55,6 +56,7 @@ def _cast_operands(code: Any, loops: list[ir.For], along: ir.For) -> Iterator[tu
     several sums: to cast them for each takes longer than the sums. And by the names of these tiles those of the ones
     that they are cast from."""
     tiles = dict[str, tuple[Any, Any]]()
+    taken = stack_bytes(dict(code.kernel.variables))
 
     def change(x: Any) -> Any:
         element = _cast_element(x)
@@ -64,7 +66,8 @@ def _cast_operands(code: Any, loops: list[ir.For], along: ir.For) -> Iterator[tu
         if names is None or math.prod(s.capacity for s in loops if s.variables[0] not in names) < FEWEST_USES:
             return x
         own = replace(element.array.type, dtype=x.type.dtype)
-        if own.size * own.dtype.itemsize > MOST_CAST:
+        nbytes = stack_bytes({name: kind for name, (_, kind) in tiles.items()} | {"": own})
+        if own.size * own.dtype.itemsize > MOST_CAST or taken + nbytes > MOST_STACK:
             return x
         name = f".{cname(element.array.name)}_{own.dtype.name}"
         tiles[name] = element, own
@@ -75,15 +78,24 @@ def _cast_operands(code: Any, loops: list[ir.For], along: ir.For) -> Iterator[tu
     if not tiles:
         yield loop, sources
         return
-    out = code.out
-    with out.block():
+    of_axis = {s.variables[0]: s for s in (*loops, along)}
+    with code.out.block():
         for name, (element, own) in tiles.items():
-            code.declare(own)
-            to, source = cname(name), f"{cname(element.array.name)}.m[e]"
-            out.line(f"{ctype(own)} {to} __attribute__((aligned(64)));")
-            value = cast(source, element.array.type.dtype, own.dtype)
-            out.line(f"for (int64_t e = 0; e < {own.size}; ++e) {to}.m[e] = {value};")
+            axes = [of_axis[v] for v in run_names(element.index) or ()]
+            _write_cast(code, cname(name), element, own, axes)
         yield loop, sources
+
+
+def _write_cast(code: Any, name: str, element: Any, own: Any, axes: list[ir.For]) -> None:
+    """Declares a tile, and casts to it the elements that exist of another one."""
+    code.declare(own)
+    code.out.line(f"{ctype(own)} {name} __attribute__((aligned(64)));")
+    position, source = code.position(own.shape, element.index, None), element.array.type.dtype
+    for loop in axes:
+        code.out.open(_head(code, loop))
+    code.out.line(f"{name}.m[{position}] = {cast(f'{cname(element.array.name)}.m[{position}]', source, own.dtype)};")
+    for _ in axes:
+        code.out.close()
 
 
 def _cast_element(x: Any) -> Any:

@@ -168,6 +168,11 @@ def _layout_in(axes: Axes, threads: int, vector: int, products: frozenset[Axes])
     return layout_of(axes, threads, vector)
 
 
+def stack_bytes(variables: Mapping[str, Any]) -> int:
+    """Of the tiles among variables."""
+    return sum(k.size * k.dtype.itemsize for k in variables.values() if isinstance(k, ir.TileType))
+
+
 def check_tiles(tree: ir.Tree, source: FunctionSource) -> None:
     """Refuses a kernel whose tiles don't fit a block of a GPU, or the stack of a thread; on every device alike, so that
     a kernel that runs on one runs on all."""
@@ -179,7 +184,7 @@ def check_tiles(tree: ir.Tree, source: FunctionSource) -> None:
         if nbytes > MOST_SHARED - SCRATCH:
             what = f"the tiles that threads exchange have {nbytes} bytes, and {MOST_SHARED - SCRATCH} is the most"
             source.fail(loop.loc, what, "choose smaller tile sizes")
-    nbytes = sum(k.size * k.dtype.itemsize for k in variables.values() if isinstance(k, ir.TileType))
+    nbytes = stack_bytes(variables)
     if nbytes > MOST_STACK:
         what = f"the tiles of a kernel have {nbytes} bytes, and a thread has {MOST_STACK} for them"
         source.fail(tree.kernel.loc, what, "choose smaller tile sizes, or make two kernels of it")

@@ -58,3 +58,29 @@ def test_of_one_array(device, kind, sums):
     c = pa.empty((40, 40), sums, device=device)
     with_itself(c, a, sums, 16)
     np.testing.assert_array_equal(pa.asnumpy(c), 3 * (x @ x.T))
+
+
+@pa.kernel
+def among_many(c, a, b):
+    """Tiles of 128 KiB each that take most of a thread's memory for tiles."""
+    for i, j in pa.tiles(c, (128, 128)):
+        p = pa.full((i, j), 1, pa.float64)
+        q = p + 1
+        r = q + 1
+        s = r + 1
+        t = s + 1
+        u = t + 1
+        total = pa.zeros((i, j), pa.float64)
+        for k in pa.tiles(a.shape[1], 128):
+            total += a[i, k] @ b[k, j]
+        c[i, j] = total + p + q + r + s + t + u
+
+
+def test_what_is_cast_counts_as_tiles():
+    (x, a), (y, b) = drawn((130, 140), "int8", "cpu"), drawn((140, 100), "int8", "cpu")
+    c = pa.empty((130, 100), pa.float64)
+    among_many(c, a, b)
+    np.testing.assert_array_equal(pa.asnumpy(c), x @ y + 21)
+    product(c, a, b, pa.float64, 128, 128, 64)
+    casts = [kernel.source("cpu").count("_float64 __attribute__") for kernel in (among_many, product)]
+    assert casts[0] < casts[1]
