@@ -278,7 +278,8 @@ class Scope:
             verb = "returns" if name == "return" else "is"
             detail = f": {error}" if isinstance(new, ir.ScalarType) and isinstance(old, ir.ScalarType) else ""
             if isinstance(new, ir.TileType) and str(old) == str(new):
-                detail = ", whose tile index is another loop's"
+                what = f"{what} {verb} {with_article(old)} in one loop over tiles and in another"
+                self.fail(where, what, "use another name")
             what = f"{what} {verb} {with_article(old)} and here {with_article(new)}{detail}"
             self.fail(where, what, "use another name")
         if joined != old:
