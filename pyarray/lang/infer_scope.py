@@ -278,8 +278,7 @@ class Scope:
             verb = "returns" if name == "return" else "is"
             detail = f": {error}" if isinstance(new, ir.ScalarType) and isinstance(old, ir.ScalarType) else ""
             if isinstance(new, ir.TileType) and str(old) == str(new):
-                what = f"{what} {verb} {with_article(old)} in one loop over tiles and in another"
-                self.fail(where, what, "use another name")
+                self.fail(where, f"{name!r} is {with_article(old)} in two loops over tiles", "use another name")
             what = f"{what} {verb} {with_article(old)} and here {with_article(new)}{detail}"
             self.fail(where, what, "use another name")
         if joined != old:

@@ -54,8 +54,9 @@ IN_LOOP = {
     "i = 3": "'i' is a tile index here and something else elsewhere",
     "t = t.T": "'t' is a tile of float32 of .i, j. and here a tile of float32 of .j, i.",
     "t = 3": "'t' is a .* and here a",
-    "for k in pa.tiles(n, 4): x = r[k]\n        for k in pa.tiles(n, 4): x = r[k]": r"'x' is a tile of float32 of \(k\) in "
-    "one loop over tiles and in another",
+    "for k in pa.tiles(n, 4): x = r[k]\n        for k in pa.tiles(n, 4): x = r[k]": (
+        r"'x' is a tile of float32 of \(k\) in two loops over tiles"
+    ),
     "x = (t, t)": "'x' can't hold a tuple with tiles",
     "x = r[i:3]": "expected a number, got a tile index 'i'.*\n.*\n.*\nits .start, .stop and .size are numbers",
     "for k in range(i): pass": "expected a number, got a tile index 'i'",

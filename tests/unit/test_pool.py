@@ -149,8 +149,12 @@ def test_an_interrupt_when_a_block_comes_back(device, monkeypatch):
     buffer = Buffer.allocate(device, 1 << 20)
     live = [buffer]
     del buffer
-    with pytest.raises(KeyboardInterrupt):
-        live.clear()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's job in the background ignores
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            live.clear()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 INTERRUPTED = """
