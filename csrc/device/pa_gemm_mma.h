@@ -14,7 +14,7 @@
    use. */
 #ifndef PA_GEMM_MMA_H
 #define PA_GEMM_MMA_H
-#include "pa_early.h"
+#include "pa_dependent_launch.h"
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define PA_M_HAS_WGMMA 1
@@ -28,7 +28,7 @@
 #define PA_M_BLOCKS PA_G_BLOCKS
 PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *rt)
 {
-    pa_wait_for_earlier();
+    pa_griddep_wait();
     pa_gemm(g, rt);
 }
 #else
@@ -370,7 +370,7 @@ PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *) { pa_tma_gemm(g); }
 #else
 PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *)
 {
-    pa_wait_for_earlier();
+    pa_griddep_wait();
     pa_mma_tiles(g);
 }
 #endif

@@ -282,7 +282,7 @@ PA_FN int pa_tma_operand(const pa_tma_block &o, const char *p, int64_t rows, int
     if (lane == 0) pa_tma_describe(o.base + offset, o.g, p, rows, rs, cs, batch, OFFSET ? ROWS / PA_M_CLUSTER : ROWS);
     slot = __shfl_sync(~0u, slot, 0);
     pa_tma_publish(&pa_tma_maps[slot], o.base + offset);
-    pa_wait_for_earlier();
+    pa_griddep_wait();
     if (lane == 0) pa_tma_produce<ROWS, OFFSET>(o, &pa_tma_maps[slot], cs == PA_M_SIZE, batch);
     return slot;
 }
@@ -432,7 +432,7 @@ PA_FN void pa_tma_consume(const pa_tma_block &o)
 #if PA_M_BF16X6
         pa_tf32_store<true>(g, c, pa_tf32_row<true>(), rows, columns, sum, pa_gemm_results(g, t, t.row, t.col));
 #elif PA_M_HALF_C
-        if (tile + o.tile_step() >= o.tiles) pa_let_later_start();
+        if (tile + o.tile_step() >= o.tiles) pa_griddep_launch_dependents();
         pa_mma_store(g, c + row * g->rcs, rows - row, columns, sum, results, o.memory + PA_TMA_STAGED);
 #endif
     }
@@ -464,7 +464,7 @@ PA_FN void pa_tma_gemm(const pa_gemm_grid *g)
             slot = pa_tma_operand<PA_M_COLUMNS, PA_M_SLICE_A>(o, g->b, g->n, g->cbs, g->rbs, g->batch_b);
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-        pa_wait_for_earlier();
+        pa_griddep_wait();
         if (PA_M_BF16X6 || fits) pa_tma_consume(o);
 #if !PA_M_BF16X6
         else pa_mma_tiles(g);

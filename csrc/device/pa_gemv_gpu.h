@@ -8,7 +8,7 @@
    rows are too few for all multiprocessors; pa_gemv_total adds up their sums, in order. */
 #ifndef PA_GEMV_GPU_H
 #define PA_GEMV_GPU_H
-#include "pa_early.h"
+#include "pa_dependent_launch.h"
 #include "pa_gemm_gpu.h"
 
 #if PA_KIND == PA_GEMM_COMPLEX
@@ -237,7 +237,7 @@ PA_FN void pa_gemv_strip(const pa_gemv_grid *args, int64_t block, PA_G_ELEMENT *
     PA_G_ELEMENT sums[PA_V_N];
     if (wide) pa_gemv_across<true>(&g, row, s.first, s.end, sums);
     else pa_gemv_across<false>(&g, row, s.first, s.end, sums);
-    pa_let_later_start();
+    pa_griddep_launch_dependents();
     __syncthreads(); /* the sums of a strip before may be read */
 #pragma unroll
     for (int i = 0; i < PA_V_N; ++i) shared[place / lanes * group + i * lanes + place % lanes] = sums[i];
@@ -260,7 +260,7 @@ PA_FN void pa_gemv_rows(const pa_gemv_grid *args, int64_t block, int64_t rows, P
     PA_G_ZERO(sum);
     if (at < rows)
         sum = wide ? pa_gemv_along<true>(&g, s.row, s.first, s.end) : pa_gemv_along<false>(&g, s.row, s.first, s.end);
-    pa_let_later_start();
+    pa_griddep_launch_dependents();
     __syncthreads();
     shared[threadIdx.x] = sum;
 #pragma unroll
@@ -276,7 +276,7 @@ PA_FN void pa_gemv_rows(const pa_gemv_grid *args, int64_t block, int64_t rows, P
 PA_FN void pa_gemv(const pa_gemv_grid *g)
 {
     __shared__ PA_G_ELEMENT shared[PA_V_THREADS * PA_V_N];
-    pa_wait_for_earlier();
+    pa_griddep_wait();
     const int64_t each = pa_gemv_batches(g) * g->parts, strips = g->lanes ? (g->rows - 1) / (g->lanes * PA_V_N) + 1 : 0;
     const int64_t rows = each * g->rows, blocks = g->lanes ? each * strips : (rows - 1) / PA_V_WARPS + 1;
 #pragma unroll 1
@@ -288,7 +288,7 @@ PA_FN void pa_gemv(const pa_gemv_grid *g)
 /* A thread for each result, where there are several parts. */
 PA_FN void pa_gemv_total(const pa_gemv_grid *args)
 {
-    pa_wait_for_earlier();
+    pa_griddep_wait();
     const int64_t count = args->rows * pa_gemv_batches(args), step = (int64_t)gridDim.x * PA_V_THREADS;
 #pragma unroll 1
     for (int64_t index = (int64_t)blockIdx.x * PA_V_THREADS + threadIdx.x; index < count; index += step) {

@@ -179,11 +179,11 @@ static int enqueue(const pa_gpu_device *device, const pa_gpu_grid *grid, uintptr
     enum { PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
     const pa_gpu_step *step = grid->step;
     const unsigned threads = step->threads ? (unsigned)step->threads : 1, shared = (unsigned)step->shared;
-    if (!step->early || is_capturing(device, stream))
+    if (!step->dependent_launch || is_capturing(device, stream))
         return ((launch_fn)device->launch)(step->function, grid->blocks, 1, 1, threads, 1, 1, shared, stream, 0, extra);
     launch_attribute attribute = {.id = PROGRAMMATIC_STREAM_SERIALIZATION, .allowed = 1};
     const launch_config config = {grid->blocks, 1, 1, threads, 1, 1, shared, stream, &attribute, 1};
-    return ((launch_config_fn)device->launch_early)(&config, step->function, 0, extra);
+    return ((launch_config_fn)device->launch_dependent)(&config, step->function, 0, extra);
 }
 
 int pa_gpu_launch(const pa_gpu_plan *plan, const char *slots, size_t nbytes)

@@ -60,7 +60,7 @@ typedef struct pa_gpu_access {
    cuStreamWaitEvent, cuGraphCreate, cuGraphDestroy, cuGraphAddKernelNode, cuGraphInstantiateWithFlags,
    cuGraphExecKernelNodeSetParams, cuGraphLaunch, cuGraphExecDestroy, cuLaunchKernelEx,
    cuStreamIsCapturing, or of the HIP functions with the same parameters, where a context is a device's number; those of
-   the last two are 0 where no step is `early`. The Python driver owns it, as long as the process lives. */
+   the last two are 0 where no step is a `dependent_launch`. The Python driver owns it, as long as the process lives. */
 typedef struct pa_gpu_device {
     uintptr_t launch;
     uintptr_t get_context;
@@ -79,7 +79,7 @@ typedef struct pa_gpu_device {
     uintptr_t graph_set_kernel;
     uintptr_t graph_launch;
     uintptr_t graph_exec_destroy;
-    uintptr_t launch_early;
+    uintptr_t launch_dependent;
     uintptr_t is_capturing;
     uintptr_t context;   /* made current on the calling thread during a call */
     uintptr_t param_end; /* ends the `extra` list of a launch: CU_LAUNCH_PARAM_END is 0, HIP_LAUNCH_PARAM_END is 3 */
@@ -130,8 +130,8 @@ typedef struct pa_gpu_guard {
    iteration reads a long row: then a block takes as many rows as it can keep, up to `row_elements` elements, and ends.
    A block has `shared` bytes of dynamic shared memory. A step with guards, whose blocks take a row each, takes
    the place of the ones up to the next without if all of them hold and iterations x row x `row_bytes` is more than
-   twice the L2 cache. Blocks of an `early` step may start before the kernel ahead of them on the stream has ended, for
-   which they wait by themselves. */
+   twice the L2 cache. Blocks of a `dependent_launch` step may start before the kernel ahead of them on the stream has
+   ended, for which they wait by themselves. */
 typedef struct pa_gpu_step {
     uintptr_t function;
     int32_t threads;
@@ -140,7 +140,7 @@ typedef struct pa_gpu_step {
     int32_t row_slot;
     int32_t row_elements;
     int32_t shared;
-    int32_t early;
+    int32_t dependent_launch;
     int32_t size_count;
     int32_t size_slots[6];
     int32_t row_bytes;

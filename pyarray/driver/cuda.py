@@ -57,7 +57,7 @@ class CudaDriver(GpuDriver):
         stream_create="StreamCreate",
         event_create="EventCreate",
         launch="LaunchKernel",
-        launch_early="LaunchKernelEx",
+        launch_dependent="LaunchKernelEx",
         is_capturing="StreamIsCapturing",
         get_context="CtxGetCurrent",
         set_context="CtxSetCurrent",
@@ -115,7 +115,7 @@ class CudaDriver(GpuDriver):
     def _peer_name(self) -> Any:
         return self._context
 
-    def _can_start_early(self) -> bool:
+    def _has_dependent_launch(self) -> bool:
         return self._properties["capability"] >= (9, 0)
 
     def _shared_of(self, step: KernelStep) -> int:

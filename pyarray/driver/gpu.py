@@ -204,7 +204,7 @@ class GpuDriver(GpuStreams):
             c_step.team, c_step.row_elements, c_step.per_thread = step.team, step.row_elements, step.per_thread
             c_step.row_slot = -1 if step.row_slot is None else step.row_slot
             c_step.threads = 0 if step.single else step.threads
-            c_step.early = step.early and self._can_start_early()
+            c_step.dependent_launch = step.dependent_launch and self._has_dependent_launch()
             slots = step.size_slots or ()
             c_step.size_count = -1 if step.size_slots is None else len(slots)
             c_step.size_slots[0 : len(slots)] = slots
@@ -234,7 +234,7 @@ class GpuDriver(GpuStreams):
         """Address of a kernel by its symbol, as the vendor's launch takes it."""
         return int(self.call("symbol", self._modules[module], name.encode()))
 
-    def _can_start_early(self) -> bool:
+    def _has_dependent_launch(self) -> bool:
         """Whether a kernel's blocks may start before the kernel ahead of them has ended, and wait for that by
         themselves."""
         return False

@@ -50,7 +50,7 @@ _SAME_NAMES = (
     "graph_create", "graph_destroy", "graph_add_kernel", "graph_instantiate", "graph_set_kernel", "graph_launch",
     "graph_exec_destroy",
 )  # fmt: skip
-_OPTIONAL = "launch_early", "is_capturing"
+_OPTIONAL = "launch_dependent", "is_capturing"
 _ADDRESSES = {"synchronize": "stream_synchronize", "stream_wait": "stream_wait_event"} | {n: n for n in _SAME_NAMES}
 FORKED = -1  # what C returns for a device that is not alive
 

@@ -41,8 +41,9 @@ class KernelStep:
     A `fallback` step runs the iterations whose accesses may fail. It is left out where the host has tested that none
     does.
 
-    The blocks of an `early` step may start before the kernel ahead of them on the stream has ended, where the device
-    can do that: each of its threads waits for that kernel (pa_early.h) before it accesses memory that others may.
+    The blocks of a `dependent_launch` step may start before the kernel ahead of them on the stream has ended, where the
+    device can do that: each of its threads waits for that kernel (pa_dependent_launch.h) before it accesses memory that
+    others may.
     """
 
     symbol: str
@@ -58,13 +59,13 @@ class KernelStep:
     threads: int = THREADS
     fallback: bool = False
     shared_most: int = 0
-    early: bool = False
+    dependent_launch: bool = False
 
     def __str__(self) -> str:
         """`symbol=`, `!` of a fallback, and the size slots, `*` for None and `.` for one thread, then `b` with the
         row's slot and elements for a team, `x` and iterations of a thread, `t` and threads, `@` and bytes, `~` and the
-        most of them, `+` of an early one, `?` with the bytes of a row's element and the guards. Names of artifacts
-        depend on it."""
+        most of them, `+` of a dependent launch, `?` with the bytes of a row's element and the guards. Names of
+        artifacts depend on it."""
         sizes = "*" if self.size_slots is None else ",".join(map(str, self.size_slots))
         text = "!" * self.fallback + ("." if self.single else sizes)
         if self.team:
@@ -73,7 +74,7 @@ class KernelStep:
         text += f"t{self.threads}" if self.threads != THREADS else ""
         text += f"@{self.shared}" if self.shared else ""
         text += f"~{self.shared_most}" if self.shared_most else ""
-        text += "+" * self.early
+        text += "+" * self.dependent_launch
         text += f"?{self.row_bytes}" if self.guards else ""
         text += "".join(f"&{g.slot}:{g.mask}:{g.low}:{g.high}" for g in self.guards)
         return f"{self.symbol}={text}" if text else self.symbol
@@ -116,7 +117,7 @@ def _parse(text: str) -> KernelStep:
         symbol, _, rest = text.partition("=")
         fallback, rest = rest.startswith("!"), rest.removeprefix("!")
         rest, _, guards = rest.partition("?")
-        early, rest = rest.endswith("+"), rest.removesuffix("+")
+        dependent, rest = rest.endswith("+"), rest.removesuffix("+")
         rest, _, most = rest.partition("~")
         rest, _, shared = rest.partition("@")
         rest, _, threads = rest.partition("t")
@@ -129,7 +130,7 @@ def _parse(text: str) -> KernelStep:
         row_bytes, *conditions = guards.split("&")
         parsed = tuple(Guard(*map(int, condition.split(":"))) for condition in conditions)
         last = parsed, int(row_bytes or 0), int(threads or THREADS), fallback, int(most or 0)
-        return KernelStep(symbol, size_slots, *numbers, sizes == ".", *last, early=early)
+        return KernelStep(symbol, size_slots, *numbers, sizes == ".", *last, dependent_launch=dependent)
     except (TypeError, ValueError):
         what = f"the step {text!r} of a kernel can't be read: expected symbol=slots like 'kernel_add_0=0,1x4@512'"
         raise ValueError(f"{what}; the file is damaged or of another release: save it anew") from None

@@ -36,7 +36,7 @@ def launches():
         launched.append((function, gx, rest[2]))
         return 0
 
-    def launch_early(config, function, *rest):
+    def launch_dependent(config, function, *rest):
         found = config.contents
         assert found.count == 1
         assert found.attributes[0].id == 6
@@ -50,11 +50,11 @@ def launches():
 
     same = ctypes.CFUNCTYPE(ctypes.c_int, POINTER)(lambda context: 0)
     calls = ctypes.CFUNCTYPE(ctypes.c_int, POINTER, *[UNSIGNED] * 7, *[POINTER] * 3)(launch)
-    early_calls = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Config), *[POINTER] * 3)(launch_early)
+    dependent_calls = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Config), *[POINTER] * 3)(launch_dependent)
     device = ffi.new("pa_gpu_device *")
     asked = ctypes.CFUNCTYPE(ctypes.c_int, POINTER, ctypes.POINTER(ctypes.c_int))(ask_capturing)
     device.is_capturing = ctypes.cast(asked, POINTER).value
-    device.launch_early = ctypes.cast(early_calls, POINTER).value
+    device.launch_dependent = ctypes.cast(dependent_calls, POINTER).value
     device.launch = ctypes.cast(calls, POINTER).value
     device.get_context = device.set_context = ctypes.cast(same, POINTER).value
     device.resident_blocks, device.alive, device.id, device.l2_bytes = FULL, 1, 31, L2
@@ -72,7 +72,7 @@ def launches():
         return list(launched)
 
     yield run
-    del calls, early_calls, asked, same  # which had to outlive the device
+    del calls, dependent_calls, asked, same  # which had to outlive the device
 
 
 @pytest.fixture
@@ -161,9 +161,9 @@ def test_guards_are_for_arrays_that_do_not_fit_into_the_cache(launches):
         assert functions(launches, [rows, rows, *FITTING[2:]]) == [1, 3]
 
 
-def test_an_early_step_is_launched_by_the_call_that_allows_it(launches):
-    early = {"function": 1, "size_count": 1, "size_slots": [0], "early": 1, "shared": 64}
+def test_a_dependent_launch_is_made_by_the_call_that_allows_it(launches):
+    dependent = {"function": 1, "size_count": 1, "size_slots": [0], "dependent_launch": 1, "shared": 64}
     plain = {"function": 2, "size_count": 1, "size_slots": [0]}
-    started_early = 1, 4, THREADS, 64, 1, 1, 1, 1
-    assert launches([early, plain, early], [1000]) == [started_early, (2, 4, THREADS), started_early]
-    assert launches([early, plain], [1000], captured=True) == [(1, 4, THREADS), (2, 4, THREADS)]
+    launched = 1, 4, THREADS, 64, 1, 1, 1, 1
+    assert launches([dependent, plain, dependent], [1000]) == [launched, (2, 4, THREADS), launched]
+    assert launches([dependent, plain], [1000], captured=True) == [(1, 4, THREADS), (2, 4, THREADS)]

@@ -22,7 +22,7 @@ PLAIN = st.builds(
     threads=THREADS,
     fallback=st.booleans(),
     shared_most=NUMBERS,
-    early=st.booleans(),
+    dependent_launch=st.booleans(),
 )
 TEAMS = st.builds(lambda symbol, sizes, row: KernelStep(symbol, sizes, 1, True, *row), SYMBOLS, SIZES, ROWS)
 SINGLE = st.builds(KernelStep, SYMBOLS, single=st.just(True))

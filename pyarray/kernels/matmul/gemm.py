@@ -342,7 +342,7 @@ def _grid_text(
         cluster = f"__cluster_dims__({tiles.cluster}, 1, 1)" if tiles.cluster > 1 else ""
         step = KernelStep(
             "kernel_matmul", (blocks,), team=True, shared=tiles.shared(dtype, out), threads=tiles.threads,
-            early=tiles.header == "pa_gemm_mma.h",
+            dependent_launch=tiles.header == "pa_gemm_mma.h",
         )  # fmt: skip
     slots, addends = slot_fields(params, debug), epilogue.addends if epilogue else ()
     body = f"    g.m = s->c_n{nb}, g.n = s->c_n{nb + 1}, g.k = s->a_n{nb + 1};\n"
@@ -364,7 +364,7 @@ def _grid_text(
     flagged = "flags" in dict(params)
     if flagged:  # what one of the two kernels computes, the other one doesn't
         other = "" if isinstance(tiles, Tile) else "!"
-        wait = "    pa_wait_for_earlier();\n" if isinstance(tiles, Tile) else ""
+        wait = "    pa_griddep_wait();\n" if isinstance(tiles, Tile) else ""
         body = f"{wait}    if ({other}pa_bf16x6_flagged(s->flags_data, s->flags_n0)) return;\n" + body
     text = f"""#include <pa_base.h>
 {headers(dtype, out)}

@@ -127,8 +127,8 @@ typedef struct {{
     sites = tuple(lang.bounds_checks.Site("index", loc, "matmul", (n,), 0, 1) for n in "abc")
     directions = {"a": "IN", "b": "IN", "c": "OUT", "part": "INOUT"}
     steps = (
-        KernelStep("kernel_gemv", (0,), threads=THREADS, early=True),
-        KernelStep("kernel_gemv_total", (1,), threads=THREADS, early=True),
+        KernelStep("kernel_gemv", (0,), threads=THREADS, dependent_launch=True),
+        KernelStep("kernel_gemv_total", (1,), threads=THREADS, dependent_launch=True),
     )
     count = partial(gemm_operations, False)
     return lang.pipeline.Program("matmul", text, steps, tuple(params), directions, sites, count_operations=count)

@@ -35,15 +35,15 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("form", PROGRAMS)
-def test_early_kernels_wait(form):
+def test_kernels_of_dependent_launches_wait(form):
     if importlib.util.find_spec("cuda") is None:
         pytest.skip("cuda-bindings is not installed: pip install 'pyarray-kernels[cuda]'")
     program = PROGRAMS[form]()
-    early = {step.symbol for step in program.steps if step.early}
-    assert early
+    dependent = {step.symbol for step in program.steps if step.dependent_launch}
+    assert dependent
     entries = re.split(r"\.entry\s+", ptx(program.text))[1:]
     waiting = {entry.partition("(")[0].strip() for entry in entries if "griddepcontrol.wait" in entry}
-    assert early <= waiting
+    assert dependent <= waiting
 
 
 def ptx(text):
