@@ -12,7 +12,7 @@ from typing import Any
 import pyarray as pa
 
 from . import peers
-from .gpu import timer
+from .gpu_timing import timer
 from .timing import Figure, Row, Times, aligned
 
 ABOUT = """Products in tiles on a GPU, by a kernel of six lines, next to PyTorch's library, Triton and pyarray's own
