@@ -360,8 +360,8 @@ PA_FN void pa_mma_tile(const pa_gemm_grid *g, const pa_gemm_tile_origin &t)
 
 PA_FN void pa_mma_tiles(const pa_gemm_grid *g)
 {
-    const int64_t tiles = pa_gemm_tiles<PA_M_ROWS, PA_M_COLUMNS>(g);
-    for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x)
+    const uint32_t tiles = pa_gemm_tiles<PA_M_ROWS, PA_M_COLUMNS>(g);
+    for (uint32_t tile = blockIdx.x; tile < tiles; tile += gridDim.x)
         pa_mma_tile(g, pa_gemm_origin_of<PA_M_ROWS, PA_M_COLUMNS>(g, tile));
 }
 #if PA_M_TMA

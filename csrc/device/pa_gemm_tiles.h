@@ -20,13 +20,14 @@ typedef struct pa_gemm_grid {
     int64_t rds[PA_GEMM_MAX_ADDENDS], cds[PA_GEMM_MAX_ADDENDS], batch_d[PA_GEMM_MAX_ADDENDS][PA_GEMM_BATCHES];
 } pa_gemm_grid;
 
-/* The number of tiles of all batches; and a tile's origin: the matrices of its batch, its first row and column. */
-template <int ROWS, int COLUMNS> PA_FN int64_t pa_gemm_tiles(const pa_gemm_grid *g)
+/* The number of tiles of all batches, less than 2^32; and a tile's origin: the matrices of its batch, its first row and
+   column. */
+template <int ROWS, int COLUMNS> PA_FN uint32_t pa_gemm_tiles(const pa_gemm_grid *g)
 {
     int64_t tiles = ((g->n + COLUMNS - 1) / COLUMNS) * ((g->m + ROWS - 1) / ROWS);
 #pragma unroll
     for (int d = 0; d < PA_GEMM_BATCHES; ++d) tiles *= g->batch[d];
-    return tiles;
+    return (uint32_t)tiles;
 }
 struct pa_gemm_tile_origin {
     const char *a, *b;
@@ -34,23 +35,24 @@ struct pa_gemm_tile_origin {
     int64_t row, col;
     int64_t index[PA_GEMM_BATCHES]; /* in the batch */
 };
-/* N: the type of tiles' numbers, whose divisions are faster if it has 32 bits. */
-template <int ROWS, int COLUMNS, class N = int64_t>
-PA_FN pa_gemm_tile_origin pa_gemm_origin_of(const pa_gemm_grid *g, N tile)
+template <int ROWS, int COLUMNS> PA_FN pa_gemm_tile_origin pa_gemm_origin_of(const pa_gemm_grid *g, uint32_t tile)
 {
-    const N across = (N)((g->n + COLUMNS - 1) / COLUMNS), down = (N)((g->m + ROWS - 1) / ROWS);
-    N rest = tile / (across * down), in_batch = tile % (across * down);
+    const uint32_t across = (uint32_t)((g->n + COLUMNS - 1) / COLUMNS), down = (uint32_t)((g->m + ROWS - 1) / ROWS);
+    const bool single = across * down == 1; /* a division takes as long as a small tile */
+    uint32_t rest = single ? tile : tile / (across * down);
+    const uint32_t in_batch = tile - rest * across * down;
     pa_gemm_tile_origin at = {g->a, g->b, g->c, 0, 0, {0}};
 #pragma unroll
     for (int d = PA_GEMM_BATCHES - 1; d >= 0; --d) {
-        const N i = rest % (N)g->batch[d];
-        rest /= (N)g->batch[d];
+        const uint32_t i = d ? rest % (uint32_t)g->batch[d] : rest;
+        if (d) rest /= (uint32_t)g->batch[d];
         at.index[d] = i;
         at.a += i * g->batch_a[d], at.b += i * g->batch_b[d], at.c += i * g->batch_c[d];
     }
+    if (single) return at;
     /* tiles in strips of 8 rows: those that run at the same time share their operands in the cache */
-    const N strip = in_batch / (8 * across), high = down - 8 * strip < 8 ? down - 8 * strip : 8;
-    const N in_strip = in_batch % (8 * across);
+    const uint32_t strip = down > 8 ? in_batch / (8 * across) : 0, high = down - 8 * strip < 8 ? down - 8 * strip : 8;
+    const uint32_t in_strip = in_batch - strip * 8 * across;
     at.row = (int64_t)(8 * strip + in_strip % high) * ROWS, at.col = (int64_t)(in_strip / high) * COLUMNS;
     return at;
 }

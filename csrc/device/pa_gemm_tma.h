@@ -45,7 +45,7 @@ PA_FN bool pa_tma_fits_operand(const pa_gemm_grid *g, const char *p, int64_t rs,
 }
 PA_FN bool pa_tma_fits(const pa_gemm_grid *g)
 {
-    const int64_t tiles = pa_gemm_tiles<PA_TMA_ROWS, PA_M_COLUMNS>(g);
+    const uint32_t tiles = pa_gemm_tiles<PA_TMA_ROWS, PA_M_COLUMNS>(g);
     return g->m < 1u << 31 && g->n < 1u << 31 && g->k < 1u << 31 && tiles < 1 << 28 &&
            (PA_BYTES == 2 || (g->rbs == PA_M_SIZE && (PA_BYTES == 4 || g->cas == PA_M_SIZE))) &&
            pa_tma_fits_operand(g, g->a, g->ras, g->cas, g->batch_a) &&
@@ -200,7 +200,7 @@ struct pa_tma_block {
     __device__ inline pa_tma_block(const pa_gemm_grid *grid, unsigned char *shared)
     {
         g = grid, memory = shared, base = (unsigned)__cvta_generic_to_shared(shared);
-        tiles = (unsigned)pa_gemm_tiles<PA_TMA_ROWS, PA_M_COLUMNS>(g);
+        tiles = pa_gemm_tiles<PA_TMA_ROWS, PA_M_COLUMNS>(g);
         depths = (int)((g->k + PA_M_DEPTH - 1) / PA_M_DEPTH);
 #if PA_M_BF16X6
         part = depths / PA_BF16X6_PARTS, depths = part * PA_BF16X6_PRODUCTS;
@@ -219,7 +219,7 @@ struct pa_tma_block {
     __device__ inline unsigned tile_step() const { return gridDim.x / PA_M_CLUSTER; }
     __device__ inline pa_gemm_tile_origin origin(unsigned tile) const
     {
-        pa_gemm_tile_origin t = pa_gemm_origin_of<PA_TMA_ROWS, PA_M_COLUMNS, unsigned>(g, tile);
+        pa_gemm_tile_origin t = pa_gemm_origin_of<PA_TMA_ROWS, PA_M_COLUMNS>(g, tile);
         t.row += (int64_t)pa_cluster_rank() * PA_M_ROWS;
         return t;
     }

@@ -25,11 +25,9 @@ from .failure_records import FailureRecords
 from .gpu_graph import GpuGraph
 from .gpu_streams import GpuStreams
 from .graph import GraphLaunch
-from .kernel_step import KernelStep
+from .kernel_step import BLOCKS, KernelStep
 from .serialized_launch import SerializedLaunches
 from .staging import DIRECT, Staging
-
-BLOCKS = 32  # of 256 threads, of a multiprocessor in a full grid: so many that the last ones leave little idle
 
 
 class GpuDriver(GpuStreams):

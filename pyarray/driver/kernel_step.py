@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 THREADS = 256  # of a block, where a step doesn't say more
+BLOCKS = 32  # of 256 threads, of a multiprocessor in a full grid: so many that the last ones leave little idle
 MOST_SIZES = 6  # PA_GPU_SIZES: size slots of a step
 MOST_GUARDS = 16  # PA_GPU_GUARDS: of a step
 

@@ -40,7 +40,7 @@ def text_of(dtype, tile, debug=False):
 def product(target, text, tile, a, b, **options):
     """`a @ b` of batches of matrices, by one kernel; each block takes two tiles."""
     c = np.full((len(a), a.shape[1], b.shape[2]), 99, a.dtype)
-    slots = [v for x in (a, b, c) for v in (x.ctypes.data, *x.shape, *x.strides)]
+    slots = [*(v for x in (a, b, c) for v in (x.ctypes.data, *x.shape, *x.strides)), 6]
     tiles = len(a) * -(-c.shape[1] // tile.rows) * -(-c.shape[2] // tile.columns)
     shared = tile.shared(a.dtype, a.dtype)
     options = {"grid": -(-tiles // 2), "block": tile.threads, "shared": shared} | options
@@ -91,7 +91,7 @@ def test_products_of_int16_that_wrap(target):
     rng, tile = np.random.default_rng(0), split_k.SMALL
     a, b = (rng.integers(-(1 << 15), 1 << 15, s).astype(np.int16) for s in ((130, 67), (67, 70)))
     c = np.zeros((130, 70), np.int16)
-    slots = [v for x in (a, b, c) for v in (x.ctypes.data, *x.shape, *x.strides)]
+    slots = [*(v for x in (a, b, c) for v in (x.ctypes.data, *x.shape, *x.strides)), 6]
     text, arguments = gemm._program(("int16", 0, tile), "hip", False).text, np.array(slots, np.int64).view(np.uint64)
     run(target, text, "kernel_matmul", [a, b, c], arguments=arguments, grid=6, block=256)
     np.testing.assert_array_equal(c, (a.astype(np.int64) @ b.astype(np.int64)).astype(np.int16))

@@ -1,6 +1,8 @@
 """Layouts with schedules of their own on a grid: vectors, tiles, transposed operands, teams of threads. Each
 against NumPy, with checks and without."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from strategies import examples
 
 import pyarray as pa
-from pyarray.kernels.matmul import split_k, thresholds
+from pyarray.kernels.matmul import gemm, gemm_bf16x6, split_k, thresholds
 
 DTYPES = ("int8", "float32", "complex128")
 
@@ -145,7 +147,7 @@ def test_large_tiles_tall_and_wide(device, dtype, shape, monkeypatch):
 
 
 @pytest.mark.all_variants
-@pytest.mark.parametrize("tiles", [split_k.TALL, split_k.SMALL, split_k.WIDE])
+@pytest.mark.parametrize("tiles", [split_k.TALL, split_k.SMALL, split_k.WIDE, split_k.SQUARE])
 def test_parts_of_the_depth(device, tiles, monkeypatch):
     """Any layouts and batches, depths that the parts don't divide, and results that aren't contiguous."""
     rng = np.random.default_rng(tiles)
@@ -162,6 +164,48 @@ def test_parts_of_the_depth(device, tiles, monkeypatch):
         for result in (a @ b, a @ turned, reversed_ @ b, out[..., ::2]):
             np.testing.assert_array_equal(pa.asnumpy(result), x @ y)
         assert not pa.any(out[..., 1::2])
+
+
+@pytest.mark.parametrize("tiles", [split_k.TALL, split_k.SMALL, split_k.WIDE, split_k.SQUARE])
+@pytest.mark.parametrize("blocks", [1, 3])
+@examples(6)
+@given(data=st.data())
+def test_blocks_that_have_several_tiles(device, tiles, blocks, data):
+    """The slices of a block's tiles follow each other, those that aren't whole, too, and of any depth."""
+    m, n = (data.draw(st.one_of(st.integers(2, 300), st.sampled_from([64, 128, 256, 512]))) for _ in "mn")
+    k = data.draw(st.one_of(st.integers(1, 40), st.sampled_from([8, 16, 32, 64])))
+    lead = data.draw(st.sampled_from([(), (3,), (2, 2)]))
+    dtype = data.draw(st.sampled_from(["float32", "int32", "float64"]))
+    rng = np.random.default_rng(m + n)
+    x, y = (rng.integers(-3, 4, size).astype(dtype) for size in ((*lead, m, k), (*lead, k, n)))
+    turns = data.draw(st.sampled_from([(False, False), (True, False), (False, True)]))
+    a, b = (
+        pa.asarray(np.ascontiguousarray(z.swapaxes(-1, -2)), device=device).mT
+        if turned
+        else pa.asarray(z, device=device)
+        for z, turned in zip((x, y), turns, strict=True)
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(split_k, "schedule", lambda *_: (tiles, 1))
+        patch.setattr(split_k, "blocks", lambda *_: blocks)
+        patch.setattr(gemm, "tile_for", lambda *_, **__: None)
+        patch.setattr(gemm_bf16x6, "bf16x6_tile", lambda *_: None)
+        np.testing.assert_array_equal(pa.asnumpy(a @ b), x @ y)
+
+
+@pytest.mark.parametrize("lead", [(7,), (1, 5), (4, 3), (2, 1, 3)])
+def test_stacks_of_more_matrices_than_a_launch_takes(device, lead, monkeypatch):
+    """They go by halves, with their epilogue."""
+    monkeypatch.setattr(thresholds, "MOST_MATRICES", 2)
+    rng = np.random.default_rng(len(lead))
+    x, y = (rng.integers(-3, 4, size).astype("float32") for size in ((*lead, 3, 4), (*lead[1:], 4, 5)))
+    bias = rng.integers(-3, 4, (*lead, 3, 5)).astype("float32")
+    a, b, e = (pa.asarray(z, device=device) for z in (x, y, bias))
+    with pa.trace() as trace:
+        np.testing.assert_array_equal(pa.asnumpy(a @ b), x @ y)
+    if device != "cpu":
+        assert len(trace.launches) >= math.prod(lead) / 2
+    np.testing.assert_array_equal(pa.asnumpy(pa.gemm(a, b, bias=e, activation="relu")), np.maximum(x @ y + bias, 0))
 
 
 def test_few_tiles_are_cut_along_the_depth():

@@ -37,7 +37,7 @@ def test_drawn(device, data, dtype, m, n, k):
     out = laid(np.full((*batch, m, n), 7), data.draw(st.sampled_from(LAYOUTS)), "int32", device)
     tile, copies = data.draw(st.sampled_from(tiles_of(device))), data.draw(st.booleans())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gemm, "tile_for", lambda c, tf32=False, dtype=None: None if dtype is None else tile)
+        patch.setattr(gemm, "tile_for", lambda c, depth, tf32=False, dtype=None: None if dtype is None else tile)
         if not copies:
             patch.setattr(gemm, "along_depth", lambda a, b: (a, b))
         clear_plans()

@@ -27,7 +27,8 @@ def tiles_of(device, dtype):
         return [None]
     if units == "wgmma":  # the others, too: that is how other GPUs do it
         found += gemm_mma.TILES["mma", size]
-    return with_clusters([tile for tile, _ in dict.fromkeys(found)]) or [None]
+    stacked = [gemm_mma.STACKED, gemm_mma.STACKED._replace(stages=3)] if (units, size) == ("wgmma", 2) else []
+    return with_clusters([tile for tile, _ in dict.fromkeys(found)]) + stacked or [None]
 
 
 def with_clusters(tiles):
@@ -44,7 +45,7 @@ def use(monkeypatch):
     """Products take this tile: also those that would be replayed with another one."""
 
     def patch(tile):
-        monkeypatch.setattr(gemm, "tile_for", lambda c: tile)
+        monkeypatch.setattr(gemm, "tile_for", lambda c, depth: tile)
         clear_plans()
 
     yield patch
@@ -111,7 +112,7 @@ def test_drawn(device, data, dtype, m, n, k):
     out = laid(np.full((*batch, m, n), 7, np.float32), data.draw(st.sampled_from(LAYOUTS)), dtype, device)
     tile = data.draw(st.sampled_from(tiles_of(device, dtype)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gemm, "tile_for", lambda c: tile)
+        patch.setattr(gemm, "tile_for", lambda c, depth: tile)
         clear_plans()
         pa.matmul(a, b, out=out)
     clear_plans()
@@ -247,8 +248,8 @@ def test_operands_that_are_used_often_are_copied_to_aligned_places(device, dtype
 
 def test_the_default_tiles_cover_all_sizes(device, dtype):
     if tiles_of(device, dtype) == [None]:
-        assert gemm_mma.tile_for(pa.empty((3, 3), dtype=dtype, device=device)) is None
+        assert gemm_mma.tile_for(pa.empty((3, 3), dtype=dtype, device=device), 3) is None
         return
-    chosen = {gemm_mma.tile_for(pa.empty(s, dtype=dtype, device=device)) for s in ((8, 8), (4096, 4096))}
+    chosen = {gemm_mma.tile_for(pa.empty(s, dtype=dtype, device=device), 64) for s in ((8, 8), (4096, 4096))}
     assert len(chosen) == 2
     assert None not in chosen

@@ -13,6 +13,7 @@ import pyarray as pa
 from pyarray.api.standard.elementwise import UFUNCS
 from pyarray.driver.kernel_step import KernelStep
 from pyarray.driver.nvrtc import Nvrtc
+from pyarray.jit import bound_launch
 from pyarray.jit import kernel as jit
 from pyarray.jit.kernel import func, kernel
 from pyarray.kernels.elementwise import elementwise as maps
@@ -148,7 +149,9 @@ def test_matmul(compiled, dtype):
     for batches, checked in ((0, False), (2, True)):
         program = gemm._program((dtype, batches, checked), "cuda", checked)
         assert Nvrtc("sm_90").compile(program.text).startswith(b"\x7fELF")
-        assert program.steps == (KernelStep("kernel_matmul", None),)
+        (step,) = program.steps
+        *_, blocks = bound_launch.first_slots(program.params)
+        assert step == KernelStep("kernel_matmul", (blocks,), team=True)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ pa_gemm_amd.h on GPUs."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +70,10 @@ def gemm(
     if vector:
         matmul.gemv.gemv(*views)
         return
+    if grid and shapes.size(batch) > th.MOST_MATRICES:
+        for part in _halves(views):
+            gemm(part[2], part[0], part[1], epilogue, part[3:], numbers, precision)
+        return
     if parts > 1 and not isinstance(tiles, Tile):
         matmul.split_k.add_parts(_KERNEL, views[0], views[1], views[2], tiles, parts)
         return
@@ -77,16 +81,26 @@ def gemm(
         if _by_bf16x6(views, numbers, tiles, epilogue):
             return
         tiles = matmul.split_k.schedule(c, a._shape[-1], True)[0]
-    extra = [end for x in arrays for end in _buffer_range(x)] if checked else []
+    extra: list[int] = [end for x in arrays for end in _buffer_range(x)] if checked else []
     if epilogue is None and a._dtype.is_narrow and a._dtype is not c._dtype:
         epilogue = matmul.gemm_epilogue.Epilogue(c._dtype.name)
     key = (a._dtype.name, len(batch), tiles, epilogue) if epilogue else (a._dtype.name, len(batch), tiles)
     if c._size * a._shape[-1] >= th.TUNED_WORK and not checked and not grid:
         _tuned(key, *views, *numbers)
     else:
-        if isinstance(tiles, Tile):
-            numbers = (*numbers, tiles.blocks(c))
+        if grid:
+            extra.append(matmul.split_k.blocks(tiles, c, a._dtype))
         _KERNEL.launch(key, c.device, *views, *numbers, *extra, checked=checked)
+
+
+def _halves(views: Sequence[ndarray]) -> Iterator[list[ndarray]]:
+    """Both halves of arrays along the longest axis of their batch."""
+    batch = views[0]._shape[:-2]
+    axis = batch.index(max(batch))
+    middle = batch[axis] // 2
+    for low, high in ((0, middle), (middle, batch[axis])):
+        size = *batch[:axis], high - low, *batch[axis + 1 :]
+        yield [x._view(low * x._strides[axis], size + x._shape[-2:], x._strides) for x in views]
 
 
 def _by_bf16x6(views: Sequence[ndarray], numbers: Any, tile: Tile, epilogue: Epilogue | None) -> bool:
@@ -169,7 +183,7 @@ def is_widening_on_grid(dtype: DType, c: ndarray) -> bool:
     """Whether `gemm` multiplies operands of `dtype` into `c` without casting them first, on a grid: where tensor cores
     do."""
     vector = 1 in c._shape[-2:] or not c._size
-    return dtype.itemsize == 1 and not vector and not launch_state.debug and tile_for(c, dtype=dtype) is not None
+    return dtype.itemsize == 1 and not vector and not launch_state.debug and tile_for(c, 0, dtype=dtype) is not None
 
 
 def is_widening(dtype: DType, out: DType) -> bool:
@@ -215,14 +229,16 @@ def _for_grid_tiles(
     if not c._buffer.device.driver.grid:
         return a, b, c, 0, 1
     if not checked:
-        if a.itemsize == 1 and (tile := tile_for(c, dtype=a._dtype)):
+        depth = a._shape[-1]
+        if a.itemsize == 1 and (tile := tile_for(c, depth, dtype=a._dtype)):
             return *along_depth(a, b), c, tile, 1
         float32 = c._dtype.name == "float32"
-        if float32 and is_tf32(precision) and (tile := tile_for(c, True)) and (turned := k_major_operands(a, b, c)):
+        tile = tile_for(c, depth, True) if float32 and is_tf32(precision) else None
+        if tile and (turned := k_major_operands(a, b, c)):
             return *turned, tile, 1
         if tile := matmul.gemm_bf16x6.bf16x6_tile(a, b, c):
             return a, b, c, tile, 1
-        if (tile := tile_for(c)) and not (float32 and matmul.split_k.schedule(c, a._shape[-1], False)[1] > 1):
+        if (tile := tile_for(c, depth)) and not (float32 and matmul.split_k.schedule(c, depth, False)[1] > 1):
             return copy_if_unaligned(a, c._shape[-1]), copy_if_unaligned(b, c._shape[-2]), c, tile, 1
     return a, b, c, *matmul.split_k.schedule(c, a._shape[-1], checked)
 
@@ -260,7 +276,7 @@ def _program(key: Any, target: str, debug: bool, flagged: bool = False) -> lang.
     sites = tuple(lang.bounds_checks.Site("index", loc, "matmul", (n,), 0, 2) for n in names)
     if flagged:
         params.append(("flags", lang.ir.ArrayType(uint32, 1, strided=False)))
-    if isinstance(tiles, Tile):
+    if not lang.dialect.DIALECTS[target].blocks:
         params.append(("blocks", lang.ir.ScalarType(int64)))
     inputs: tuple[str, ...] = (*names, "flags") if flagged else names
     directions = dict.fromkeys(inputs, "IN") | {"c": "OUT"}
@@ -333,11 +349,11 @@ def _grid_text(
     """The same for a grid (csrc/device/pa_gemm_gpu.h, pa_gemm_mma.h, pa_gemm_amd.h)."""
     out = BY_NAME[epilogue.out] if epilogue else _grid_result(dtype, tiles)
     defines = ("#define PA_DEBUG_CHECKS 1\n" if debug else "") + macros(dtype, out)
-    letter, call, header, step = "G", "pa_gemm", "pa_gemm_gpu.h", KernelStep("kernel_matmul", None)
+    *_, blocks = jit.bound_launch.first_slots(params)
+    letter, call, header, step = "G", "pa_gemm", "pa_gemm_gpu.h", KernelStep("kernel_matmul", (blocks,), team=True)
     cluster = ""
     if isinstance(tiles, Tile):
         defines += tiles.macros(dtype, out)
-        *_, blocks = jit.bound_launch.first_slots(params)
         letter, call, header = "M", "pa_gemm_mma", tiles.header
         cluster = f"__cluster_dims__({tiles.cluster}, 1, 1)" if tiles.cluster > 1 else ""
         step = KernelStep(
@@ -371,9 +387,7 @@ def _grid_text(
 typedef struct {{
 {slots}}} matmul_slots;
 {matmul.gemm_epilogue.grid_epilogue_text(epilogue, target) if epilogue and epilogue.computes else ""}
-{defines}#define PA_G_SMALL {int(tiles == 1)}
-#define PA_G_WIDE {int(tiles == 2)}
-#define PA_GEMM_BATCHES {max(nb, 1)}
+{defines}{matmul.split_k.macros(tiles)}#define PA_GEMM_BATCHES {max(nb, 1)}
 {"#include <pa_gemm_bf16x6.h>" if flagged else ""}
 #include <{header}>
 

@@ -82,7 +82,8 @@ def multiply(
     _SPLIT.launch(len(c._shape) - 2, device, blocks, *operands, *parts, flags, checked=False)
     left, right = (_as_operand(x, like) for x, like in zip(parts, operands, strict=True))
     kernel.launch(keys[0], device, left, right.mT, c, *addends, *numbers, flags, tile.blocks(c), checked=False)
-    kernel.launch(keys[1], device, a, b, c, *addends, *numbers, flags, checked=False)
+    plain = split_k.blocks(keys[1][2], c, a._dtype)
+    kernel.launch(keys[1], device, a, b, c, *addends, *numbers, flags, plain, checked=False)
     return True
 
 

@@ -105,6 +105,8 @@ TILES: dict[tuple[str, int], tuple[tuple[Tile, int], ...]] = {
         (Tile(64, 64, 16, 32, 16, 3), 42),
     ),
 }
+# Of small matrices, whose operands are read once: memory decides, and with too much on its way it is slower (measured).
+STACKED = Tile(128, 64, 16, 64, 64, 5, True)
 TILES["wgmma", 8] = ((Tile(128, 128, 64, 32, 32, 3), 52), *TILES["mma", 8][1:])
 
 
@@ -122,9 +124,9 @@ TILES |= {
 }
 
 
-def tile_for(c: ndarray, tf32: bool = False, dtype: DType | None = None) -> Tile | None:
-    """The tile for a product `c` of operands of `dtype`, None: of its own, the fastest by the cost model; None without
-    tensor cores for them. NVIDIA's take float32 only as `tf32`, AMD's only as it is."""
+def tile_for(c: ndarray, depth: int, tf32: bool = False, dtype: DType | None = None) -> Tile | None:
+    """The tile for a product `c` of operands of `dtype`, None: of its own, and of this depth: the fastest by the cost
+    model. None without tensor cores for them. NVIDIA's take float32 only as `tf32`, AMD's only as it is."""
     dtype = c._dtype if dtype is None else dtype
     properties = c._buffer.device.driver.properties()
     units = properties.get("tensor_cores")
@@ -136,7 +138,10 @@ def tile_for(c: ndarray, tf32: bool = False, dtype: DType | None = None) -> Tile
         return None
     m, n = c._shape[-2:]
     matrices = c._size // (m * n) if c._size else 0
-    return _cheapest_tile(m, n, matrices, properties["processors"], units, dtype.itemsize)
+    processors = properties["processors"]
+    if (units, dtype.itemsize) == ("wgmma", 2) and matrices >= processors and max(m, n, depth) <= th.SMALL_MATRIX:
+        return STACKED if depth > th.STACKED_DEPTH else STACKED._replace(stages=3)
+    return _cheapest_tile(m, n, matrices, processors, units, dtype.itemsize)
 
 
 # A function of sizes and the processors' number and units; the tiles are constants.

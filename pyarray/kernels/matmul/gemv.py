@@ -14,6 +14,7 @@ from ...dtypes import BY_NAME, DType, float32, int64, uint8, uint16
 from ...jit.text_kernel import TextKernel
 from ..argument_slots import slot_fields
 from ..workspace import unchecked_empty
+from . import split_k
 from . import thresholds as th
 from .gemm_types import gemm_operations, headers, macros
 
@@ -115,9 +116,7 @@ extern "C" __global__ void __launch_bounds__({THREADS}, 2) kernel_{call}(const g
         for call in ("gemv", "gemv_total")
     )
     text = f"""#include <pa_base.h>
-{headers(dtype)}{macros(dtype, dtype)}#define PA_G_SMALL 1
-#define PA_G_WIDE 0
-#define PA_GEMM_BATCHES {max(nb, 1)}
+{headers(dtype)}{macros(dtype, dtype)}{split_k.macros(split_k.SMALL)}#define PA_GEMM_BATCHES {max(nb, 1)}
 #include <pa_gemv_gpu.h>
 
 typedef struct {{

@@ -5,16 +5,19 @@ from __future__ import annotations
 import functools
 
 from ...array import ndarray
-from ...dtypes import float32
+from ...driver.kernel_step import BLOCKS
+from ...dtypes import DType, float32
 from ...jit.text_kernel import TextKernel
 from ..reduce.reduce import reduce_into
 from ..reduce.reduce_text import ReduceOp
 from ..workspace import unchecked_empty
 from . import thresholds as th
+from .gemm_mma import Tile
 
 _PART_SUM = ReduceOp("part_sum", "{0} + {1}", 0)
 
-TALL, SMALL, WIDE = range(3)  # tiles of 256 x 128, 64 x 64 and 128 x 256 elements: csrc/device/pa_gemm_gpu.h
+# Tiles of 256 x 128, 64 x 64, 128 x 256 and 128 x 128 elements: csrc/device/pa_gemm_gpu.h
+TALL, SMALL, WIDE, SQUARE = range(4)
 
 
 def schedule(c: ndarray, depth: int, whole: bool) -> tuple[int, int]:
@@ -30,6 +33,22 @@ def schedule(c: ndarray, depth: int, whole: bool) -> tuple[int, int]:
     return float32_schedule(m, n, c._size // (m * n), depth, processors, 1 if whole else th.MAX_PARTS)[1:]
 
 
+def macros(tiles: int | Tile) -> str:
+    """Those by which pa_gemm_gpu.h knows the tiles; others than its own are TALL there."""
+    kinds = {"SMALL": SMALL, "WIDE": WIDE, "SQUARE": SQUARE}
+    return "".join(f"#define PA_G_{name} {int(tiles == kind)}\n" for name, kind in kinds.items())
+
+
+def blocks(tiles: int | Tile, c: ndarray, dtype: DType) -> int:
+    """The grid for a product `c` of operands of `dtype`. Blocks that load a tile while they compute another one stay,
+    no more than run at the same time; of others there are many, so that none is idle for long."""
+    if isinstance(tiles, Tile):
+        return tiles.blocks(c)
+    properties = c._buffer.device.driver.properties()
+    stay = dtype.itemsize == 4 and properties.get("tensor_cores") in ("mma", "wgmma")
+    return properties["processors"] * (th.BLOCKS_OF_PROCESSOR[tiles] if stay else BLOCKS)
+
+
 def _large(m: int, n: int, batch: int, processors: int, tall: bool = False) -> tuple[int, int]:
     """The waves of large tiles, and their kind."""
     kinds = ((256, 128, TALL),) if tall else ((128, 256, WIDE), (256, 128, TALL))
@@ -43,7 +62,11 @@ def float32_schedule(m: int, n: int, batch: int, depth: int, processors: int, mo
     """The time, in that of a large tile for an element of the depth, the tiles and the number of parts, `most` at
     most."""
     small = -(-m // 64) * -(-n // 64) * batch
-    times = [(-(-small // (2 * processors)) * depth * th.SMALL_TILE_TIME, SMALL, 1)]
+    square = -(-m // 128) * -(-n // 128) * batch
+    times = [
+        (depth * max(-(-small // processors) * th.SMALL_TILE_TIME, th.SMALL_LEAST_TIME), SMALL, 1),
+        (-(-square // (2 * processors)) * (depth + th.TILE_TIME) * th.SQUARE_TILES_TIME, SQUARE, 1),
+    ]
     for parts in range(1, max(1, min(most, depth // th.MIN_PART_DEPTH)) + 1):
         waves, kind = _large(m, n, batch * parts, processors)
         added = th.SUM_TIME + parts * m * n * batch * th.PART_TIME if parts > 1 else 0
@@ -61,10 +84,11 @@ def add_parts(kernel: TextKernel, a: ndarray, b: ndarray, c: ndarray, tiles: int
     left = a._view(0, (parts, *a._shape[:-1], each), (each * along, *a._strides))
     right = b._view(0, (parts, *b._shape[:-2], each, b._shape[-1]), (each * down, *b._strides))
     key, batch = a._dtype.name, len(c._shape) - 2
-    kernel.launch((key, batch + 1, tiles), c.device, left, right, sums._view(0, (parts, *c._shape), sums._strides))
+    target, grid = sums._view(0, (parts, *c._shape), sums._strides), blocks(tiles, c, a._dtype)
+    kernel.launch((key, batch + 1, tiles), c.device, left, right, target, grid)
     if rest:
         left = a._view(end * along, (*a._shape[:-1], rest), a._strides)
         right = b._view(end * down, (*b._shape[:-2], rest, b._shape[-1]), b._strides)
         last = sums._view(parts * sums._strides[0], c._shape, sums._strides[1:])
-        kernel.launch((key, batch, tiles), c.device, left, right, last)
+        kernel.launch((key, batch, tiles), c.device, left, right, last, grid)
     reduce_into(_PART_SUM, c, sums, (0,), c._dtype)

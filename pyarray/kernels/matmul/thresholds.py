@@ -20,10 +20,12 @@ MIN_NARROW_SIZE = 1 << 16  # elements of the matrix; timed
 
 # ---- GPUs
 MIN_LARGE_TILES = 1 << 22  # elements of C: a tile of 256 x 128 for each of about 128 processors
-# Of float32, in the time that a large tile takes for an element of the depth, 0.18 us on an H200; fitted there.
-SMALL_TILE_TIME = 0.44  # of tiles of 64 x 64, two at the same time on a processor
+BLOCKS_OF_PROCESSOR = (1, 3, 1, 2)  # of tiles of 256 x 128, 64 x 64, 128 x 256 and 128 x 128; as PA_G_BLOCKS
+# Of float32, in the time that a large tile takes for an element of the depth, 0.17 us on an H100; fitted there.
+SMALL_TILE_TIME, SMALL_LEAST_TIME = 0.23, 0.44  # of a tile of 64 x 64 among others, and of one alone
+SQUARE_TILES_TIME = 1.18  # of two tiles of 128 x 128 at the same time on a processor
 PART_TIME = 1.3e-5  # for an element of C of a part of the depth, which is stored and read again
-TILE_TIME = 15  # of the first slices of a large tile and of its store
+TILE_TIME = 20  # of the store of a large tile
 SUM_TIME = 75  # of the launch that adds the parts
 REST_TIME = 110  # of a launch for what the parts leave of the depth
 MAX_PARTS = 16
@@ -33,6 +35,8 @@ COPY_MIN_SIDE = 256  # rows and columns of such an operand, at least; timed
 BULK_BATCH_AXES = 3  # of a batch that bulk tensor copies take: a tensor map has five axes
 VECTOR_BYTES = 16  # of a vector load, and of cp.async; the hardware's widest
 FETCH_COST = 0.001  # of a byte from the cache, where an element takes 1 / (TFLOP/s); fitted for sizes 512 to 8192
+SMALL_MATRIX, STACKED_DEPTH = 256, 128  # of stacks of matrices of halves; timed with 64, 128 and 256
+MOST_MATRICES = 1 << 28  # of a launch: tiles are numbered by 32 bits
 BULK_FETCH_COST = 0.0001  # where tiles are loaded by bulk tensor copies; fitted for sizes 512 to 8192 on an H200
 CLUSTER_WAVES = 2  # from which on clusters pay: they save power, and cost time at the start of a kernel; measured
 
