@@ -1,4 +1,4 @@
-/* pa_gemm_loader.h: how the threads of a block load slices of operands, for pa_gemm_gpu.h, which includes it. */
+/* pa_gemm_loader.h: how the threads of a block load slices of the operands of a matrix product on a grid. */
 #ifndef PA_GEMM_LOADER_H
 #define PA_GEMM_LOADER_H
 
