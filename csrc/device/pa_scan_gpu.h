@@ -134,37 +134,53 @@ PA_FN int64_t pa_scan_take(const pa_scan *s, pa_runtime *rt)
     return (int64_t)atomicAdd((pa_state_word *)s->states.at, (pa_state_word)1);
 }
 
-/* A block takes tiles until there are none. The elements of the next one are loaded while what comes before this one
-   is looked up, and its number is asked for before that. Where tiles are is in shared memory: registers are for
-   elements. */
+/* A tile's elements, scanned by its block: what comes before this warp's, and all of them. */
+struct pa_scan_part {
+    pa_scan_items items;
+    PA_ACC before_warp, all;
+
+    /* Loads and scans a tile, and publishes its aggregate. */
+    __device__ inline void start(const pa_scan *s, pa_runtime *rt, const pa_scan_tile *t)
+    {
+        items.read(s, rt, t->number, t->in_line * PA_TILE, t->x_offset);
+        const PA_ACC run = items.scan();
+        before_warp = pa_team_exclusive_scan(run, &all);
+        if (threadIdx.x == 0) pa_publish(&s->states, rt, t->number, t->states + t->in_line, all, PA_AGGREGATE);
+    }
+};
+
+/* A block takes tiles until there are none. It publishes the aggregate of the next one before it looks up what comes
+   before this one: a block that waits keeps no other one waiting. Where tiles are is in shared memory: registers are
+   for elements. */
 PA_FN void pa_scan_all(const pa_scan *s, pa_runtime *rt)
 {
-    __shared__ pa_scan_tile taken[2];
-    __shared__ PA_ACC prefix;
+    __shared__ pa_scan_tile taken[3];
+    __shared__ PA_ACC prefix[3];
     const int64_t count = s->lines * s->tiles;
     pa_griddep_wait();
-    if (threadIdx.x == 0) taken[0] = pa_scan_locate(s, pa_scan_take(s, rt));
+    if (threadIdx.x == 0)
+        for (int k = 0; k < 2; ++k) taken[k] = pa_scan_locate(s, pa_scan_take(s, rt));
     __syncthreads();
-    pa_scan_items items;
-    if (taken[0].number < count) items.read(s, rt, taken[0].number, taken[0].in_line * PA_TILE, taken[0].x_offset);
+    pa_scan_part part;
+    if (taken[0].number < count) part.start(s, rt, &taken[0]);
 #pragma unroll 1
-    for (int turn = 0; taken[turn].number < count; turn ^= 1) {
-        const pa_scan_tile *const t = taken + turn, *const next = taken + (turn ^ 1);
-        int64_t number = 0;
-        if (threadIdx.x == 0) number = pa_scan_take(s, rt);
-        const PA_ACC run = items.scan();
-        if (threadIdx.x == 0) taken[turn ^ 1] = pa_scan_locate(s, number);
-        PA_ACC all, before_warp = pa_team_exclusive_scan(run, &all);
-        if (threadIdx.x == 0) pa_publish(&s->states, rt, t->number, t->states + t->in_line, all, PA_AGGREGATE);
-        pa_scan_items next_items;
-        if (next->number < count) next_items.read(s, rt, next->number, next->in_line * PA_TILE, next->x_offset);
+    for (int turn = 0; taken[turn].number < count; turn = turn == 2 ? 0 : turn + 1) {
+        const pa_scan_tile *const t = taken + turn, *const next = taken + (turn == 2 ? 0 : turn + 1);
+        pa_scan_part next_part;
+        if (next->number < count) {
+            int64_t number = 0;
+            if (threadIdx.x == 0) number = pa_scan_take(s, rt);
+            next_part.start(s, rt, next); /* all have written the tile before: its place is free */
+            if (threadIdx.x == 0) taken[turn == 0 ? 2 : turn - 1] = pa_scan_locate(s, number);
+        }
         if (threadIdx.x < 32) {
-            const PA_ACC sum = pa_look_back(&s->states, rt, t->states, s->tiles, t->in_line, all);
-            if (threadIdx.x == 0) prefix = sum;
+            const PA_ACC sum = pa_look_back(&s->states, rt, t->states, s->tiles, t->in_line, part.all);
+            if (threadIdx.x == 0) prefix[turn] = sum;
         }
         __syncthreads();
-        items.write(s, rt, t->number, t->in_line * PA_TILE, t->out_offset, PA_COMBINE(prefix, before_warp));
-        items = next_items;
+        part.items.write(s, rt, t->number, t->in_line * PA_TILE, t->out_offset,
+                         PA_COMBINE(prefix[turn], part.before_warp));
+        part = next_part;
     }
 }
 PA_FN void pa_scan_clear_all(const pa_scan *s, pa_runtime *rt)
