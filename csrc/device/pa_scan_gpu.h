@@ -1,10 +1,9 @@
 /* pa_scan_gpu.h: scans (running sums and products) on a grid. Included once per kernel, with the macros that
    kernels/scan/scan_gpu.py writes:
      PA_T, PA_U (elements and results in memory), PA_ACC, PA_LOAD(x), PA_STORE(acc), PA_COMBINE(a, b), PA_IDENTITY,
-     PA_TEAM, PA_LEAD (axes of lines), PA_TOTALS (1: reduce the segments only)
-   A line is cut into segments of whole tiles, each scanned by a team; a first launch (PA_TOTALS) reduced the segments
-   for their carries. A thread has PA_ITEMS adjacent elements of each of a tile's PA_ROWS rows. Results are
-   deterministic. */
+     PA_TEAM, PA_LEAD (axes of lines), PA_ITEMS, PA_ROWS, PA_LOOK_BACK (1: blocks take tiles of all lines)
+   A team scans a line, tile by tile; or blocks take tiles in order, and learn by look-back what comes before. A thread
+   has PA_ITEMS adjacent elements of each of a tile's PA_ROWS rows. Results are deterministic. */
 #ifndef PA_SCAN_GPU_H
 #define PA_SCAN_GPU_H
 #include "pa_complex.h"
@@ -34,114 +33,182 @@ PA_FN double pa_scaled_value(pa_scaled x)
     return x.m;
 }
 
-#include "pa_team_gpu.h"
+#include "pa_dependent_launch.h"
+#include "pa_look_back_gpu.h"
 
-enum {
-    PA_ITEMS = 4,
-    PA_ROWS = sizeof(PA_T) > 8 ? 1 : sizeof(PA_T) > 4 ? 2 : 4, /* of a warp in a tile */
-    PA_TILE = PA_TEAM * PA_ITEMS * PA_ROWS
-};
+enum { PA_TILE = PA_TEAM * PA_ITEMS * PA_ROWS };
 typedef struct pa_scan {
-    pa_operand out, x, carry; /* carry: inclusive scan of the segments' sums */
-    int64_t n, out_step, x_step, segments, length, lines;
+    pa_operand out, x, states; /* states: words of 64 bits, which start as zeros */
+    int64_t n, out_step, x_step, tiles, lines, state_words; /* tiles: of a line */
     int64_t lead[PA_LEAD + 1], out_lead[PA_LEAD + 1], x_lead[PA_LEAD + 1];
 } pa_scan;
 
-/* A thread's elements of a tile that begins at element `first` of the line; the segment ends at `end`. */
+/* A thread's elements of a tile that begins at element `first` of a line, whose `x` and `out` are so many bytes from
+   the first line's. */
 struct pa_scan_items {
     pa_row<PA_T, PA_ITEMS> x[PA_ROWS];
-    int64_t first_of_thread;
+    PA_ACC before[PA_ROWS]; /* of this warp's elements, what comes before this thread's */
 
-    __device__ inline void read(const pa_scan *s, pa_runtime *rt, int64_t tile, int64_t first, int64_t end)
+    __device__ inline int64_t at(int64_t first, int row) const
     {
-        first_of_thread = first + (threadIdx.x % PA_TEAM / 32 * PA_ROWS * 32 + threadIdx.x % 32) * PA_ITEMS;
+        return first + (threadIdx.x % PA_TEAM / 32 * PA_ROWS * 32 + row * 32 + threadIdx.x % 32) * PA_ITEMS;
+    }
+    __device__ inline void read(const pa_scan *s, pa_runtime *rt, int64_t tile, int64_t first, int64_t x_offset)
+    {
+        pa_operand from = s->x;
+        from.at += x_offset;
+#pragma unroll
+        for (int r = 0; r < PA_ROWS; ++r)
+            x[r] = pa_load_row<PA_T, PA_ITEMS>(&from, rt, tile, at(first, r), s->n - at(first, r), s->x_step);
+    }
+    /* The warp's elements together. */
+    __device__ inline PA_ACC scan(void)
+    {
+        PA_ACC run = PA_IDENTITY, all;
 #pragma unroll
         for (int r = 0; r < PA_ROWS; ++r) {
-            const int64_t index = first_of_thread + r * 32 * PA_ITEMS;
-            x[r] = pa_load_row<PA_T, PA_ITEMS>(&s->x, rt, tile, index, end - index, s->x_step);
+            PA_ACC partial = PA_LOAD(x[r].v[0]);
+#pragma unroll
+            for (int j = 1; j < PA_ITEMS; ++j) partial = PA_COMBINE(partial, PA_LOAD(x[r].v[j]));
+            partial = pa_warp_exclusive_scan(partial, &all);
+            before[r] = PA_COMBINE(run, partial);
+            run = PA_COMBINE(run, all);
+        }
+        return run;
+    }
+    /* `base` comes before the warp's elements. */
+    __device__ inline void write(const pa_scan *s, pa_runtime *rt, int64_t tile, int64_t first, int64_t out_offset,
+                                 PA_ACC base) const
+    {
+#pragma unroll
+        for (int r = 0; r < PA_ROWS; ++r) {
+            PA_ACC acc = PA_COMBINE(base, before[r]);
+            pa_row<PA_U, PA_ITEMS> y;
+#pragma unroll
+            for (int j = 0; j < PA_ITEMS; ++j) {
+                acc = PA_COMBINE(acc, PA_LOAD(x[r].v[j]));
+                y.v[j] = PA_STORE(acc);
+            }
+            const int64_t left = s->n - at(first, r);
+            char *to = s->out.at + out_offset + at(first, r) * s->out_step;
+            if (s->out_step == (int64_t)sizeof(PA_U) && left >= PA_ITEMS && PA_ALIGNED(to, sizeof y)) {
+                *(pa_row<PA_U, PA_ITEMS> *)to = y;
+            } else {
+#pragma unroll
+                for (int j = 0; j < PA_ITEMS; ++j)
+                    if (j < left && PA_INSIDE(s->out, to + j * s->out_step, sizeof(PA_U)))
+                        *(PA_U *)(to + j * s->out_step) = y.v[j];
+            }
         }
     }
 };
-#if PA_TOTALS
-PA_FN PA_ACC pa_reduce_tile(const pa_scan *s, pa_runtime *rt, int64_t tile, int64_t first, int64_t end, PA_ACC sum)
+
+/* Where a line's elements are, in bytes from the first line's. */
+PA_FN void pa_scan_line(const pa_scan *s, int64_t line, int64_t *x_offset, int64_t *out_offset)
 {
-    pa_scan_items p;
-    p.read(s, rt, tile, first, end);
+    *x_offset = *out_offset = 0;
 #pragma unroll
-    for (int r = 0; r < PA_ROWS; ++r)
-#pragma unroll
-        for (int j = 0; j < PA_ITEMS; ++j)
-            if (p.first_of_thread + r * 32 * PA_ITEMS + j < end) sum = PA_COMBINE(sum, PA_LOAD(p.x[r].v[j]));
-    return sum;
+    for (int d = PA_LEAD - 1; d >= 0; --d) {
+        const int64_t i = d ? line % s->lead[d] : line;
+        if (d) line /= s->lead[d];
+        *x_offset += i * s->x_lead[d], *out_offset += i * s->out_lead[d];
+    }
+}
+
+#if PA_LOOK_BACK
+/* A tile of all lines: its number, and in its line; the index of the line's first state. */
+struct pa_scan_tile { int64_t number, in_line, states, x_offset, out_offset; };
+PA_FN pa_scan_tile pa_scan_locate(const pa_scan *s, int64_t number)
+{
+    pa_scan_tile t;
+    const int64_t line = s->lines > 1 ? number / s->tiles : 0;
+    t.number = number, t.in_line = number - line * s->tiles;
+    t.states = line * (s->tiles + (s->tiles - 1) / PA_GROUP + 1);
+    pa_scan_line(s, line, &t.x_offset, &t.out_offset);
+    return t;
+}
+PA_FN int64_t pa_scan_take(const pa_scan *s, pa_runtime *rt)
+{
+    const int64_t tile = blockIdx.x;
+    if (!PA_INSIDE(s->states, s->states.at, 8)) return s->lines * s->tiles;
+    return (int64_t)atomicAdd((pa_state_word *)s->states.at, (pa_state_word)1);
+}
+
+/* A tile's elements, scanned by its block: what comes before this warp's, and all of them. */
+struct pa_scan_part {
+    pa_scan_items items;
+    PA_ACC before_warp, all;
+
+    /* Loads and scans a tile, and publishes its aggregate. */
+    __device__ inline void start(const pa_scan *s, pa_runtime *rt, const pa_scan_tile *t)
+    {
+        items.read(s, rt, t->number, t->in_line * PA_TILE, t->x_offset);
+        const PA_ACC run = items.scan();
+        before_warp = pa_team_exclusive_scan(run, &all);
+        if (threadIdx.x == 0) pa_publish(&s->states, rt, t->number, t->states + t->in_line, all, PA_AGGREGATE);
+    }
+};
+
+/* A block takes tiles until there are none. It publishes the aggregate of the next one before it looks up what comes
+   before this one: a block that waits keeps no other one waiting. Where tiles are is in shared memory: registers are
+   for elements. */
+PA_FN void pa_scan_all(const pa_scan *s, pa_runtime *rt)
+{
+    __shared__ pa_scan_tile taken[3];
+    __shared__ PA_ACC prefix[3];
+    const int64_t count = s->lines * s->tiles;
+    pa_griddep_wait();
+    if (threadIdx.x == 0)
+        for (int k = 0; k < 2; ++k) taken[k] = pa_scan_locate(s, pa_scan_take(s, rt));
+    __syncthreads();
+    pa_scan_part part;
+    if (taken[0].number < count) part.start(s, rt, &taken[0]);
+#pragma unroll 1
+    for (int turn = 0; taken[turn].number < count; turn = turn == 2 ? 0 : turn + 1) {
+        const pa_scan_tile *const t = taken + turn, *const next = taken + (turn == 2 ? 0 : turn + 1);
+        pa_scan_part next_part;
+        if (next->number < count) {
+            int64_t number = 0;
+            if (threadIdx.x == 0) number = pa_scan_take(s, rt);
+            next_part.start(s, rt, next); /* all have written the tile before: its place is free */
+            if (threadIdx.x == 0) taken[turn == 0 ? 2 : turn - 1] = pa_scan_locate(s, number);
+        }
+        if (threadIdx.x < 32) {
+            const PA_ACC sum = pa_look_back(&s->states, rt, t->states, s->tiles, t->in_line, part.all);
+            if (threadIdx.x == 0) prefix[turn] = sum;
+        }
+        __syncthreads();
+        part.items.write(s, rt, t->number, t->in_line * PA_TILE, t->out_offset,
+                         PA_COMBINE(prefix[turn], part.before_warp));
+        part = next_part;
+    }
+}
+PA_FN void pa_scan_clear_all(const pa_scan *s, pa_runtime *rt)
+{
+    const int64_t tile = blockIdx.x, step = (int64_t)gridDim.x * PA_BLOCK;
+    pa_griddep_wait();
+    pa_griddep_launch_dependents();
+    for (int64_t i = tile * PA_BLOCK + threadIdx.x; i < s->state_words; i += step)
+        pa_store_element<pa_state_word>(&s->states, rt, tile, i, 0);
 }
 #else
-/* Scans a tile; `*sum` is the carry before it, and then after it. */
-PA_FN void pa_scan_tile(const pa_scan *s, pa_runtime *rt, int64_t tile, int64_t first, int64_t end, PA_ACC *sum)
-{
-    pa_scan_items p;
-    PA_ACC before[PA_ROWS], run = PA_IDENTITY, all;
-    p.read(s, rt, tile, first, end);
-#pragma unroll
-    for (int r = 0; r < PA_ROWS; ++r) {
-        PA_ACC partial = PA_LOAD(p.x[r].v[0]);
-#pragma unroll
-        for (int j = 1; j < PA_ITEMS; ++j) partial = PA_COMBINE(partial, PA_LOAD(p.x[r].v[j]));
-        partial = pa_warp_exclusive_scan(partial, &all);
-        before[r] = PA_COMBINE(run, partial);
-        run = PA_COMBINE(run, all);
-    }
-    const PA_ACC before_thread = pa_team_exclusive_scan(run, &all), base = PA_COMBINE(*sum, before_thread);
-    *sum = PA_COMBINE(*sum, all);
-#pragma unroll
-    for (int r = 0; r < PA_ROWS; ++r) {
-        PA_ACC acc = PA_COMBINE(base, before[r]);
-        pa_row<PA_U, PA_ITEMS> y;
-#pragma unroll
-        for (int j = 0; j < PA_ITEMS; ++j) {
-            acc = PA_COMBINE(acc, PA_LOAD(p.x[r].v[j]));
-            y.v[j] = PA_STORE(acc);
-        }
-        const int64_t index = p.first_of_thread + r * 32 * PA_ITEMS;
-        char *to = s->out.at + index * s->out_step;
-        if (s->out_step == (int64_t)sizeof(PA_U) && end - index >= PA_ITEMS && PA_ALIGNED(to, sizeof y)) {
-            *(pa_row<PA_U, PA_ITEMS> *)to = y;
-        } else {
-#pragma unroll
-            for (int j = 0; j < PA_ITEMS; ++j)
-                if (index + j < end && PA_INSIDE(s->out, to + j * s->out_step, sizeof(PA_U)))
-                    *(PA_U *)(to + j * s->out_step) = y.v[j];
-        }
-    }
-}
-#endif
-PA_FN void pa_scan_all(const pa_scan *all, pa_runtime *rt)
+PA_FN void pa_scan_all(const pa_scan *s, pa_runtime *rt)
 {
     const int64_t teams = (int64_t)gridDim.x * (PA_BLOCK / PA_TEAM);
-    for (int64_t tile = (int64_t)blockIdx.x * (PA_BLOCK / PA_TEAM) + threadIdx.x / PA_TEAM;
-         tile < all->lines * all->segments; tile += teams) {
-        pa_scan s = *all;
-        int64_t rest = tile / s.segments, segment = tile % s.segments;
+    for (int64_t line = (int64_t)blockIdx.x * (PA_BLOCK / PA_TEAM) + threadIdx.x / PA_TEAM; line < s->lines;
+         line += teams) {
         PA_ACC sum = PA_IDENTITY;
-        if (!PA_TOTALS && segment &&
-            PA_INSIDE(s.carry, s.carry.at + (tile - 1) * (int64_t)sizeof(PA_ACC), sizeof(PA_ACC)))
-            sum = ((const PA_ACC *)s.carry.at)[tile - 1];
-#pragma unroll
-        for (int d = PA_LEAD - 1; d >= 0; --d) {
-            const int64_t i = rest % s.lead[d];
-            rest /= s.lead[d];
-            s.out.at += i * s.out_lead[d], s.x.at += i * s.x_lead[d];
+        int64_t x_offset, out_offset;
+        pa_scan_line(s, line, &x_offset, &out_offset);
+        for (int64_t first = 0; first < s->n; first += PA_TILE) {
+            pa_scan_items items;
+            items.read(s, rt, line, first, x_offset);
+            PA_ACC all, before_warp = pa_team_exclusive_scan(items.scan(), &all);
+            items.write(s, rt, line, first, out_offset, PA_COMBINE(sum, before_warp));
+            sum = PA_COMBINE(sum, all);
         }
-        const int64_t first = segment * s.length, end = first + s.length < s.n ? first + s.length : s.n;
-#if PA_TOTALS
-        PA_ACC all;
-        for (int64_t t = first; t < end; t += PA_TILE) sum = pa_reduce_tile(&s, rt, tile, t, end, sum);
-        pa_warp_exclusive_scan(sum, &all);
-        pa_team_exclusive_scan(all, &sum);
-        if (threadIdx.x % PA_TEAM == 0) pa_store_element<PA_ACC>(&s.carry, rt, tile, tile, sum);
-#else
-        for (int64_t t = first; t < end; t += PA_TILE) pa_scan_tile(&s, rt, tile, t, end, &sum);
-#endif
     }
 }
+#endif
 
 #endif

@@ -67,20 +67,24 @@ PA_FN PA_ACC pa_shfl_up(PA_ACC x, int d)
     for (int k = 0; k < (int)(sizeof(PA_ACC) / 4); ++k) u.word[k] = PA_SHFL_UP(u.word[k], d);
     return u.value;
 }
+PA_FN PA_ACC pa_shfl(PA_ACC x, int lane)
+{
+    pa_words<PA_ACC> u;
+    u.value = x;
+#pragma unroll
+    for (int k = 0; k < (int)(sizeof(PA_ACC) / 4); ++k) u.word[k] = PA_SHFL(u.word[k], lane);
+    return u.value;
+}
 /* Exclusive scan over a warp, and its total. */
 PA_FN PA_ACC pa_warp_exclusive_scan(PA_ACC x, PA_ACC *all)
 {
     const int lane = (int)threadIdx.x % 32;
-    pa_words<PA_ACC> u;
 #pragma unroll
     for (int d = 1; d < 32; d *= 2) {
         const PA_ACC other = pa_shfl_up(x, d);
         if (lane >= d) x = PA_COMBINE(other, x);
     }
-    u.value = x;
-#pragma unroll
-    for (int k = 0; k < (int)(sizeof(PA_ACC) / 4); ++k) u.word[k] = PA_SHFL(u.word[k], 31);
-    *all = u.value;
+    *all = pa_shfl(x, 31);
     x = pa_shfl_up(x, 1);
     return lane ? x : (PA_ACC)PA_IDENTITY;
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import DType
+from ..dtypes import DType, uint32, uint64
 from . import emit_views as views
 from . import ir
 from .dialect import Dialect
@@ -190,7 +190,12 @@ class ExprEmitter:
         return f"pa_neg_{dtype.suffix}({a})"
 
     def emit_Binary(self, e: ir.Binary) -> str:
-        a, b, dtype, op = self.expr(e.a), self.expr(e.b), e.type.dtype, e.op
+        dtype, op = e.type.dtype, e.op
+        if op == "mul" and dtype is uint64 and not self.dialect.blocks:
+            words = [self.word_of(x) for x in (e.a, e.b)]
+            if None not in words:
+                return f"pa_mul_wide_u32({words[0]}, {words[1]})"
+        a, b = self.expr(e.a), self.expr(e.b)
         if dtype.kind == "b":
             symbol = {"add": "|", "mul": "&"}.get(op) or INFIX[op]
             return f"((bool)({a} {symbol} {b}))"
@@ -198,6 +203,12 @@ class ExprEmitter:
         if infix and dtype.kind in "iu" and dtype.itemsize < 4:
             return f"(({dtype.ctype})({a} {INFIX[op]} {b}))"
         return f"({a} {INFIX[op]} {b})" if infix else f"pa_{op}_{dtype.suffix}({a}, {b})"
+
+    def word_of(self, e: ir.Expr) -> str | None:
+        """The text of a uint64 as a uint32 if it is one that was cast, or such a constant; else None."""
+        if isinstance(e, ir.Cast) and e.a.type is not None and e.a.type.dtype is uint32:
+            return self.expr(e.a)
+        return literal(e.value, uint32) if isinstance(e, ir.Const) and 0 <= e.value < 1 << 32 else None
 
     def emit_Compare(self, e: ir.Compare) -> str:
         a, b = self.expr(e.a), self.expr(e.b)

@@ -18,6 +18,7 @@ from . import emit_loop, ir
 from . import emit_views as views
 from .dialect import Dialect
 from .emit import assemble, helper_functions, may_fail
+from .emit_adjacent_stores import write_body_with_adjacent_stores
 from .emit_block_rows import BLOCKS, block_row_head, block_row_step
 from .emit_cached_rows import MIN_BLOCKS
 from .emit_delinearized import missed, thread_digits
@@ -369,7 +370,7 @@ class _GridProgram:
         """A grid-stride loop over the iterations."""
         with self.code.out.block("for (int64_t t = pa_thread(); t < count; t += pa_threads())"):
             self.iteration_head(loop)
-            self.code.write(loop.body)
+            write_body_with_adjacent_stores(self.code, loop.body, self.code.pure)
 
     def iteration_head(self, loop: ir.For) -> None:
         code, out, inner = self.code, self.code.out, assigned_in(*loop.body)
@@ -378,11 +379,8 @@ class _GridProgram:
         out.lines(self.loop_variables(loop))
         if code.digit_lines:
             out.line(code.digit_lines)
-        out.lines(
-            emit_loop.declarations(
-                (n, k) for n, k in self.kernel.variables if n in inner and not isinstance(k, ir.TileType)
-            )
-        )
+        scalars = ((n, k) for n, k in self.kernel.variables if n in inner and not isinstance(k, ir.TileType))
+        out.lines(emit_loop.declarations(scalars))
 
     def trip_count(self, loop: ir.For, prefix: str = "") -> str:
         """The number of iterations; names of `bound_fields` get the `prefix`."""

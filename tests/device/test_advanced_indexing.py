@@ -236,6 +236,61 @@ def test_checked_in_debug_mode():
             a[pa.asarray([3])]
 
 
+TYPES = ("bool", "int16", "bfloat16", "float32", "int64", "complex64", "complex128")
+
+
+@examples(12)
+@given(data=st.data())
+def check_sets_by_a_mask(device, data):
+    """Runs that begin anywhere, rows and strided arrays; what is beside them stays."""
+    dtype = pa.asarray([0], dtype=data.draw(st.sampled_from(TYPES))).dtype
+    n = data.draw(st.sampled_from((0, 1, 15, 16, 700, 5000)))
+    first, mask_first = data.draw(st.integers(0, 17)), data.draw(st.integers(0, 17))
+    chosen, step = data.draw(st.sampled_from((0.0, 0.05, 0.5, 1.0))), data.draw(st.sampled_from((1, 1, 1, 2, -1)))
+    rng = np.random.default_rng(n)
+    x, whole = (rng.integers(0, 9, 2 * n + 60).astype(dtype) for _ in range(2))
+    m, got = rng.random(x.size) < chosen, pa.asarray(x, device=device)
+    mask, value = pa.asarray(m, device=device), data.draw(st.sampled_from((True, 1, "array", "row", "own")))
+    shape = data.draw(st.sampled_from(((n,), (n // 5, 5))))
+    length = shape[0] * (shape[1] if len(shape) > 1 else 1)
+
+    def part(v, begin):
+        return v[begin : begin + length * abs(step)][::step].reshape(shape)
+
+    given_value = {"array": whole[5], "row": whole[6:7], "own": x[first]}.get(value, value)
+    ours = (
+        got[first] if value == "own" else pa.asarray(given_value, device=device) if value in ("array", "row") else value
+    )
+    want, target = part(x, first), part(got, first)
+    want[part(m, mask_first)] = given_value
+    target[part(mask, mask_first)] = ours
+    if step == 1:  # else the reshaped part may be a copy
+        assert pa.asnumpy(got).tobytes() == x.tobytes()
+    assert pa.asnumpy(target).tobytes() == want.tobytes()
+
+
+@pytest.mark.parametrize("checked", [False, True])
+def test_sets_by_a_mask(device, checked):
+    with pa.debug(checked):
+        check_sets_by_a_mask(device)
+
+
+@pytest.mark.parametrize("wrong", [(300, OverflowError), (float("nan"), ValueError), (1j, TypeError)])
+def test_numbers_that_dont_fit_are_refused_before_a_mask_sets_them(device, wrong):
+    a = pa.zeros(40, dtype="int8", device=device)
+    with pytest.raises(wrong[1]):
+        a[a == 0] = wrong[0]
+    assert not pa.any(a).item()
+
+
+def test_a_mask_on_the_memory_that_it_sets(device):
+    a = pa.asarray(np.arange(100) % 3 == 0, device=device)
+    a[a] = False
+    assert not pa.any(a).item()
+    a[:99][~a[1:]] = True
+    assert a.tolist() == [True] * 99 + [False]
+
+
 def test_masks_of_no_axes_on_one_element(device):
     a = pa.asarray(3.0, copy=True, device=device)
     for mask, count in ((True, 1), (False, 0)):

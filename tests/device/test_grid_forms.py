@@ -236,6 +236,60 @@ def test_small_arrays_are_joined_by_one_launch(device, data):
         assert [row.kernel for row in t.launches] == ["concat"] * (sum(x.size for x in parts) > 0)
 
 
+@pa.kernel
+def fours(out, x):
+    for i in range(x.shape[0]):
+        y = x[i] * 2
+        out[4 * i] = y
+        out[4 * i + 1] = y + 1
+        out[4 * i + 2] = y + 2
+        out[4 * i + 3] = y + 3
+
+
+@pa.kernel
+def chained(out, x):
+    for i in range(x.shape[0]):
+        out[4 * i] = x[i] * 2
+        out[4 * i + 1] = out[4 * i] + 1
+        out[4 * i + 2] = out[4 * i + 1] + 1
+        out[4 * i + 3] = out[4 * i + 2] + 1
+
+
+@pa.kernel
+def pairs(out, x):
+    for i in range(x.shape[0]):
+        out[3 * i] = x[i]
+        out[1 + 3 * i] = -x[i]
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.float32, np.float64, np.int64, np.int16])
+@pytest.mark.parametrize("begin", [0, 1, 4])
+def test_adjacent_stores(device, kind, begin):
+    x = np.arange(300).astype(kind)
+    by_fours, by_pairs = (np.full(4 * x.size + 9, -1, kind) for _ in range(2))
+    by_fours[begin : begin + 4 * x.size] = (2 * x[:, None] + np.arange(4).astype(kind)).ravel()
+    by_pairs[begin : begin + 3 * x.size] = np.stack([x, -x, np.full_like(x, -1)], 1).ravel()
+    for kernel, want in ((fours, by_fours), (chained, by_fours), (pairs, by_pairs)):
+        out = pa.full(want.size, -1, dtype=kind, device=device)
+        kernel(out[begin:], pa.asarray(x, device=device))
+        same(out, want)
+
+
+@pa.kernel
+def products(out: pa.ndarray[pa.uint64, 1], x: pa.ndarray[pa.uint32, 1], y: pa.ndarray[pa.uint32, 1]):
+    for i in range(out.shape[0]):
+        out[i] = pa.uint64(x[i]) * pa.uint64(y[i]) + (pa.uint64(x[i]) * pa.uint64(0xD2511F53) >> pa.uint64(32))
+
+
+def test_whole_products_of_words(device):
+    rng = np.random.default_rng(3)
+    x, y = (rng.integers(0, 1 << 32, 500, dtype="u4") for _ in range(2))
+    out = pa.zeros(500, dtype="uint64", device=device)
+    products(out, pa.asarray(x, device=device), pa.asarray(y, device=device))
+    wide = x.astype("u8")
+    np.testing.assert_array_equal(pa.asnumpy(out), wide * y + (wide * 0xD2511F53 >> np.uint64(32)))
+
+
 @pytest.mark.slow
 def test_few_and_short_sums(device):
     rng = np.random.default_rng(8)

@@ -85,6 +85,81 @@ def test_products_whose_parts_leave_the_range(device, dtype, decades, rtol):
     np.testing.assert_allclose(got, want, rtol=rtol)
 
 
+LOOK_BACK = """
+#define PA_ACC double
+#define PA_COMBINE(a, b) ((a) + (b))
+#define PA_IDENTITY 0.0
+#define PA_TEAM 256
+#include "pa_look_back_gpu.h"
+extern "C" __global__ void look_back(double *out, char *states, long long tiles, long long tile, double own)
+{
+    const pa_operand at = {states, 0, 0, 0};
+    const double before = pa_look_back(&at, 0, 0, tiles, tile, own);
+    if (threadIdx.x == 0) *out = before;
+}
+"""
+
+
+def published(values, flags):
+    """States of tiles or groups: in each word half of a value, and the flag."""
+    halves = np.asarray(values, "f8").view("u4").astype("u8").reshape(-1, 2)
+    return (halves | np.asarray(flags, "u8")[:, None] << 32).ravel()
+
+
+@given(st.data())
+def check_look_back(device, data):
+    groups, place = data.draw(st.integers(0, 40)), data.draw(st.integers(0, 31))
+    tile, rng = 32 * groups + place, np.random.default_rng(data.draw(st.integers(0, 99)))
+    tiles = tile + data.draw(st.integers(1, 40))
+    aggregates = rng.standard_normal(tiles + 1) * 10.0 ** rng.integers(-9, 9, tiles + 1)
+    totals = rng.standard_normal(groups) * 10.0 ** rng.integers(-9, 9, groups)
+    prefixes = np.cumsum(totals)  # from left to right
+    known = data.draw(st.integers(max(groups - 31, 0), groups))  # the last of so many has published its prefix
+    flags = np.where(np.arange(groups) < known, data.draw(st.sampled_from((1, 2))), 1)
+    flags[known - 1 : known] = 2
+    states = np.zeros(16 + 2 * (tiles - (-tiles // 32)), "u8")
+    states[16 : 16 + 2 * tile] = published(aggregates[:tile], np.ones(tile))
+    states[16 + 2 * tiles :][: 2 * groups] = published(np.where(flags == 2, prefixes, totals), flags)
+    out, memory = pa.zeros(1, device=device), pa.asarray(states, device=device)
+    pa.RawKernel(LOOK_BACK, "look_back")(1, 32, (out, memory, tiles, tile, float(aggregates[tile])))
+    scanned, lanes = np.append(aggregates[tile - place : tile], np.zeros(32 - place)), np.arange(32)
+    for d in (1, 2, 4, 8, 16):
+        scanned = np.where(lanes >= d, np.roll(scanned, d) + scanned, scanned)
+    within = scanned[place - 1] if place else 0.0
+    assert out.item() == (prefixes[-1] if groups else 0.0) + within
+    if place == 31:
+        halves = pa.asnumpy(memory)[16 + 2 * (tiles + groups) :][:2]
+        assert (halves >> 32).tolist() == [2, 2]
+
+
+@pytest.mark.filterwarnings("ignore:pyarray")
+def test_what_comes_before_a_tile_is_the_same_whatever_is_published(device):
+    check_look_back(device)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "float16", "float32", "float64", "complex64", "complex128"])
+def test_lines_of_several_groups_of_tiles(device, dtype):
+    x = drawn((2, 150001), dtype, 5)
+    x = x / 30 if dtype == "float16" else x
+    a = pa.asarray(x.astype(dtype), device=device)
+    x = pa.asnumpy(a).astype({"f": "f8", "c": "c16"}.get(x.dtype.kind, "i8"))
+    got = pa.cumulative_sum(a, axis=1)
+    same(got, np.cumsum(x, 1))
+    assert pa.asnumpy(got).tobytes() == pa.asnumpy(pa.cumulative_sum(a, axis=1)).tobytes()
+    same(pa.cumulative_sum(a[:, ::-3], axis=1), np.cumsum(x[:, ::-3], 1))
+
+
+@pa.debug(False)
+def test_replayed_scans_start_anew(device):
+    x = pa.arange(20000, dtype="int32", device=device)
+    with pa.capture(x=x) as graph:
+        result = pa.cumulative_sum(pa.cumulative_sum(x))
+    for factor in (1, 3):
+        given_array = pa.arange(20000, dtype="int32", device=device) * factor
+        graph.launch(x=given_array)
+        same(result, np.cumsum(np.cumsum(pa.asnumpy(given_array), dtype="i8")))
+
+
 def test_products_with_zero_and_infinity(device):
     same(pa.cumprod(pa.arange(3000.0, device=device)), np.zeros(3000))
     x = np.array([2.0, 0.0, 3.0, np.inf, 1.0])
@@ -189,6 +264,10 @@ def test_an_access_outside_is_found(device):
     mask = pa.ones(9000, dtype="bool", device=device)
     flat, x = unsigned_view(mask), pa.ones(9000, dtype="uint32", device=device)
     with pa.debug():
+        line, states = pa.ones(99000, device=device), pa.zeros(20, dtype="uint64", device=device)
+        key = "float64", "float64", "sum", 0, scan_gpu.THREADS, True
+        with pytest.raises(BoundsError, match="scan"):
+            scan_gpu._launch("scan", key, [line + 0, line, states], (512, 20, -(-99000 // 2048)))
         counts = scan_gpu.count(flat)
         short = pa.zeros(100, dtype="uint32", device=device)
         with pytest.raises(BoundsError, match="compact"):

@@ -43,6 +43,32 @@ def test_any_byte_but_0_is_true(value):
     assert out[0] == 6
 
 
+@kernel
+def pairs(out, x):
+    for i in range(x.shape[0]):
+        out[2 * i] = x[i]
+        out[2 * i + 1] = x[i] * 2
+
+
+@kernel
+def pairs_of_registers(out, x):
+    for i in range(x.shape[0]):
+        y = x[i]
+        out[2 * i] = y
+        out[2 * i + 1] = y * 2
+
+
+def test_adjacent_stores_are_one_where_no_load_stands_between_them():
+    kinds = [("out", ArrayType(float64, 1, False)), ("x", ArrayType(float64, 1, False))]
+    for source, target, debug, expected in (
+        (pairs_of_registers, "cuda", False, True),
+        (pairs_of_registers, "cuda", True, False),
+        (pairs_of_registers, "cpu", False, False),
+        (pairs, "hip", False, False),
+    ):
+        assert ("pa_vector<double, 2> adjacent" in lower(source.source_text, kinds, target, debug).text) == expected
+
+
 @kernel(flags=(NO_ALIAS,))
 def shifted(out, x):
     for i in range(out.shape[0]):

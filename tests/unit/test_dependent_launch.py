@@ -12,6 +12,7 @@ from pyarray.driver.runtime_compiler import call, compile_program
 from pyarray.kernels.matmul import gemm, gemm_bf16x6, gemv
 from pyarray.kernels.matmul.gemm_epilogue import Epilogue
 from pyarray.kernels.matmul.gemm_mma import TILES
+from pyarray.kernels.scan import scan_gpu
 
 
 def tile(units, size, number=0, **changes):
@@ -20,6 +21,7 @@ def tile(units, size, number=0, **changes):
 
 PROGRAMS = {
     "gemv": lambda: gemv._program(("bfloat16", 1), "cuda", False),
+    "scans": lambda: scan_gpu._scan_program(("float32", "float32", "sum", 1, 256, True), "cuda", False),
     "bulk copies": lambda: gemm._program(("bfloat16", 0, tile("wgmma", 2)), "cuda", False),
     "clusters": lambda: gemm._program(("float16", 1, tile("wgmma", 2, cluster=2)), "cuda", False),
     "four axes": lambda: gemm._program(("float16", 4, tile("wgmma", 2)), "cuda", False),

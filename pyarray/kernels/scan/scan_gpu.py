@@ -1,6 +1,7 @@
 """Scans, stream compaction and histograms on GPUs: launches csrc/device/pa_scan_gpu.h and pa_compact_gpu.h.
 
-A line is an array's last axis. Long lines are cut into segments of whole tiles, each of which a block scans."""
+A line is an array's last axis. Long lines are cut into tiles, which blocks take in order, and scanned in one pass over
+memory, by look-back; elements that are counted or compacted, into segments of whole tiles, one for each block."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from typing import Any
 from ... import lang, shapes
 from ...array import ndarray
 from ...driver.kernel_step import KernelStep
-from ...dtypes import BY_NAME, DType, bool_, complex128, float64, int64, uint8
+from ...dtypes import BY_NAME, DType, bool_, float64, int64, uint8, uint64
 from ...jit.launch_state import launch_state
 from ...jit.text_kernel import Address, TextKernel, contiguous_operands
 from ..argument_slots import slot_fields
@@ -20,9 +21,13 @@ from ..reduce.reduce import SUM, ReduceOp
 from ..workspace import unchecked_empty
 
 THREADS = 256  # of a block
-MAX_SEGMENTS = 1 << 12  # of all lines together
-MAX_WHOLE = 1 << 14  # elements of a line that is not cut into segments
+MAX_SEGMENTS = 1 << 12  # of counted elements; so many lines are scanned by a block each
+MAX_WHOLE = 1 << 14  # elements of a line that a block scans
 MAX_WARP = 1 << 10  # elements of a line that one warp scans
+TILE_BYTES = 64  # of a thread's elements in a tile, as far as registers hold them
+TILE_BLOCKS = 3  # of a processor, that take tiles at the same time
+GROUP = 32  # tiles: PA_GROUP of pa_look_back_gpu.h
+FIRST_STATE = 16  # words: PA_FIRST_STATE
 COMPACT_TILE = 1 << 12  # elements: PA_TILE of pa_compact_gpu.h
 SHARED_COUNTERS = (1 << 12, 3 << 12)  # a histogram's counters that fit in a block's shared memory
 
@@ -39,7 +44,7 @@ def supports_scan(op: ReduceOp, x: DType, kind: DType) -> bool:
 def scan(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> None:
     """`out[..., k]` = `op` over `x[..., :k + 1]`, both of one shape; `out` may be `x`. Products of floats are
     computed with an unbounded exponent."""
-    n, accumulator = x._shape[-1], _carry_type(kind, op.name)
+    n = x._shape[-1]
     lead, (out_lead, x_lead) = shapes.collapse(x._shape[:-1], out._strides[:-1], x._strides[:-1])
     views = [
         a._view(0, (*lead, n), (*steps, a._strides[-1]))
@@ -50,15 +55,22 @@ def scan(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> None:
     lines, team = math.prod(lead), 32 if n <= MAX_WARP else THREADS
     key = views[1]._dtype.name, kind.name, op.name, len(lead), team
     if n <= MAX_WHOLE or lines >= MAX_SEGMENTS:
-        _launch("scan", (*key, "whole"), views, (lines * team, 1, n))
+        _launch("scan", (*key, False), views, (lines * team,))
         return
-    segments, length = _segments(n, team * 16, max(MAX_SEGMENTS // lines, 1))
-    carry = unchecked_empty((lines * segments,), accumulator, x.device)
-    work = lines * segments * team, segments, length
-    _launch("scan", (*key, "totals"), [views[1], carry], work)
-    ends = carry._view(0, (lines, segments), (segments * accumulator.itemsize, accumulator.itemsize))
-    scan(op, ends, ends, accumulator)
-    _launch("scan", (*key, "segments"), [*views, carry], work)
+    items, rows = _items(views[1]._dtype, kind, op.name)
+    tiles = -(-n // (THREADS * items * rows))
+    words = FIRST_STATE + lines * (tiles + -(-tiles // GROUP)) * (_accumulator_bytes(kind, op.name) // 4)
+    blocks = min(lines * tiles, TILE_BLOCKS * x.device.driver.properties()["processors"])
+    states = unchecked_empty((words,), uint64, x.device)
+    _launch("scan", (*key, True), [*views, states], (blocks * THREADS, words, tiles))
+
+
+def _items(x: DType, kind: DType, op: str) -> tuple[int, int]:
+    """(adjacent elements of a thread, rows of them) in a tile. Products of floats need registers."""
+    size = max(x.itemsize, kind.itemsize)
+    items = 8 if size <= 2 else 4
+    count = TILE_BYTES // size // (2 if op == "prod" and kind.kind == "f" else 1)
+    return items, count // items
 
 
 def _segments(n: int, tile: int, most: int) -> tuple[int, int]:
@@ -122,10 +134,11 @@ def _program(
     macros: dict[str, Any],
     body: str,
     debug: bool,
-    work: int | None = 0,
+    steps: Sequence[KernelStep],
+    blocks: int = 1,
 ) -> lang.pipeline.Program:
-    """The program of a kernel whose arrays are (name, type, rank; 0: contiguous, one axis). Numbers come
-    first; the first one is the number of threads, unless `work` says otherwise."""
+    """The program of kernels whose arrays are (name, type, rank; 0: contiguous, one axis). Numbers come first.
+    A processor has room for so many `blocks`."""
     params: list[tuple[str, Any]] = [(n, lang.ir.ScalarType(kind)) for n, kind in numbers]
     params += [(n, lang.ir.ArrayType(kind, rank or 1, strided=rank > 0)) for n, kind, rank in arrays]
     if debug:
@@ -138,68 +151,67 @@ def _program(
         operands += f"    g.{n} = at_{n};\n"
     defined = macros | {name.upper(): 1}
     defines = "".join(f"#define PA_{macro} {value}\n" for macro, value in defined.items())
+    kernels = "".join(
+        f"""
+extern "C" __global__ void __launch_bounds__({THREADS}, {blocks}) {step.symbol}(const {name}_slots memory)
+{{
+    const {name}_slots *s = &memory;
+    pa_runtime run = {{0}};
+    pa_{name} g = {{}};
+{"    run = s->run;" if debug else ""}
+{operands}{body}    pa_{step.symbol.removeprefix("kernel_")}_all(&g, &run);
+}}
+"""
+        for step in steps
+    )
     text = f"""#include "pa_base.h"
 {"#define PA_DEBUG_CHECKS 1" if debug else ""}
 {defines}#include "pa_{"scan" if name == "scan" else "compact"}_gpu.h"
 
 typedef struct {{
 {slots}}} {name}_slots;
-
-extern "C" __global__ void __launch_bounds__({THREADS}) kernel_{name}(const {name}_slots memory)
-{{
-    const {name}_slots *s = &memory;
-    pa_runtime run = {{0}};
-    pa_{name} g = {{}};
-{"    run = s->run;" if debug else ""}
-{operands}{body}    pa_{name}_all(&g, &run);
-}}
-"""
+{kernels}"""
     loc = lang.ir.Loc(os.path.join("pyarray", "kernels", "scan", "scan_gpu.py"), 1, 1, 0)
     sites = tuple(lang.bounds_checks.Site("index", loc, name, (n,), 0, 1) for n, _, _ in arrays)
     directions = {n: "IN" for n, _, _ in arrays}
-    directions |= {n: "INOUT" for n in ("out", "carry", "counts") if n in directions}
-    step = KernelStep(f"kernel_{name}", None if work is None else (work,))
-    return lang.pipeline.Program(name, text, (step,), tuple(params), directions, sites)
+    directions |= {n: "INOUT" for n in ("out", "states", "counts") if n in directions}
+    return lang.pipeline.Program(name, text, tuple(steps), tuple(params), directions, sites)
 
 
 def _scan_program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
-    """`key`: the types of elements and results, the operation, leading axes, threads of a team, the step."""
-    element_type, result, op, lead, team, step = key
+    """`key`: the types of elements and results, the operation, leading axes, threads of a team, whether blocks take
+    tiles."""
+    element_type, result, op, lead, team, look_back = key
     x, kind = BY_NAME[element_type], BY_NAME[result]
-    macros = _arithmetic(x, kind, op) | {"LEAD": lead, "TEAM": team, "TOTALS": int(step == "totals")}
-    accumulator = _carry_type(kind, op)
-    arrays = [("x", x, lead + 1)]
-    if step != "totals":
-        arrays.insert(0, ("out", kind, lead + 1))
-    if step != "whole":
-        arrays.append(("carry", accumulator, 0))
-    body = "    g.lines = 1, g.segments = s->segments, g.length = s->length;\n"
-    body += f"    g.n = s->x_n{lead}, g.x_step = s->x_s{lead};\n"
+    items, rows = _items(x, kind, op)
+    macros = _arithmetic(x, kind, op) | {"LEAD": lead, "TEAM": team, "ITEMS": items, "ROWS": rows}
+    macros["LOOK_BACK"] = int(look_back)
+    arrays = [("out", kind, lead + 1), ("x", x, lead + 1)]
+    body = f"    g.lines = 1, g.n = s->x_n{lead}, g.x_step = s->x_s{lead}, g.out_step = s->out_s{lead};\n"
     for k in range(lead):
-        body += f"    g.lead[{k}] = s->x_n{k}, g.lines *= s->x_n{k}, g.x_lead[{k}] = s->x_s{k};\n"
-    if step != "totals":
-        body += f"    g.out_step = s->out_s{lead};\n"
-        body += "".join(f"    g.out_lead[{k}] = s->out_s{k};\n" for k in range(lead))
-    numbers = [(n, int64) for n in ("work", "segments", "length")]
-    return _program("scan", arrays, numbers, macros, body, debug)
+        body += f"    g.lead[{k}] = s->x_n{k}, g.lines *= s->x_n{k};\n"
+        body += f"    g.x_lead[{k}] = s->x_s{k}, g.out_lead[{k}] = s->out_s{k};\n"
+    numbers, steps = [("work", int64)], [KernelStep("kernel_scan", (0,))]
+    if look_back:
+        arrays.append(("states", uint64, 0))
+        numbers += [("state_words", int64), ("tiles", int64)]
+        body += "    g.state_words = s->state_words, g.tiles = s->tiles;\n"
+        clear = KernelStep("kernel_scan_clear", (1,), per_thread=4, dependent_launch=True)
+        steps = [clear, KernelStep("kernel_scan", (0,), dependent_launch=True)]
+    return _program("scan", arrays, numbers, macros, body, debug, steps, TILE_BLOCKS if look_back else 1)
 
 
-def _carry_type(kind: DType, op: str) -> DType:
-    """The type of segments' results; a product of floats, a pair of 8 bytes each, is stored as a complex128."""
-    if op == "prod" and kind.kind in "fc":
-        return complex128
-    return SUM.accumulator_type(kind)
+def _accumulator_bytes(kind: DType, op: str) -> int:
+    """The size of PA_ACC."""
+    if kind.kind in "iu":
+        return kind.itemsize
+    return 16 if kind.kind == "c" or op == "prod" else 8
 
 
 def _arithmetic(x: DType, kind: DType, op: str) -> dict[str, str]:
     """Macros that load, combine and store."""
     sign = "+" if op == "sum" else "*"
     types = {"T": x.ctype, "U": kind.ctype}
-    if op == "prod" and kind.kind == "c":  # the products of segments
-        return {
-            "T": "pa_scaled", "U": "pa_scaled", "ACC": "pa_scaled", "IDENTITY": "pa_scaled_from(1.0)",
-            "COMBINE(a, b)": "pa_scaled_mul(a, b)", "LOAD(x)": "(x)", "STORE(x)": "(x)",
-        }  # fmt: skip
     if kind.kind == "c":
         load = "(x)" if kind.itemsize == 16 else "pa_c128_from_c64(x)"
         store = "(x)" if kind.itemsize == 16 else "pa_c64_from_c128(x)"
@@ -251,7 +263,8 @@ def _count_program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
     body = "    g.n = s->x_n0, g.length = s->length;\n"
     macros = {"T": x.ctype, **_test_macro(x, key[1])}
     numbers = [("work", int64), ("length", int64)]
-    return _program("count", [("x", x, 0), ("counts", int64, 0)], numbers, macros, body, debug)
+    arrays = [("x", x, 0), ("counts", int64, 0)]
+    return _program("count", arrays, numbers, macros, body, debug, [KernelStep("kernel_count", (0,))])
 
 
 def _compact_program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
@@ -264,7 +277,7 @@ def _compact_program(key: Any, target: str, debug: bool) -> lang.pipeline.Progra
     body = f"    g.n = s->x_n0, g.length = s->length, g.total = s->out_n{0 if chosen else 1};\n"
     body += "".join(f"    g.sizes[{k}] = s->size{k};\n" for k in range(1, rank))
     numbers = [(n, int64) for n in ("work", "length", *(f"size{k}" for k in range(1, rank)))]
-    return _program("compact", arrays, numbers, macros, body, debug)
+    return _program("compact", arrays, numbers, macros, body, debug, [KernelStep("kernel_compact", (0,))])
 
 
 def _bins_program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
@@ -275,7 +288,7 @@ def _bins_program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
     edges = x if key[2] == "value" else kind
     arrays = [("x", x, 0), ("edges", edges, 0), ("out", int64, 0)]
     body = "    g.n = s->x_n0, g.bins = s->out_n0, g.scale = s->scale;\n"
-    return _program("bins", arrays, [("scale", float64)], macros, body, debug, work=None)
+    return _program("bins", arrays, [("scale", float64)], macros, body, debug, [KernelStep("kernel_bins", None)])
 
 
 _KERNELS = {
