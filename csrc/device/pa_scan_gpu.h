@@ -154,8 +154,8 @@ struct pa_scan_part {
    for elements. */
 PA_FN void pa_scan_all(const pa_scan *s, pa_runtime *rt)
 {
-    __shared__ pa_scan_tile taken[3];
-    __shared__ PA_ACC prefix[3];
+    __shared__ pa_scan_tile taken[4];
+    __shared__ PA_ACC prefix[4];
     const int64_t count = s->lines * s->tiles;
     pa_griddep_wait();
     if (threadIdx.x == 0)
@@ -164,14 +164,14 @@ PA_FN void pa_scan_all(const pa_scan *s, pa_runtime *rt)
     pa_scan_part part;
     if (taken[0].number < count) part.start(s, rt, &taken[0]);
 #pragma unroll 1
-    for (int turn = 0; taken[turn].number < count; turn = turn == 2 ? 0 : turn + 1) {
-        const pa_scan_tile *const t = taken + turn, *const next = taken + (turn == 2 ? 0 : turn + 1);
+    for (int turn = 0; taken[turn].number < count; turn = (turn + 1) % 4) {
+        const pa_scan_tile *const t = taken + turn, *const next = taken + (turn + 1) % 4;
         pa_scan_part next_part;
         if (next->number < count) {
             int64_t number = 0;
             if (threadIdx.x == 0) number = pa_scan_take(s, rt);
-            next_part.start(s, rt, next); /* all have written the tile before: its place is free */
-            if (threadIdx.x == 0) taken[turn == 0 ? 2 : turn - 1] = pa_scan_locate(s, number);
+            next_part.start(s, rt, next);
+            if (threadIdx.x == 0) taken[(turn + 2) % 4] = pa_scan_locate(s, number);
         }
         if (threadIdx.x < 32) {
             const PA_ACC sum = pa_look_back(&s->states, rt, t->states, s->tiles, t->in_line, part.all);
