@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from . import emit_views as views
 from . import ir
-from .emit_expressions import cname
+from .emit_expressions import cname, literal
 from .summaries import assigned_in, has_any, names_in
 from .tile_layout import leading_statements
 from .tile_nests import axes_of, copied_elements, is_reduction, nest_of
@@ -65,7 +65,8 @@ def _write_in_next(code: Any, write: Callable[[], None]) -> None:
         with out.block():
             out.line(f"const int64_t {turn} = turn;")
             for name in dict.fromkeys(x.name for x in numbers):
-                out.line(f"{kinds[name].dtype.ctype} {cname(name)} = 0;")
+                kind = kinds[name].dtype
+                out.line(f"{kind.ctype} {cname(name)} = {literal(0, kind)};")
             code.write(numbers)
             write()
 
