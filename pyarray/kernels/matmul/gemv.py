@@ -46,9 +46,7 @@ def gemv(a: ndarray, b: ndarray, c: ndarray) -> None:
     total_threads = c._size if parts > 1 else 0
     part = unchecked_empty((total_threads * parts,), _SUMS.get(m._dtype.name, m._dtype), device)
     key = m._dtype.name, len(shape) - 2
-    _KERNEL.launch(
-        key, device, work, total_threads, parts, part_depth, lanes, int(row), a, b, c, part, checked=False
-    )
+    _KERNEL.launch(key, device, work, total_threads, parts, part_depth, lanes, int(row), a, b, c, part, checked=False)
 
 
 # A function of sizes and the number of processors; the rest are constants.
