@@ -49,10 +49,12 @@ def blocks(tiles: int | Tile, c: ndarray, dtype: DType) -> int:
     return properties["processors"] * (th.BLOCKS_OF_PROCESSOR[tiles] if stay else BLOCKS)
 
 
-def _large(m: int, n: int, batch: int, processors: int, tall: bool = False) -> tuple[int, int]:
-    """The waves of large tiles, and their kind."""
-    kinds = ((256, 128, TALL),) if tall else ((128, 256, WIDE), (256, 128, TALL))
-    waves = [(-(-(-(-m // rows) * -(-n // columns) * batch) // processors), kind) for rows, columns, kind in kinds]
+def _large(m: int, n: int, batch: int, processors: int, tall: bool = False) -> tuple[float, int]:
+    """The waves of large tiles, in those of wide ones, and their kind."""
+    kinds = ((128, 256, WIDE, 1.0), (256, 128, TALL, th.TALL_TILE_TIME))[tall:]
+    waves = [
+        (-(-(-(-m // rows) * -(-n // columns) * batch) // processors) * time, kind) for rows, columns, kind, time in kinds
+    ]
     return min(waves, key=lambda found: found[0])
 
 

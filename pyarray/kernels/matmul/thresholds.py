@@ -21,7 +21,8 @@ MIN_NARROW_SIZE = 1 << 16  # elements of the matrix; timed
 # ---- GPUs
 MIN_LARGE_TILES = 1 << 22  # elements of C: a tile of 256 x 128 for each of about 128 processors
 BLOCKS_OF_PROCESSOR = (1, 3, 1, 2)  # of tiles of 256 x 128, 64 x 64, 128 x 256 and 128 x 128; as PA_G_BLOCKS
-# Of float32, in the time that a large tile takes for an element of the depth, 0.17 us on an H100; fitted there.
+# Of float32, in the time that a tile of 128 x 256 takes for an element of the depth, 0.17 us on an H100; fitted there.
+TALL_TILE_TIME = 1.1  # of 256 x 128: more elements of A, whose rows are along the depth, are copied one by one
 SMALL_TILE_TIME, SMALL_LEAST_TIME = 0.23, 0.44  # of a tile of 64 x 64 among others, and of one alone
 SQUARE_TILES_TIME = 1.18  # of two tiles of 128 x 128 at the same time on a processor
 PART_TIME = 1.3e-5  # for an element of C of a part of the depth, which is stored and read again
