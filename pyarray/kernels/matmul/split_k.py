@@ -52,9 +52,8 @@ def blocks(tiles: int | Tile, c: ndarray, dtype: DType) -> int:
 def _large(m: int, n: int, batch: int, processors: int, tall: bool = False) -> tuple[float, int]:
     """The waves of large tiles, in those of wide ones, and their kind."""
     kinds = ((128, 256, WIDE, 1.0), (256, 128, TALL, th.TALL_TILE_TIME))[tall:]
-    waves = [
-        (-(-(-(-m // rows) * -(-n // columns) * batch) // processors) * time, kind) for rows, columns, kind, time in kinds
-    ]
+    tiles = ((-(-m // rows) * -(-n // columns) * batch, kind, time) for rows, columns, kind, time in kinds)
+    waves = [(-(-count // processors) * time, kind) for count, kind, time in tiles]
     return min(waves, key=lambda found: found[0])
 
 
