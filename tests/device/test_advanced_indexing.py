@@ -283,6 +283,20 @@ def test_numbers_that_dont_fit_are_refused_before_a_mask_sets_them(device, wrong
     assert not pa.any(a).item()
 
 
+def test_sets_by_a_mask_are_captured(device):
+    x, m = np.arange(100, dtype="float32"), np.arange(100) % 3 == 0
+    a, mask = pa.asarray(x, device=device), pa.asarray(m, device=device)
+    with pa.capture(a=a) as graph:
+        a[mask] = 1.5
+    a[...] = pa.asarray(x, device=device)
+    graph.launch()
+    np.testing.assert_array_equal(pa.asnumpy(a), np.where(m, np.float32(1.5), x))
+    for value in (2, 3, 2, 4):  # again and again, as calls that are replayed
+        for _ in range(3):
+            a[mask] = value
+        assert set(pa.asnumpy(a)[m]) == {value}
+
+
 def test_a_mask_on_the_memory_that_it_sets(device):
     a = pa.asarray(np.arange(100) % 3 == 0, device=device)
     a[a] = False

@@ -17,7 +17,7 @@ from ...array_views import overlaps
 from ...dtypes import int64
 from ...jit.launch_state import launch_state
 from ...lang.markers import ndrange
-from ...memory.host_access import numpy_view, on_host
+from ...memory.host_access import on_host
 from ..elementwise.elementwise import check_device
 from ..reduce.reduce import on_grid
 from ..scan.nonzero import check_range, nonzero, reinterpret_unsigned, select_by_mask, unsigned_view
@@ -27,7 +27,6 @@ from .index_key import IndexPlan, index_plan, single_mask
 # Elements of a row that one iteration copies on CPUs; on GPUs neighbouring threads copy neighbours.
 ROW = 256
 
-_NUMBERS = (bool, int, float, complex)
 _SCOPE = {"ndrange": ndrange, "int64": int64}
 
 
@@ -54,12 +53,9 @@ def put(a: ndarray, key: Any, value: Any) -> None:
     """
     mask = single_mask(a, key)
     if mask is not None and (not isinstance(value, ndarray) or value._size == 1):
-        dense = _dense_runs(a, mask)
-        if dense and type(value) in _NUMBERS:
-            return fill_where_dense(*dense, _element_bits(a, value))
         source = _converted_value(a, value)
         if source._size == 1:
-            if dense:
+            if dense := _dense_runs(a, mask):
                 return fill_where_dense(*dense, unsigned_view(source)._view(0, (1,), (a.itemsize,)))
             return _fill_where(a, mask, source)
         value = source
@@ -113,13 +109,6 @@ def _dense_runs(a: ndarray, mask: ndarray) -> tuple[ndarray, ndarray] | None:
         return None
     mask = mask.copy() if overlaps(mask, a) else mask
     return unsigned_view(a)._view(0, (a._size,), (a.itemsize,)), mask._view(0, (a._size,), (1,))
-
-
-def _element_bits(a: ndarray, value: Any) -> int:
-    """Those of an element of `a` that a number is assigned to."""
-    element = empty((), a._dtype, "cpu")
-    operation("assign")(element, value)
-    return int.from_bytes(numpy_view(element).tobytes(), "little")
 
 
 def _fill_where(a: ndarray, mask: ndarray, source: ndarray) -> None:
@@ -176,7 +165,7 @@ def _converted_value(a: ndarray, value: Any) -> ndarray:
         check_device(a, value)
         if value._dtype is a._dtype:
             return value.copy() if overlaps(value, a) else value
-    elif type(value) not in _NUMBERS:
+    elif type(value) not in (bool, int, float, complex):
         return _converted_value(a, assigned(a, value))
     source = empty(value._shape if isinstance(value, ndarray) else (), a._dtype, a.device)
     operation("assign")(source, value)
