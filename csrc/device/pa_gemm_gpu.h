@@ -216,9 +216,9 @@ struct pa_gemm_place {
 struct pa_gemm_slices {
     pa_gemm_loader<PA_G_ROWS> a;
     pa_gemm_loader<PA_G_COLUMNS> b;
-    int ahead, edge; /* slices of the tile that aren't loaded yet; so many last ones of it aren't all inside */
+    int64_t ahead, edge; /* slices of the tile that aren't loaded yet; so many last ones of it aren't all inside */
 
-    __device__ static inline int count(const pa_gemm_grid *g) { return (int)((g->k + PA_G_DEPTH - 1) / PA_G_DEPTH); }
+    __device__ static inline int64_t count(const pa_gemm_grid *g) { return (g->k + PA_G_DEPTH - 1) / PA_G_DEPTH; }
     __device__ inline void start(const pa_gemm_grid *g, uint32_t tile)
     {
         const pa_gemm_place p(g, tile);
@@ -237,7 +237,7 @@ struct pa_gemm_slices {
     {
         if (ahead > edge) return true;
         if (ahead <= 0) return false;
-        const int64_t depths = g->k - (int64_t)(count(g) - ahead) * PA_G_DEPTH;
+        const int64_t depths = g->k - (count(g) - ahead) * PA_G_DEPTH;
         pa_gemm_load_edge(g, rt, 0, tile, &a, depths, g->ras, g->cas, to_a);
         pa_gemm_load_edge(g, rt, 1, tile, &b, depths, g->cbs, g->rbs, to_b);
         return false;
@@ -332,11 +332,11 @@ PA_FN void pa_gemm(const pa_gemm_grid *g, pa_runtime *rt)
         pa_gemm_accumulators sum;
         pa_gemm_clear(&sum);
 #pragma unroll 1
-        for (int left = pa_gemm_slices::count(g), now; left > 0; left -= now) {
+        for (int64_t left = pa_gemm_slices::count(g), now; left > 0; left -= now) {
             /* as many as are loaded of one tile and computed of one */
             now = walk.slices.ahead > 0 && walk.slices.ahead < left ? walk.slices.ahead : left;
 #pragma unroll 1
-            for (int s = now; s > 0; --s) {
+            for (int64_t s = now; s > 0; --s) {
                 if (walk.slices.is_inside(g, rt, walk.tile(walk.round), sa[fill_stage], sb[fill_stage])) {
                     pa_gemm_load_async(&walk.slices.a, to_a + fill_stage * sizeof(sa[0]));
                     pa_gemm_load_async(&walk.slices.b, to_b + fill_stage * sizeof(sb[0]));

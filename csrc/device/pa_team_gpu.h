@@ -95,7 +95,7 @@ PA_FN PA_ACC pa_team_exclusive_scan(PA_ACC x, PA_ACC *all)
 #if PA_TEAM > 32
     __shared__ PA_ACC totals[PA_BLOCK_WARPS];
     const int warp = (int)threadIdx.x / 32;
-    __syncthreads(); /* the last call's values totals been read */
+    __syncthreads(); /* all have read the last call's totals */
     if (threadIdx.x % 32 == 0) totals[warp] = x;
     __syncthreads();
     PA_ACC sum = PA_IDENTITY;

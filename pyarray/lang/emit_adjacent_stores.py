@@ -54,7 +54,7 @@ def _is_alike(store: ir.Store, name: str, pure: Set[str]) -> bool:
         return False
     nodes = list(ir.walk(store.value, *store.index))
     reads = any(isinstance(n, (ir.Load, ir.Atomic, ir.Let)) or hasattr(getattr(n, "type", None), "ndim") for n in nodes)
-    return not reads and called_in(store.value) <= pure
+    return not reads and called_in(store.value, *store.index) <= pure
 
 
 def _place(code: Emitter, index: Any) -> tuple[str, int]:

@@ -40,7 +40,7 @@ def text_of(dtype, tile, debug=False):
 def product(target, text, tile, a, b, **options):
     """`a @ b` of batches of matrices, by one kernel; each block takes two tiles."""
     c = np.full((len(a), a.shape[1], b.shape[2]), 99, a.dtype)
-    slots = [*(v for x in (a, b, c) for v in (x.ctypes.data, *x.shape, *x.strides)), 6]
+    slots = [v for x in (a, b, c) for v in (x.ctypes.data, *x.shape, *x.strides)]
     tiles = len(a) * -(-c.shape[1] // tile.rows) * -(-c.shape[2] // tile.columns)
     shared = tile.shared(a.dtype, a.dtype)
     options = {"grid": -(-tiles // 2), "block": tile.threads, "shared": shared} | options

@@ -21,6 +21,9 @@ TEXT = """
 #include <pa_base.h>
 #include <pa_half.h>
 #define widened pa_f32_from_bf16
+#ifdef __AMDGCN__ /* a block is a warp */
+#define __syncwarp __syncthreads
+#endif
 PA_FN pa_bf16 twice_and(float sum, pa_bf16 x, float y)
 {{
     return pa_bf16_from_f32(2 * sum + widened(x) + y);

@@ -70,7 +70,7 @@ def gemm(
     if vector:
         matmul.gemv.gemv(*views)
         return
-    if grid and shapes.size(batch) > th.MOST_MATRICES:
+    if grid and shapes.size(batch) >= th.MOST_MATRICES:
         for part in _halves(views):
             gemm(part[2], part[0], part[1], epilogue, part[3:], numbers, precision)
         return

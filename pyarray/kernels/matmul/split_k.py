@@ -34,7 +34,7 @@ def schedule(c: ndarray, depth: int, whole: bool) -> tuple[int, int]:
 
 
 def macros(tiles: int | Tile) -> str:
-    """Those by which pa_gemm_gpu.h knows the tiles; others than its own are TALL there."""
+    """The macros that select a tile in pa_gemm_gpu.h; a `Tile` of tensor cores selects none of them."""
     kinds = {"SMALL": SMALL, "WIDE": WIDE, "SQUARE": SQUARE}
     return "".join(f"#define PA_G_{name} {int(tiles == kind)}\n" for name, kind in kinds.items())
 

@@ -37,7 +37,7 @@ BULK_BATCH_AXES = 3  # of a batch that bulk tensor copies take: a tensor map has
 VECTOR_BYTES = 16  # of a vector load, and of cp.async; the hardware's widest
 FETCH_COST = 0.001  # of a byte from the cache, where an element takes 1 / (TFLOP/s); fitted for sizes 512 to 8192
 SMALL_MATRIX, STACKED_DEPTH = 256, 128  # of stacks of matrices of halves; timed with 64, 128 and 256
-MOST_MATRICES = 1 << 28  # of a launch: tiles are numbered by 32 bits
+MOST_MATRICES = 1 << 28  # of a launch, fewer: tiles are numbered by 32 bits
 BULK_FETCH_COST = 0.0001  # where tiles are loaded by bulk tensor copies; fitted for sizes 512 to 8192 on an H200
 CLUSTER_WAVES = 2  # from which on clusters pay: they save power, and cost time at the start of a kernel; measured
 

@@ -57,7 +57,7 @@ def scan(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> None:
     if n <= MAX_WHOLE or lines >= MAX_SEGMENTS:
         _launch("scan", (*key, False), views, (lines * team,))
         return
-    items, rows = _items(views[1]._dtype, kind, op.name)
+    items, rows = _items(views[1]._dtype, kind, op.name, True)
     tiles = -(-n // (THREADS * items * rows))
     words = FIRST_STATE + lines * (tiles + -(-tiles // GROUP)) * (_accumulator_bytes(kind, op.name) // 4)
     blocks = min(lines * tiles, TILE_BLOCKS * x.device.driver.properties()["processors"])
@@ -65,9 +65,12 @@ def scan(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> None:
     _launch("scan", (*key, True), [*views, states], (blocks * THREADS, words, tiles))
 
 
-def _items(x: DType, kind: DType, op: str) -> tuple[int, int]:
-    """(adjacent elements of a thread, rows of them) in a tile. Products of floats need registers."""
+def _items(x: DType, kind: DType, op: str, look_back: bool) -> tuple[int, int]:
+    """(adjacent elements of a thread, rows of them) in a tile: few where a team scans a line, which may be short.
+    Products of floats need registers."""
     size = max(x.itemsize, kind.itemsize)
+    if not look_back:
+        return 4, max(4 // max(size // 4, 1), 1)
     items = 8 if size <= 2 else 4
     count = TILE_BYTES // size // (2 if op == "prod" and kind.kind == "f" else 1)
     return items, count // items
@@ -183,7 +186,7 @@ def _scan_program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
     tiles."""
     element_type, result, op, lead, team, look_back = key
     x, kind = BY_NAME[element_type], BY_NAME[result]
-    items, rows = _items(x, kind, op)
+    items, rows = _items(x, kind, op, look_back)
     macros = _arithmetic(x, kind, op) | {"LEAD": lead, "TEAM": team, "ITEMS": items, "ROWS": rows}
     macros["LOOK_BACK"] = int(look_back)
     arrays = [("out", kind, lead + 1), ("x", x, lead + 1)]
