@@ -61,13 +61,14 @@ static char *shared(Wave &wave, int64_t offset, uint32_t bytes)
     return (char *)&wave.group->shared[offset];
 }
 static const unsigned ALL_WORDS = ~0u;
-// The words that have been written, as bits: of a vector a part may exist.
+// The words that have been written, as bits: of a vector a part may exist, and of a word some of its bytes. Compilers
+// load bytes that are neighbours as a word, and take only those that exist.
 static unsigned shared_known(Wave &wave, int64_t offset, uint32_t bytes)
 {
-    unsigned known = ALL_WORDS;
+    unsigned known = 0;
     for (uint32_t k = 0; k < bytes; ++k)
-        if (!wave.group->shared_defined[offset + k]) known &= ~(1u << k / 4);
-    return known;
+        if (wave.group->shared_defined[offset + k]) known |= 1u << k / 4;
+    return known | ~((1u << (bytes + 3) / 4) - 1);
 }
 
 static char *place(Wave &wave, Family family, int lane, uint64_t address, uint32_t bytes, bool writes)
