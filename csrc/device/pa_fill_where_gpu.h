@@ -1,4 +1,4 @@
-/* pa_fill_where_gpu.h: v[mask] = x of dense arrays, on a grid. Included once per type, with PA_T (elements)
+/* pa_fill_where_gpu.h: masked fill on a grid, v[mask] = x of dense arrays. Included once per type, with PA_T (elements)
    and PA_FILL_ROWS (groups of a thread).
    A thread has several groups of 16 bytes of v, a block's width apart, each with its bytes of the mask. A group of
    which nothing is chosen is neither read nor written, and one that is chosen as a whole isn't read: memory reads a

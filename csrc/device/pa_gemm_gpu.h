@@ -276,21 +276,21 @@ PA_FN void pa_gemm_clear(pa_gemm_accumulators *sum)
 }
 
 #if PA_G_ASYNC
-/* A block's tiles. The slices of all of them go through shared memory one after the other, so that a tile's first ones
-   arrive while the tile before is computed and stored. */
-struct pa_gemm_walk {
+/* The loads of all tiles of a persistent block. Their slices go through shared memory one after the other, so that a
+   tile's first ones arrive while the tile before is computed and stored. */
+struct pa_gemm_tile_loads {
     pa_gemm_slices slices;
     int rounds, round; /* tiles of the block, and that of the next slice */
 
     __device__ static inline uint32_t tile(int round) { return blockIdx.x + round * gridDim.x; }
-    __device__ inline pa_gemm_walk(const pa_gemm_grid *g)
+    __device__ inline pa_gemm_tile_loads(const pa_gemm_grid *g)
     {
         const uint32_t tiles = pa_gemm_tiles<PA_G_ROWS, PA_G_COLUMNS>(g);
         rounds = (int)((tiles - 1 - blockIdx.x) / gridDim.x) + 1, round = 0;
         slices.start(g, blockIdx.x);
     }
     /* Goes on to the next tile after the last slice of one. */
-    __device__ inline void turn(const pa_gemm_grid *g)
+    __device__ inline void next_tile(const pa_gemm_grid *g)
     {
         if (slices.ahead > 0 || round + 1 >= rounds) return;
         round += 1;
@@ -313,33 +313,33 @@ PA_FN void pa_gemm(const pa_gemm_grid *g, pa_runtime *rt)
                        *own_b = (const PA_G_ELEMENT *)__cvta_shared_to_generic(to_b) + pa_gemm_thread_col();
     int stage = 0, fill_stage = 0;
     pa_gemm_fragments parts[2];
-    pa_gemm_walk walk(g);
+    pa_gemm_tile_loads loads(g);
 #pragma unroll 1
     for (; fill_stage < PA_G_STAGES - 1; ++fill_stage) {
-        if (walk.slices.is_inside(g, rt, walk.tile(walk.round), sa[fill_stage], sb[fill_stage])) {
-            pa_gemm_load_async(&walk.slices.a, to_a + fill_stage * sizeof(sa[0]));
-            pa_gemm_load_async(&walk.slices.b, to_b + fill_stage * sizeof(sb[0]));
+        if (loads.slices.is_inside(g, rt, loads.tile(loads.round), sa[fill_stage], sb[fill_stage])) {
+            pa_gemm_load_async(&loads.slices.a, to_a + fill_stage * sizeof(sa[0]));
+            pa_gemm_load_async(&loads.slices.b, to_b + fill_stage * sizeof(sb[0]));
         }
         pa_cp_async_commit();
-        walk.slices.next(g);
-        walk.turn(g);
+        loads.slices.next(g);
+        loads.next_tile(g);
     }
     pa_cp_async_wait<PA_G_STAGES - 2>();
     __syncthreads();
     parts[0].read(own_a, own_b, 0);
 #pragma unroll 1
-    for (int round = 0; round < walk.rounds; ++round) {
+    for (int round = 0; round < loads.rounds; ++round) {
         pa_gemm_accumulators sum;
         pa_gemm_clear(&sum);
 #pragma unroll 1
         for (int64_t left = pa_gemm_slices::count(g), now; left > 0; left -= now) {
             /* as many as are loaded of one tile and computed of one */
-            now = walk.slices.ahead > 0 && walk.slices.ahead < left ? walk.slices.ahead : left;
+            now = loads.slices.ahead > 0 && loads.slices.ahead < left ? loads.slices.ahead : left;
 #pragma unroll 1
             for (int64_t s = now; s > 0; --s) {
-                if (walk.slices.is_inside(g, rt, walk.tile(walk.round), sa[fill_stage], sb[fill_stage])) {
-                    pa_gemm_load_async(&walk.slices.a, to_a + fill_stage * sizeof(sa[0]));
-                    pa_gemm_load_async(&walk.slices.b, to_b + fill_stage * sizeof(sb[0]));
+                if (loads.slices.is_inside(g, rt, loads.tile(loads.round), sa[fill_stage], sb[fill_stage])) {
+                    pa_gemm_load_async(&loads.slices.a, to_a + fill_stage * sizeof(sa[0]));
+                    pa_gemm_load_async(&loads.slices.b, to_b + fill_stage * sizeof(sb[0]));
                 }
                 const PA_G_ELEMENT *at_a = own_a + stage * (PA_G_DEPTH * PA_G_LINE_A),
                                    *at_b = own_b + stage * (PA_G_DEPTH * PA_G_LINE_B);
@@ -358,11 +358,11 @@ PA_FN void pa_gemm(const pa_gemm_grid *g, pa_runtime *rt)
                     }
                     parts[d % 2].multiply(&sum);
                 }
-                walk.slices.next(g);
+                loads.slices.next(g);
             }
-            walk.turn(g);
+            loads.next_tile(g);
         }
-        pa_gemm_store_tile(g, rt, walk.tile(round), &sum);
+        pa_gemm_store_tile(g, rt, loads.tile(round), &sum);
     }
 }
 #else

@@ -1,9 +1,9 @@
 /* pa_gemm_tma.h: tiles on sm_90 by bulk tensor copies, for operands whose lines are aligned to 16 bytes. The device
    decides, and other operands take the asynchronous copies of the file that includes this one. Two threads copy
    slices ahead, one of each operand, two warpgroups multiply them, and stages of shared memory go round between them
-   by barriers in it: `full` when a stage's bytes are there, `empty` when all warps have read it. Blocks stay and
-   take tiles in turn, so that the next tile is loaded while one is stored. The blocks of a cluster (PA_M_CLUSTER of
-   them) have tiles below each other: each copies a part of B to all of them.
+   by barriers in it: `full` when a stage's bytes are there, `empty` when all warps have read it. Blocks are
+   persistent and take tiles in turn, so that the next tile is loaded while one is stored. The blocks of a cluster
+   (PA_M_CLUSTER of them) have tiles below each other: each copies a part of B to all of them.
    Copies need a description of the operand in global memory (PTX ISA, "Tensor-map"). Addresses change from launch to
    launch, so each block writes its own descriptions, in slots that it takes for its time. */
 #ifndef PA_GEMM_TMA_H

@@ -1,6 +1,6 @@
-/* pa_look_back_gpu.h: what comes before each tile of a line, in one pass over memory: a chained scan with decoupled
-   look-back (D. Merrill, M. Garland, Single-pass parallel prefix scan with decoupled look-back, 2016). With the macros
-   of pa_team_gpu.h.
+/* pa_look_back_gpu.h: decoupled look-back, by which a single-pass scan finds the exclusive prefix of each tile of a
+   line (D. Merrill, M. Garland, Single-pass parallel prefix scan with decoupled look-back, 2016). With the macros of
+   pa_team_gpu.h.
    Tiles are numbered as blocks take them, so those before are taken by blocks that run. 32 tiles of a line are a group.
    A tile publishes its aggregate; the last of a group, that of the group, and then the group's inclusive prefix. What
    comes before a tile is the prefix of its group, which adds the groups before from left to right, and the aggregates

@@ -1,5 +1,6 @@
-"""GPU text of iterations that end with stores of adjacent elements, 16 bytes in all, like four random variates: one
-store where the address allows it. Single ones of a warp would each write a part of every sector of memory."""
+"""GPU text that merges consecutive stores at the end of an iteration, like those of four random variates, into one
+vector store of 16 bytes where the address is aligned. Single ones of a warp would each write a part of every sector of
+memory."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Kernels whose blocks may start before the kernel ahead has ended wait for it, in all forms: in one that didn't, a
-third kernel could overtake the first."""
+"""Programmatic dependent launches: kernels whose blocks may start before the kernel ahead has ended wait for it, in all
+forms. In one that didn't, a third kernel could overtake the first."""
 
 import importlib.util
 import re

@@ -1,4 +1,4 @@
-"""`v[mask] = x` of dense arrays on grids: launches csrc/device/pa_fill_where_gpu.h."""
+"""Masked fill of dense arrays on grids, `v[mask] = x`: launches csrc/device/pa_fill_where_gpu.h."""
 
 from __future__ import annotations
 

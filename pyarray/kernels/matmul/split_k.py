@@ -40,13 +40,13 @@ def macros(tiles: int | Tile) -> str:
 
 
 def blocks(tiles: int | Tile, c: ndarray, dtype: DType) -> int:
-    """The grid for a product `c` of operands of `dtype`. Blocks that load a tile while they compute another one stay,
-    no more than run at the same time; of others there are many, so that none is idle for long."""
+    """The grid for a product `c` of operands of `dtype`. Those that load a tile while they compute another one are
+    persistent, no more than run at the same time; of others there are many, so that no processor is idle for long."""
     if isinstance(tiles, Tile):
         return tiles.blocks(c)
     properties = c._buffer.device.driver.properties()
-    stay = dtype.itemsize == 4 and properties.get("tensor_cores") in ("mma", "wgmma")
-    return properties["processors"] * (th.BLOCKS_OF_PROCESSOR[tiles] if stay else BLOCKS)
+    persistent = dtype.itemsize == 4 and properties.get("tensor_cores") in ("mma", "wgmma")
+    return properties["processors"] * (th.BLOCKS_OF_PROCESSOR[tiles] if persistent else BLOCKS)
 
 
 def _large(m: int, n: int, batch: int, processors: int, tall: bool = False) -> tuple[float, int]:
