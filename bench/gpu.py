@@ -30,6 +30,7 @@ OF_COPY = {
 OF_TORCH = {"a.T copied": 1.7, "a.T + b": 1.7}
 DEBUG = 0.9  # of release
 BACKENDS = "flash", "cudnn", "efficient"  # of torch's attention
+MASKS = "mask", "padding", "bias"
 
 
 @pa.kernel
@@ -127,32 +128,49 @@ def attentions(torch: Any, quick: bool) -> list[Row]:
     causal mask leaves half of the operations; gradients are five products, attention is two."""
     rows, lines = list[Row](), [["attention, bfloat16", "TFLOP/s", *BACKENDS, "ratio"]]
     sizes = ((64, 1024), (128, 4096)) if quick else tuple((head, n) for head in (64, 128) for n in (1024, 4096, 16384))
-    for head, length in sizes:
-        for causal in (False, True):
-            shape = (max(16384 // length, 1), 2048 // head, length, head)
-            tensors = [torch.randn(shape, device="cuda", dtype=torch.bfloat16, requires_grad=True) for _ in range(3)]
-            grad = torch.randn(shape, device="cuda", dtype=torch.bfloat16)
-            q, k, v, g = (pa.from_dlpack(x.detach()) for x in (*tensors, grad))
-            operands = (g, q, k, v, *pa.nn.attention(q, k, v, causal=causal, return_logsumexp=True))
-            forward, backward = _torch_attention(torch, tensors, grad, causal)
-            forward["pyarray"] = lambda q=q, k=k, v=v, c=causal: pa.nn.attention(q, k, v, causal=c)
-            backward["pyarray"] = lambda x=operands, c=causal: pa.nn.attention_backward(*x, causal=c)
-            work = 4.0 * shape[0] * shape[1] * length * length * head / (2 if causal else 1)
-            name = f"head {head}, length {length}{', causal' if causal else ''}"
-            for case, calls, count in ((name, forward, work), (f"{name}: gradients", backward, 2.5 * work)):
-                times = in_turns(torch, quick, 5, calls)
-                speeds = [
-                    f"{count / times[who].median / 1e12:.0f}" if who in times else "-" for who in ("pyarray", *BACKENDS)
-                ]
-                best = min(t.median for who, t in times.items() if who != "pyarray")
-                lines.append([case, *speeds, f"{best / times['pyarray'].median:.3f}"])
-                rows.append(Row("attention", case, times, None, count))
+    kinds = [(*size, kind) for size in sizes for kind in ("", "causal", *(MASKS if size[1] == 4096 else ()))]
+    for head, length, kind in kinds:
+        shape = (max(16384 // length, 1), 2048 // head, length, head)
+        tensors = [torch.randn(shape, device="cuda", dtype=torch.bfloat16, requires_grad=True) for _ in range(3)]
+        grad = torch.randn(shape, device="cuda", dtype=torch.bfloat16)
+        mask = _attention_mask(torch, kind, shape)
+        forward, backward = _torch_attention(torch, tensors, grad, mask, kind == "causal")
+        q, k, v, g = (pa.from_dlpack(x.detach()) for x in (*tensors, grad))
+        m, options = None if mask is None else pa.from_dlpack(mask), {"causal": kind == "causal"}
+        out, sums = pa.nn.attention(q, k, v, m, return_logsumexp=True, **options)
+        operands = (q, k, v, m), (g, q, k, v, out, sums, m)
+        forward["pyarray"] = lambda x=operands[0], o=options: pa.nn.attention(*x, **o)
+        backward["pyarray"] = lambda x=operands[1], o=options: pa.nn.attention_backward(*x, **o)
+        work = 4.0 * shape[0] * shape[1] * length * length * head / (2 if kind == "causal" else 1)
+        name = f"head {head}, length {length}{', ' * bool(kind)}{kind}"
+        for case, calls, count in ((name, forward, work), (f"{name}: gradients", backward, 2.5 * work)):
+            times = in_turns(torch, quick, 5, calls)
+            speeds = [
+                f"{count / times[who].median / 1e12:.0f}" if who in times else "-" for who in ("pyarray", *BACKENDS)
+            ]
+            best = min(t.median for who, t in times.items() if who != "pyarray")
+            lines.append([case, *speeds, f"{best / times['pyarray'].median:.3f}"])
+            rows.append(Row("attention", case, times, None, count))
     print(aligned(lines) + "\n", flush=True)
     return rows
 
 
+def _attention_mask(torch: Any, kind: str, shape: tuple[int, ...]) -> Any:
+    """Booleans for each batch, of which nine of ten are true, or the first keys; or numbers that are added for each
+    head."""
+    batch, heads, length, _ = shape
+    if kind == "mask":
+        return torch.rand((batch, 1, length, length), device="cuda") < 0.9
+    if kind == "padding":
+        lengths = torch.randint(length // 2, length, (batch, 1, 1, 1), device="cuda")
+        return torch.arange(length, device="cuda") < lengths
+    if kind == "bias":
+        return torch.randn((1, heads, length, length), device="cuda", dtype=torch.bfloat16)
+    return None
+
+
 def _torch_attention(
-    torch: Any, tensors: list[Any], grad: Any, causal: bool
+    torch: Any, tensors: list[Any], grad: Any, mask: Any, causal: bool
 ) -> tuple[dict[str, Callable[[], Any]], dict[str, Callable[[], Any]]]:
     """Calls of the backends that this torch has, forward and backward."""
     forward, backward = dict[str, Callable[[], Any]](), dict[str, Callable[[], Any]]()
@@ -160,13 +178,13 @@ def _torch_attention(
     for name in BACKENDS:
         backend = getattr(torch.nn.attention.SDPBackend, f"{name.upper()}_ATTENTION")
 
-        def attention(tensors=tensors, backend=backend):
+        def attention(tensors=tensors, backend=backend, mask=mask):
             with torch.nn.attention.sdpa_kernel(backend):
-                return function(*tensors, is_causal=causal)
+                return function(*tensors, attn_mask=mask, is_causal=causal)
 
         try:
             out = attention()
-        except RuntimeError:  # it isn't built in, or not for this device
+        except RuntimeError:  # it isn't built in, or not for this device, or takes no mask
             continue
         forward[name] = lambda call=attention: call(detached)
         backward[name] = lambda out=out: torch.autograd.grad(out, tensors, grad, retain_graph=True)

@@ -3,8 +3,9 @@
    registers. Scores are transposed, with keys as rows, so that weights and their changes are operands in registers;
    changes go to shared memory, too, where the gradient of queries takes those of all 128 keys. Blocks add that up in
    float32 in global memory, by fragments (PA_A_QUERY_PART), and another kernel makes halves of it. Queries that don't
-   exist are zeros, and so is all that comes of them; the weights of keys that don't exist are made zeros. Included with
-   PA_A_HEAD, PA_A_CAUSAL and what pa_attention_wgmma.h needs. */
+   exist are zeros, and so is all that comes of them; the weights of keys that don't exist are made zeros. With a mask
+   keys are in an order (pa_rows_order) in which a thread reads pairs of it. Included with PA_A_HEAD, PA_A_CAUSAL and
+   what pa_attention_wgmma.h needs. */
 #ifndef PA_ATTENTION_BACKWARD_H
 #define PA_ATTENTION_BACKWARD_H
 #include "pa_attention_wgmma.h"
@@ -30,13 +31,13 @@ enum {
 };
 
 struct pa_attention {
-    const char *q, *k, *v, *grad, *out;
+    const char *q, *k, *v, *grad, *out, *mask;
     char *grad_q, *grad_k, *grad_v;
     const float *logsumexp;
     float *statistics; /* of each head: its logsumexp of base 2, and what is taken from changes; whole blocks of rows */
     float *sums;       /* gradients of queries by parts */
     int64_t q_steps[3], k_steps[3], v_steps[3], grad_steps[3], out_steps[3]; /* bytes: batch, head, line */
-    int64_t grad_q_steps[3], grad_k_steps[3], grad_v_steps[3];
+    int64_t grad_q_steps[3], grad_k_steps[3], grad_v_steps[3], mask_steps[3];
     int batch, heads, queries, keys;
     int group; /* of pa_causal_order */
     float scale;
@@ -64,7 +65,8 @@ PA_FN void pa_attention_prepare(const pa_attention &o)
                 const unsigned a = *(const unsigned *)(x + at), b = *(const unsigned *)(y + at);
                 removed += pa_half_low(a) * pa_half_low(b) + pa_half_high(a) * pa_half_high(b);
             }
-            top = o.logsumexp[(int64_t)which * o.queries + row] * 1.44269504088896341f;
+            top = o.logsumexp[(int64_t)which * o.queries + row] * PA_A_LOG2E;
+            if (top == -PA_INF_F32) top = 0; /* a query that sees nothing */
         }
 #pragma unroll
         for (int d = 16; d > 0; d /= 2) removed += __shfl_xor_sync(~0u, removed, d);
@@ -142,13 +144,13 @@ PA_FN void pa_attention_copy(const pa_attention &o, const pa_attention_block &s,
     const pa_lines g = {pa_attention_head(o.grad, o.grad_steps, t.which, o.heads), o.grad_steps[2], o.queries};
     const float *statistics = o.statistics + (int64_t)t.which * 2 * padded;
     copier.wait(s.empty_keys(), keys_parity);
-    copier.load<PA_A_KEYS>(s.base, k, t.key);
-    copier.load<PA_A_KEYS>(s.base + PA_A_V_AT, v, t.key);
+    copier.load<PA_A_KEYS, pa_rows_order>(s.base, k, t.key);
+    copier.load<PA_A_KEYS, pa_rows_order>(s.base + PA_A_V_AT, v, t.key);
     copier.commit(s.full_keys());
 #pragma unroll 1
     for (int n = t.first; n < t.past; ++n, at.next<PA_A_STAGES>()) {
         copier.wait(s.empty(at.at), at.parity);
-        copier.load<PA_A_ROWS>(s.q(at.at), q, n * PA_A_ROWS);
+        copier.load<PA_A_ROWS, pa_same_order>(s.q(at.at), q, n * PA_A_ROWS);
         if (thread < PA_A_ROWS / 2) { /* chunks of 16 bytes of both */
             const int chunk = thread % (PA_A_ROWS / 4), second = thread / (PA_A_ROWS / 4);
             asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
@@ -156,7 +158,7 @@ PA_FN void pa_attention_copy(const pa_attention &o, const pa_attention_block &s,
                          "l"(statistics + second * padded + n * PA_A_ROWS + chunk * 4) : "memory");
         }
         copier.commit(s.full_q(at.at));
-        copier.load<PA_A_ROWS>(s.grad(at.at), g, n * PA_A_ROWS);
+        copier.load<PA_A_ROWS, pa_same_order>(s.grad(at.at), g, n * PA_A_ROWS);
         copier.commit(s.full_grad(at.at));
     }
 }
@@ -213,6 +215,42 @@ PA_FN void pa_attention_reduce(float *to, const float (&x)[8][4], int thread)
                      "f"(x[j][0]), "f"(x[j][1]), "f"(x[j][2]), "f"(x[j][3]) : "memory");
 }
 
+/* The mask of this thread's two keys and a step's queries. */
+struct pa_attention_mask {
+    enum { WORDS = PA_A_MASK_SIZE }; /* booleans of two queries are a word */
+    unsigned pairs[PA_A_SCORES][WORDS];
+
+    /* `row` and `key`: the first ones of this thread. Queries that don't exist get no numbers: infinite weights would
+       make NaNs of their zeros. */
+    __device__ inline void load(const pa_attention &o, const pa_attention_tile &t, int row, int key)
+    {
+        if (!PA_A_MASK) return;
+        const char *at = pa_attention_head(o.mask, o.mask_steps, t.which, o.heads) + row * o.mask_steps[2] +
+                         (int64_t)key * PA_A_MASK_SIZE;
+#pragma unroll
+        for (int j = 0; j < PA_A_SCORES; ++j)
+#pragma unroll
+            for (int i = 0; i < 2; ++i) {
+                const char *from = at + (j * 8 + i) * o.mask_steps[2];
+                unsigned pair = 0;
+                if (key < o.keys && row + j * 8 + i < o.queries)
+                    pair = PA_A_MASK == PA_A_ADDED ? __ldg((const unsigned *)from) : __ldg((const uint16_t *)from);
+                pairs[j][i % WORDS] = WORDS == 1 && i ? __byte_perm(pairs[j][0], pair, 0x5410) : pair;
+            }
+    }
+    __device__ inline bool seen(int j, int e) const
+    {
+        return PA_A_MASK != PA_A_SEEN || pairs[j][0] & 0xffu << (e % 2 * 2 + e / 2) * 8;
+    }
+    /* A score of base 2 and what the mask adds. */
+    __device__ inline float plus(float score, int j, int e) const
+    {
+        if (PA_A_MASK != PA_A_ADDED) return score;
+        const unsigned pair = pairs[j][e % 2];
+        return __fmaf_rn(e / 2 ? pa_half_high(pair) : pa_half_low(pair), PA_A_LOG2E, score);
+    }
+};
+
 /* What goes on from one block of keys to the next. */
 struct pa_attention_turns {
     pa_ring_place at;
@@ -224,7 +262,9 @@ PA_FN void pa_attention_compute(const pa_attention &o, const pa_attention_block 
     const int thread = (int)threadIdx.x % 128, lane = thread % 32;
     const int group = __shfl_sync(~0u, (int)threadIdx.x / 128 - 1, 0); /* so that the compiler knows it is a warp's */
     const int line = group * 64 + thread / 32 * 16 + lane / 4, column = lane % 4 * 2;
-    const float scale = o.scale * 1.44269504088896341f;
+    enum { OTHER = pa_rows_order::line(8) }; /* this thread's keys: `key` and `key + OTHER` */
+    const int key = t.key + pa_rows_order::line(line);
+    const float scale = o.scale * PA_A_LOG2E;
     const unsigned k = s.base + group * 8192, v = k + PA_A_V_AT;
     const int64_t parts = (int64_t)t.which * (pa_attention_padded(o) / 64) * (PA_A_HEAD / 64);
     float grad_k[PA_A_TILES][4], grad_v[PA_A_TILES][4];
@@ -239,6 +279,8 @@ PA_FN void pa_attention_compute(const pa_attention &o, const pa_attention_block 
     for (int n = t.first; n < t.past; ++n, turn ^= 1) {
         float scores[PA_A_SCORES][4], changes[PA_A_SCORES][4];
         unsigned weights[PA_A_SCORES / 2][4], packed[PA_A_SCORES / 2][4];
+        pa_attention_mask mask;
+        mask.load(o, t, n * PA_A_ROWS + column, key);
         pa_mbarrier_wait(s.full_q(at.at), at.parity);
         pa_wgmma_begin();
         pa_attention_multiply(scores, k, s.q(at.at));
@@ -247,14 +289,16 @@ PA_FN void pa_attention_compute(const pa_attention &o, const pa_attention_block 
         pa_wgmma_wait<1>();
         pa_keep(scores);
         const unsigned tops = s.statistics(at.at) + column * 4;
-        const bool masked = PA_A_CAUSAL && n * PA_A_ROWS < t.key + PA_A_KEYS;
+        const bool partly = PA_A_CAUSAL && n * PA_A_ROWS < t.key + PA_A_KEYS;
 #pragma unroll
         for (int j = 0; j < PA_A_SCORES; ++j) {
             const float2 top = pa_shared_pair(tops + j * 32);
 #pragma unroll
             for (int e = 0; e < 4; ++e) {
-                scores[j][e] = pa_exp2_fast(__fmaf_rn(scores[j][e], scale, -(e % 2 ? top.y : top.x)));
-                if (masked && n * PA_A_ROWS + j * 8 + column + e % 2 < t.key + line + e / 2 * 8) scores[j][e] = 0;
+                const float base = mask.plus(-(e % 2 ? top.y : top.x), j, e);
+                scores[j][e] = pa_exp2_fast(__fmaf_rn(scores[j][e], scale, base));
+                if (!mask.seen(j, e)) scores[j][e] = 0;
+                if (partly && n * PA_A_ROWS + j * 8 + column + e % 2 < key + e / 2 * OTHER) scores[j][e] = 0;
             }
         }
         if (t.key + PA_A_KEYS > o.keys) { /* scores of keys that don't exist are 0, which may be far above the others */
@@ -262,7 +306,7 @@ PA_FN void pa_attention_compute(const pa_attention &o, const pa_attention_block 
             for (int j = 0; j < PA_A_SCORES; ++j)
 #pragma unroll
                 for (int e = 0; e < 4; ++e)
-                    if (t.key + line + e / 2 * 8 >= o.keys) scores[j][e] = 0;
+                    if (key + e / 2 * OTHER >= o.keys) scores[j][e] = 0;
         }
         pa_attention_pack(weights, scores);
         pa_wgmma_wait_after(scores, s.full_grad(at.at), at.parity);
@@ -309,10 +353,10 @@ PA_FN void pa_attention_compute(const pa_attention &o, const pa_attention_block 
     }
     if (lane == 0) pa_mbarrier_arrive(s.empty_keys());
     turns.at = at, turns.turn = turn, turns.keys ^= 1;
-    pa_store_lines<PA_A_TILES>((char *)pa_attention_head(o.grad_k, o.grad_k_steps, t.which, o.heads), o.grad_k_steps[2],
-                               grad_k, t.key + line, o.keys, o.scale, o.scale);
-    pa_store_lines<PA_A_TILES>((char *)pa_attention_head(o.grad_v, o.grad_v_steps, t.which, o.heads), o.grad_v_steps[2],
-                               grad_v, t.key + line, o.keys, 1, 1);
+    char *to_k = (char *)pa_attention_head(o.grad_k, o.grad_k_steps, t.which, o.heads);
+    char *to_v = (char *)pa_attention_head(o.grad_v, o.grad_v_steps, t.which, o.heads);
+    pa_store_lines<OTHER>(to_k, o.grad_k_steps[2], grad_k, key, o.keys, o.scale, o.scale);
+    pa_store_lines<OTHER>(to_v, o.grad_v_steps[2], grad_v, key, o.keys, 1, 1);
 }
 
 PA_FN void pa_attention_consume(const pa_attention &o, const pa_attention_block &s)

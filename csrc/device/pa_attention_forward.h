@@ -1,8 +1,9 @@
 /* pa_attention_forward.h: out = softmax(scale q kᵀ) v on sm_90a, for heads of 64 and 128 halves whose lines are
    aligned. Two warpgroups have 64 queries each, whose scores and sums are in registers; a warpgroup before them copies
-   queries, keys and values. One multiplies while the other computes exponentials (Shah et al., FlashAttention-3). Keys
-   are taken from the last block to the first, so that only the first one that is taken can have keys that don't count.
-   Included with PA_A_HEAD, PA_A_CAUSAL and what pa_attention_wgmma.h needs. */
+   queries, keys and values. One multiplies while the other computes exponentials (Shah et al., FlashAttention-3).
+   Keys are taken from the last block to the first, so that only the first one that is taken can have keys that don't
+   exist or come after a query. With a mask they are in an order (pa_columns_order) in which a thread reads whole chunks
+   of it. Included with PA_A_HEAD, PA_A_CAUSAL and what pa_attention_wgmma.h needs. */
 #ifndef PA_ATTENTION_FORWARD_H
 #define PA_ATTENTION_FORWARD_H
 #include "pa_attention_wgmma.h"
@@ -24,10 +25,10 @@ enum {
 };
 
 struct pa_attention {
-    const char *q, *k, *v;
+    const char *q, *k, *v, *mask;
     char *out;
     float *logsumexp;
-    int64_t q_steps[3], k_steps[3], v_steps[3], out_steps[3]; /* bytes: batch, head, line */
+    int64_t q_steps[3], k_steps[3], v_steps[3], mask_steps[3], out_steps[3]; /* bytes: batch, head, line */
     int batch, heads, queries, keys;
     int group; /* of pa_causal_order */
     float scale;
@@ -82,23 +83,24 @@ PA_FN void pa_attention_produce(const pa_attention &o, const pa_attention_block 
     const int tiles = pa_attention_tiles(o);
     for (int turn = 0, number; (number = pa_tile_of_turn(turn)) < tiles; ++turn) {
         const pa_attention_tile t = pa_attention_tile_of(o, number);
-        const pa_lines keys = pa_attention_lines(o.k, o.k_steps, t, o.keys),
+        const pa_lines queries = pa_attention_lines(o.q, o.q_steps, t, o.queries),
+                       keys = pa_attention_lines(o.k, o.k_steps, t, o.keys),
                        values = pa_attention_lines(o.v, o.v_steps, t, o.keys);
         copier.wait(s.empty_q(q.at), q.parity);
-        copier.load<PA_A_ROWS>(s.base + q.at * PA_A_Q, pa_attention_lines(o.q, o.q_steps, t, o.queries), t.row);
+        copier.load<PA_A_ROWS, pa_same_order>(s.base + q.at * PA_A_Q, queries, t.row);
         copier.commit(s.full_q(q.at));
         q.next<2>();
 #pragma unroll 1
         for (int n = t.keys; n >= 0; --n) { /* keys are one block ahead of values */
             if (n > 0) {
                 copier.wait(s.empty_k(k.at), k.parity);
-                copier.load<PA_A_KEYS>(s.keys(k.at), keys, (n - 1) * PA_A_KEYS);
+                copier.load<PA_A_KEYS, pa_columns_order>(s.keys(k.at), keys, (n - 1) * PA_A_KEYS);
                 copier.commit(s.full_k(k.at));
                 k.next<PA_A_STAGES>();
             }
             if (n < t.keys) {
                 copier.wait(s.empty_v(v.at), v.parity);
-                copier.load<PA_A_KEYS>(s.values(v.at), values, n * PA_A_KEYS);
+                copier.load<PA_A_KEYS, pa_columns_order>(s.values(v.at), values, n * PA_A_KEYS);
                 copier.commit(s.full_v(v.at));
                 v.next<PA_A_STAGES>();
             }
@@ -138,14 +140,55 @@ PA_FN void pa_attention_mix(pa_attention_rows &r, const unsigned (&weights)[PA_A
         pa_wgmma<PA_A_HEAD, true>(r.sums, weights[d], b + (d * 2048 >> 4), d > 0 || onto);
     pa_wgmma_commit();
 }
+/* The mask of a block of keys, of this thread's rows. Its lines are whole chunks of 16 bytes. */
+struct pa_attention_mask {
+    enum { WORDS = PA_A_MASK ? PA_A_KEYS / 4 * PA_A_MASK_SIZE / 4 : 4 };
+    unsigned words[2][WORDS];
+
+    /* `row` and `key`: the first ones of this thread. Before products are started: their time hides this. */
+    __device__ inline void load(const pa_attention &o, const pa_attention_tile &t, int row, int key)
+    {
+        if (!PA_A_MASK) return;
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            const int line = row + h * 8 < o.queries ? row + h * 8 : o.queries - 1;
+            const char *at = o.mask + t.batch * o.mask_steps[0] + t.head * o.mask_steps[1] +
+                             line * o.mask_steps[2] + (int64_t)key * PA_A_MASK_SIZE;
+#pragma unroll
+            for (int n = 0; n < WORDS; n += 4) {
+                unsigned *to = words[h] + n;
+                to[0] = to[1] = to[2] = to[3] = 0;
+                if (key + n * (4 / PA_A_MASK_SIZE) < o.keys)
+                    asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+                                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "l"(at + n * 4));
+            }
+        }
+    }
+    /* Scores that aren't seen are minus infinity; if numbers are added, scores are of base 2 from here on. */
+    __device__ inline void apply(float (&scores)[PA_A_SCORES][4], float scale) const
+    {
+#pragma unroll
+        for (int j = 0; j < PA_A_SCORES; ++j)
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                float *x = &scores[j][e];
+                if (PA_A_MASK == PA_A_SEEN && !(words[e / 2][j / 2] & 0xffu << (j % 2 * 2 + e % 2) * 8))
+                    *x = -PA_INF_F32;
+                if (PA_A_MASK == PA_A_ADDED) {
+                    const unsigned pair = words[e / 2][j];
+                    *x = __fmaf_rn(*x, scale, (e % 2 ? pa_half_high(pair) : pa_half_low(pair)) * PA_A_LOG2E);
+                }
+            }
+    }
+};
 /* Scores of keys that don't count are minus infinity. `row` and `key`: the first ones of this thread. */
-PA_FN void pa_attention_mask(float (&scores)[PA_A_SCORES][4], int row, int key, int keys)
+PA_FN void pa_attention_hide(float (&scores)[PA_A_SCORES][4], int row, int key, int keys)
 {
 #pragma unroll
     for (int j = 0; j < PA_A_SCORES; ++j)
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
-            const int at = key + j * 8 + e % 2;
+            const int at = key + pa_columns_order::line(j * 8 + e % 2);
             if (at >= keys || (PA_A_CAUSAL && at > row + e / 2 * 8)) scores[j][e] = -PA_INF_F32;
         }
 }
@@ -187,6 +230,7 @@ PA_FN void pa_attention_store(const pa_attention &o, const pa_attention_tile &t,
     const int lane = (int)threadIdx.x % 32;
     const int64_t first = (int64_t)(t.batch * o.heads + t.head) * o.queries;
     char *out = o.out + t.batch * o.out_steps[0] + t.head * o.out_steps[1];
+    const float unit = PA_A_MASK == PA_A_ADDED ? 1 / PA_A_LOG2E : o.scale;
     float factor[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -196,9 +240,9 @@ PA_FN void pa_attention_store(const pa_attention &o, const pa_attention_tile &t,
         factor[h] = total == 0 ? 0 : 1 / total;
         const int at = row + h * 8;
         if (at < o.queries && lane % 4 == 0)
-            o.logsumexp[first + at] = total == 0 ? -PA_INF_F32 : r.top[h] * o.scale + __logf(total);
+            o.logsumexp[first + at] = total == 0 ? -PA_INF_F32 : r.top[h] * unit + __logf(total);
     }
-    pa_store_lines<PA_A_TILES>(out, o.out_steps[2], r.sums, row, o.queries, factor[0], factor[1]);
+    pa_store_lines<8>(out, o.out_steps[2], r.sums, row, o.queries, factor[0], factor[1]);
 }
 
 PA_FN void pa_attention_consume(const pa_attention &o, const pa_attention_block &s)
@@ -206,18 +250,21 @@ PA_FN void pa_attention_consume(const pa_attention &o, const pa_attention_block 
     const int thread = (int)threadIdx.x - 128, lane = thread % 32;
     const int group = __shfl_sync(~0u, thread / 128, 0); /* so that the compiler knows it is a warp's */
     const bool says = lane == 0; /* that the warp has read a block */
-    const float scale = o.scale * 1.44269504088896341f;
+    const float scale = o.scale * PA_A_LOG2E, factor = PA_A_MASK == PA_A_ADDED ? 1 : scale;
     pa_ring_place query = {0, 0}, k = {0, 0}, v = {0, 0};
     const int tiles = pa_attention_tiles(o);
     if (PA_A_TURNS && group) pa_turn_pass(0);
     for (int turn = 0, number; (number = pa_tile_of_turn(turn)) < tiles; ++turn, query.next<2>()) {
         const unsigned q = s.base + query.at * PA_A_Q + group * (64 * 128);
         const pa_attention_tile t = pa_attention_tile_of(o, number);
-        const int row = t.row + group * 64 + thread % 128 / 32 * 16 + lane / 4, key = lane % 4 * 2;
+        const int row = t.row + group * 64 + thread % 128 / 32 * 16 + lane / 4;
+        const int key = pa_columns_order::line(lane % 4 * 2);
         pa_attention_rows r;
         float scores[PA_A_SCORES][4], shrink[2];
         unsigned weights[PA_A_SCORES / 2][4];
+        pa_attention_mask mask;
         r.top[0] = r.top[1] = -PA_INF_F32, r.total[0] = r.total[1] = 0;
+        mask.load(o, t, row, (t.keys - 1) * PA_A_KEYS + key);
         pa_mbarrier_wait(s.full_q(query.at), query.parity);
         pa_mbarrier_wait(s.full_k(k.at), k.parity);
         pa_attention_scores(scores, q, s.keys(k.at));
@@ -226,11 +273,13 @@ PA_FN void pa_attention_consume(const pa_attention &o, const pa_attention_block 
         if (says) pa_mbarrier_arrive(s.empty_k(k.at));
         if (says && t.keys == 1) pa_mbarrier_arrive(s.empty_q(query.at));
         k.next<PA_A_STAGES>();
-        pa_attention_mask(scores, row, (t.keys - 1) * PA_A_KEYS + key, o.keys);
-        pa_attention_weigh(scores, r, scale, shrink);
+        mask.apply(scores, scale);
+        pa_attention_hide(scores, row, (t.keys - 1) * PA_A_KEYS + key, o.keys);
+        pa_attention_weigh(scores, r, factor, shrink);
         pa_attention_pack(weights, scores);
 #pragma unroll 1
         for (int n = t.keys - 2; n >= 0; --n) {
+            mask.load(o, t, row, n * PA_A_KEYS + key);
             pa_mbarrier_wait(s.full_k(k.at), k.parity);
             if (PA_A_TURNS) pa_turn_wait(group);
             pa_attention_scores(scores, q, s.keys(k.at));
@@ -242,7 +291,8 @@ PA_FN void pa_attention_consume(const pa_attention &o, const pa_attention_block 
             if (says) pa_mbarrier_arrive(s.empty_k(k.at));
             if (says && n == 0) pa_mbarrier_arrive(s.empty_q(query.at));
             k.next<PA_A_STAGES>();
-            pa_attention_weigh(scores, r, scale, shrink);
+            mask.apply(scores, scale);
+            pa_attention_weigh(scores, r, factor, shrink);
             pa_wgmma_wait<0>();
             pa_keep(r.sums);
             if (says) pa_mbarrier_arrive(s.empty_v(v.at));

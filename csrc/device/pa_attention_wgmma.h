@@ -1,7 +1,7 @@
 /* pa_attention_wgmma.h: what the kernels of attention on sm_90a share: operands as blocks of halves in shared memory,
    in panels of lines of 128 bytes, whose chunks of 16 are swizzled, and products of these by warpgroups (PTX ISA,
    "Asynchronous warpgroup level matrix instructions"). Included with PA_MMA ("f16", "bf16"), PA_T and PA_LOAD, which is
-   a half as a float. */
+   a half as a float, and PA_A_MASK (0: none). */
 #ifndef PA_ATTENTION_WGMMA_H
 #define PA_ATTENTION_WGMMA_H
 #include "pa_base.h"
@@ -122,22 +122,26 @@ PA_FN float pa_half_low(unsigned pair)
 }
 PA_FN float pa_half_high(unsigned pair) { return pa_half_low(pair >> 16); }
 
-/* Stores sums of a thread's two rows as halves, each row times a factor, in the lines from `row` on of which `rows`
-   exist. */
-template <int TILES>
+/* Masks: booleans, which say whether a query sees a key, or halves, which are added to scores. */
+enum { PA_A_SEEN = 1, PA_A_ADDED = 2, PA_A_MASK_SIZE = PA_A_MASK == PA_A_ADDED ? 2 : 1 };
+#define PA_A_LOG2E 1.44269504088896341f
+
+/* Stores sums of a thread's two rows as halves, each row times a factor, in the lines `row` and `row + APART`, of which
+   `rows` exist. */
+template <int APART, int TILES>
 PA_FN void pa_store_lines(char *to, int64_t step, const float (&x)[TILES][4], int row, int rows, float high, float low)
 {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
         const float factor = h ? low : high;
-        char *line = to + (row + h * 8) * step + threadIdx.x % 4 * 16;
+        char *line = to + (row + h * APART) * step + threadIdx.x % 4 * 16;
 #pragma unroll
         for (int j = 0; j < TILES; j += 4) {
             unsigned pairs[4];
 #pragma unroll
             for (int n = 0; n < 4; ++n) pairs[n] = pa_halves(x[j + n][h * 2] * factor, x[j + n][h * 2 + 1] * factor);
             const uint4 all = pa_quad_exchange(~0u, pairs);
-            if (row + h * 8 < rows) *(uint4 *)(line + j * 16) = all;
+            if (row + h * APART < rows) *(uint4 *)(line + j * 16) = all;
         }
     }
 }
@@ -174,6 +178,20 @@ struct pa_lines {
     int count; /* of lines that exist */
 };
 
+/* Which line of a block is at line `n` in shared memory: a permutation of the bits of `n`. The order of keys within a
+   block is free, as their products are summed, and with a mask it is chosen for what a thread reads of it. */
+struct pa_same_order {
+    static constexpr __device__ int line(int n) { return n; }
+};
+/* For keys as 128 columns: the 32 of a thread are adjacent. */
+struct pa_columns_order {
+    static constexpr __device__ int line(int n) { return PA_A_MASK ? n % 8 / 2 * 32 + n / 8 * 2 + n % 2 : n; }
+};
+/* For keys as rows: the two of a thread are adjacent. */
+struct pa_rows_order {
+    static constexpr __device__ int line(int n) { return PA_A_MASK ? n / 16 * 16 + n % 8 * 2 + n % 16 / 8 : n; }
+};
+
 /* Threads that copy blocks of LINES x HEAD and say so when they are there, one or two copies later. */
 template <int HEAD> struct pa_block_copier {
     unsigned waiting[2]; /* barriers of copies that aren't said to be there yet, 0 if none */
@@ -202,19 +220,19 @@ template <int HEAD> struct pa_block_copier {
         flush();
         pa_mbarrier_wait(empty, parity);
     }
-    template <int LINES> __device__ inline void load(unsigned to, const pa_lines &from, int first)
+    template <int LINES, class ORDER> __device__ inline void load(unsigned to, const pa_lines &from, int first)
     {
         enum { CHUNKS = HEAD / 8, EACH = 128 / CHUNKS };
-        const int chunk = thread % CHUNKS, line = thread / CHUNKS;
-        const char *at = from.data + (first + line) * from.step + chunk * 16;
-        const int64_t step = EACH * from.step;
-        const int left = from.count - first - line;
-        to += chunk / 8 * (LINES * 128) + line * 128 + ((chunk % 8 ^ line % 8) << 4);
+        const int chunk = thread % CHUNKS, place = thread / CHUNKS, line = first + ORDER::line(place);
+        const char *at = from.data + line * from.step + chunk * 16;
+        const int left = from.count - line;
+        to += chunk / 8 * (LINES * 128) + place * 128 + ((chunk % 8 ^ place % 8) << 4);
 #pragma unroll
-        for (int i = 0; i < LINES / EACH; ++i, at += step) {
-            const int inside = i * EACH < left;
+        for (int i = 0; i < LINES / EACH; ++i) {
+            const int inside = ORDER::line(i * EACH) < left;
             asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to + i * (EACH * 128)),
                          "l"(inside ? at : from.data), "r"(inside * 16) : "memory");
+            at += (ORDER::line((i + 1) * EACH) - ORDER::line(i * EACH)) * from.step;
         }
     }
     __device__ inline void commit(unsigned full)

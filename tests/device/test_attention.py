@@ -140,6 +140,25 @@ def test_heads_with_their_own_kernel(device, head, dtype):
             check((q, k, v), grad, causal=causal)
 
 
+@pytest.mark.parametrize("head", [64, 128])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_masks_of_heads_with_their_own_kernel(device, head, dtype):
+    """Masks of any strides, of whole chunks of a line and not, with queries that see nothing."""
+    if not device.startswith("cuda"):
+        pytest.skip("the kernel is of CUDA")
+    for batch, heads, queries, keys in ((1, 1, 1, 1), (2, 3, 100, 77), (1, 2, 129, 304), (2, 2, 260, 128)):
+        q, grad = (drawn((batch, heads, queries, head), dtype, device, n) for n in (0, 3))
+        k, v = (drawn((batch, heads, keys, head), dtype, device, n) for n in (1, 2))
+        seen = np.random.default_rng(4).random((batch, heads, queries, keys)) < 0.6
+        seen[0, 0, queries // 2] = False
+        hosts = seen, np.where(seen, np.random.default_rng(5).normal(size=seen.shape), -np.inf)
+        masks = [pa.asarray(hosts[0], device=device), pa.asarray(hosts[1].astype("f"), device=device).astype(dtype)]
+        for mask in masks:
+            turned = pa.asarray(mask.mT, copy=True).mT
+            for given in (mask, mask[:1, :, :1], mask[:, :1], mask[0, 0], mask[..., :1], turned, mask[..., ::-1]):
+                check((q, k, v), grad, given, causal=given is mask)
+
+
 def test_refused():
     q = pa.zeros((2, 3, 4), dtype=pa.float32)
     with pytest.raises(TypeError, match="one floating type, got float32, float64, float32; cast"):

@@ -32,8 +32,8 @@ def forward(
     if not out._size and not logsumexp._size:
         return
     arrays = _batched(logsumexp._shape[:-1], (out, 2), (logsumexp, 1), (q, 2), (k, 2), (v, 2), (mask, 2))
-    if mask is None and wgmma.fits([arrays[0], *arrays[2:]], scale):
-        wgmma.forward(arrays, scale, causal)
+    if wgmma.fits([arrays[0], *arrays[2:5]], scale):
+        wgmma.forward(arrays[:5], None if mask is None else arrays[5], scale, causal)
     else:
         tile_text.forward(problem_of(q, v, mask, causal))(*arrays, scale)
 
@@ -46,8 +46,8 @@ def backward(
     batch, problem = logsumexp._shape[:-1], problem_of(q, v, mask, causal)
     operands = *((x, 2) for x in grads), (grad, 2), (out, 2), (logsumexp, 1), (q, 2), (k, 2), (v, 2), (mask, 2)
     arrays = _batched(batch, *operands)
-    if mask is None and wgmma.fits([*arrays[:5], *arrays[6:]], scale):
-        wgmma.backward(arrays, scale, causal)
+    if wgmma.fits([*arrays[:5], *arrays[6:9]], scale):
+        wgmma.backward(arrays[:9], None if mask is None else arrays[9], scale, causal)
         return
     delta = unchecked_empty(logsumexp._shape, logsumexp._dtype, logsumexp._buffer.device)
     delta, grad_q, grad_k, grad_v, grad, out, logsumexp, *others = _batched(batch, (delta, 1), *operands)

@@ -1,5 +1,5 @@
 """Attention by the matrix instructions of sm_90a (csrc/device/pa_attention_*.h): halves, heads of 64 and 128 elements,
-no mask but a causal one."""
+any mask."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ... import jit, lang
 from ...array import ndarray
 from ...driver.kernel_step import KernelStep
-from ...dtypes import BY_NAME, DType, float32, float64, int64
+from ...dtypes import BY_NAME, float32, float64, int64
 from ...jit.launch_state import launch_state
 from ...jit.text_kernel import TextKernel
 from ..argument_slots import slot_fields
@@ -21,10 +21,12 @@ from ..workspace import unchecked_empty
 HEADS = (64, 128)
 _TYPES = {"float16": "f16", "bfloat16": "bf16"}
 _MOST = 1 << 30  # elements along an axis
+_MASKS = {"": 0, "bool": 1}  # PA_A_MASK, 2 for numbers
 _LEAST = 1e-30  # factor of scores, which the kernels have in float32
 _LONG = 32  # tiles of a head, whose work differs much, and is long beside a block's start
 _CACHED = 24 << 20  # bytes of operands that stay in the cache while tiles of their heads are taken
 _ROWS = 128  # keys of a block, and queries of one of the forward pass
+_CHUNK = 16  # bytes of a mask's line that are read at once
 
 
 class _Key(NamedTuple):
@@ -33,11 +35,12 @@ class _Key(NamedTuple):
     dtype: str
     head: int
     causal: bool
+    mask: str  # its type, "" without one
 
 
 def fits(arrays: Sequence[ndarray], scale: float) -> bool:
     """Whether these, of four axes each, are what the kernels take: queries, keys and values, the last ones, and arrays
-    like queries."""
+    like queries. A mask may be any."""
     q, k, v = arrays[-3:]
     driver = q._buffer.device.driver
     if not driver.grid or driver.properties().get("tensor_cores") != "wgmma" or launch_state.debug:
@@ -68,16 +71,34 @@ def _order(processors: int, causal: bool, heads: int, tiles: int, bytes_of_head:
     return min(fit, heads), tiles if each >= _LONG else blocks
 
 
-def forward(arrays: Sequence[ndarray], scale: float, causal: bool) -> None:
+def _in_chunks(mask: ndarray) -> ndarray:
+    """The mask, or a copy, in lines of whole aligned chunks of memory; axes along which it is broadcast have one
+    element of the copy."""
+    shape, strides, each = mask._shape, mask._strides, _CHUNK // mask.itemsize
+    starts = (mask._ptr, *strides[:-1], shape[-1] * mask.itemsize)
+    if strides[-1] == mask.itemsize and not any(n % _CHUNK for n in starts):
+        return mask
+    kept = tuple(1 if step == 0 else n for n, step in zip(shape[:-1], strides[:-1], strict=True))
+    copy = unchecked_empty((*kept, -(-shape[-1] // each) * each), mask._dtype, mask._buffer.device)
+    copy[..., : shape[-1]] = mask._view(0, (*kept, shape[-1]), strides)
+    steps = (0 if step == 0 else own for own, step in zip(copy._strides[:-1], strides[:-1], strict=True))
+    return copy._view(0, shape, (*steps, mask.itemsize))
+
+
+def _key(q: ndarray, causal: bool, masks: Sequence[ndarray]) -> _Key:
+    return _Key(q._dtype.name, q._shape[3], causal, masks[0]._dtype.name if masks else "")
+
+
+def forward(arrays: Sequence[ndarray], mask: ndarray | None, scale: float, causal: bool) -> None:
     """The result, its logsumexp, which is contiguous, and the operands."""
-    q = arrays[2]
+    q, masks = arrays[2], [] if mask is None else [_in_chunks(mask)]
     tiles = -(-q._shape[2] // _ROWS) * q._shape[0] * q._shape[1]
     processors = q._buffer.device.driver.properties()["processors"]
     order = _order(processors, causal, q._shape[0] * q._shape[1], tiles, arrays[3]._shape[2] * q._shape[3] * 4)
-    _FORWARD.launch(_Key(q._dtype.name, q._shape[3], causal), q._buffer.device, *arrays, scale, *order)
+    _FORWARD.launch(_key(q, causal, masks), q._buffer.device, *arrays, *masks, scale, *order)
 
 
-def backward(arrays: Sequence[ndarray], scale: float, causal: bool) -> None:
+def backward(arrays: Sequence[ndarray], mask: ndarray | None, scale: float, causal: bool) -> None:
     """Gradients of q, k and v, that of the result, the result, its logsumexp, which is contiguous, and q, k and v."""
     q, k, _ = arrays[-3:]
     batch, heads, queries, head = q._shape
@@ -88,8 +109,9 @@ def backward(arrays: Sequence[ndarray], scale: float, causal: bool) -> None:
     tiles = -(-k._shape[2] // _ROWS) * batch * heads
     prepared, finished = min(batch * heads * padded // 8, 8 * processors), min(sums._size >> 12, 1 << 16)
     group, blocks = _order(processors, causal, batch * heads, tiles, queries * head * 8)
-    key = _Key(q._dtype.name, head, causal)
-    _BACKWARD.launch(key, device, *arrays, statistics, sums, scale, group, prepared, blocks, finished)
+    masks = [] if mask is None else [_in_chunks(mask)]
+    key, numbers = _key(q, causal, masks), (scale, group, prepared, blocks, finished)
+    _BACKWARD.launch(key, device, *arrays, *masks, statistics, sums, *numbers)
 
 
 def _operations(causal: bool, each: int, values: Mapping[str, Any]) -> lang.operation_counts.OperationCounts:
@@ -104,9 +126,11 @@ def _operations(causal: bool, each: int, values: Mapping[str, Any]) -> lang.oper
     return lang.operation_counts.OperationCounts(each * pairs * head, loads, stores, batch * heads * queries, notes)
 
 
-def _params(dtype: DType, halves: tuple[str, ...], floats: Mapping[str, int], steps: tuple[str, ...]) -> Any:
+def _params(key: _Key, halves: tuple[str, ...], floats: Mapping[str, int], steps: tuple[str, ...]) -> Any:
     """(name, type) of each parameter, and the slots of the numbers of blocks."""
-    kinds = {n: lang.ir.ArrayType(dtype, 4, strided=True) for n in halves}
+    kinds = {n: lang.ir.ArrayType(BY_NAME[key.dtype], 4, strided=True) for n in halves}
+    if key.mask:
+        kinds["mask"] = lang.ir.ArrayType(BY_NAME[key.mask], 4, strided=True)
     kinds |= {n: lang.ir.ArrayType(float32, ndim, strided=True) for n, ndim in floats.items()}
     numbers = {"scale": lang.ir.ScalarType(float64)} | {n: lang.ir.ScalarType(int64) for n in steps}
     return kinds, numbers
@@ -119,7 +143,7 @@ def _text(
     """The text of kernels, by their symbols: what each calls, and its bounds."""
     body = "".join(
         f"    o.{n} = (char *)s->{n}_data;\n" + "".join(f"    o.{n}_steps[{d}] = s->{n}_s{d};\n" for d in range(3))
-        for n in halves
+        for n in (*halves, *_mask_names(key))
     )
     body += "".join(f"    o.{n} = (float *)s->{n}_data;\n" for n in floats)
     text = f"""#include <pa_base.h>
@@ -128,6 +152,7 @@ def _text(
 #define PA_LOAD pa_f32_from_{_TYPES[key.dtype]}
 #define PA_A_HEAD {key.head}
 #define PA_A_CAUSAL {int(key.causal)}
+#define PA_A_MASK {_MASKS.get(key.mask, 2)}
 #include <{header}>
 
 typedef struct {{
@@ -150,14 +175,19 @@ extern "C" __global__ void __launch_bounds__({bounds}) {symbol}(const attention_
     return text
 
 
+def _mask_names(key: _Key) -> tuple[str, ...]:
+    return ("mask",) if key.mask else ()
+
+
 def _sites(names: Any) -> Any:
     loc = lang.ir.Loc(os.path.join("pyarray", "kernels", "attention", "wgmma.py"), 1, 1, 0)
     return tuple(lang.bounds_checks.Site("index", loc, "attention", (n,), 0, 2) for n in names)
 
 
 def _forward_program(key: _Key, target: str, debug: bool) -> lang.pipeline.Program:
-    kinds, numbers = _params(BY_NAME[key.dtype], ("out", "q", "k", "v"), {"logsumexp": 3}, ("group", "blocks"))
-    params = [(n, kinds[n]) for n in ("out", "logsumexp", "q", "k", "v")] + list(numbers.items())
+    kinds, numbers = _params(key, ("out", "q", "k", "v"), {"logsumexp": 3}, ("group", "blocks"))
+    order = ("out", "logsumexp", "q", "k", "v", *_mask_names(key))
+    params = [(n, kinds[n]) for n in order] + list(numbers.items())
     *_, blocks = jit.bound_launch.first_slots(params)
     kernels = {"kernel_attention": ("pa_attention_forward", "PA_A_THREADS, 1")}
     text = _text(key, "pa_attention_forward.h", params, ("q", "k", "v", "out"), ("logsumexp",), kernels, debug)
@@ -173,8 +203,8 @@ def _forward_program(key: _Key, target: str, debug: bool) -> lang.pipeline.Progr
 def _backward_program(key: _Key, target: str, debug: bool) -> lang.pipeline.Program:
     halves, floats = ("grad_q", "grad_k", "grad_v", "grad", "out", "q", "k", "v"), ("logsumexp", "statistics", "sums")
     shapes, steps = {"logsumexp": 3, "statistics": 3, "sums": 2}, ("group", "prepared", "blocks", "finished")
-    kinds, numbers = _params(BY_NAME[key.dtype], halves, shapes, steps)
-    order = (*halves[:5], "logsumexp", *halves[5:], "statistics", "sums")
+    kinds, numbers = _params(key, halves, shapes, steps)
+    order = (*halves[:5], "logsumexp", *halves[5:], *_mask_names(key), "statistics", "sums")
     params = [(n, kinds[n]) for n in order] + list(numbers.items())
     *_, prepared, blocks, finished = jit.bound_launch.first_slots(params)
     kernels = {
