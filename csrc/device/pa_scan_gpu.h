@@ -116,16 +116,24 @@ PA_FN void pa_scan_line(const pa_scan *s, int64_t line, int64_t *x_offset, int64
 }
 
 #if PA_LOOK_BACK
-/* A tile of all lines: its number, and in its line; the index of the line's first state. */
-struct pa_scan_tile { int64_t number, in_line, states, x_offset, out_offset; };
+/* A tile of all lines: its number, that in its line, and where the line is. */
+struct pa_scan_tile {
+    int64_t number, in_line, x_offset, out_offset;
+    pa_state_places places;
+};
 PA_FN pa_scan_tile pa_scan_locate(const pa_scan *s, int64_t number)
 {
     pa_scan_tile t;
     const int64_t line = s->lines > 1 ? number / s->tiles : 0;
     t.number = number, t.in_line = number - line * s->tiles;
-    t.states = line * (s->tiles + (s->tiles - 1) / PA_GROUP + 1);
+    t.places = pa_places_of_line(line, s->lines, s->tiles);
     pa_scan_line(s, line, &t.x_offset, &t.out_offset);
     return t;
+}
+PA_FN pa_line_states pa_scan_states(const pa_scan *s, pa_runtime *rt, const pa_scan_tile *t)
+{
+    const pa_line_states states = {&s->states, rt, t->number, t->places, s->tiles};
+    return states;
 }
 PA_FN int64_t pa_scan_take(const pa_scan *s, pa_runtime *rt)
 {
@@ -139,13 +147,13 @@ struct pa_scan_part {
     pa_scan_items items;
     PA_ACC before_warp, all;
 
-    /* Loads and scans a tile, and publishes its aggregate. */
-    __device__ inline void start(const pa_scan *s, pa_runtime *rt, const pa_scan_tile *t)
+    /* Loads and scans a tile, and publishes its aggregate. To the first thread: whether it was the group's last one. */
+    __device__ inline bool start(const pa_scan *s, pa_runtime *rt, const pa_scan_tile *t)
     {
         items.read(s, rt, t->number, t->in_line * PA_TILE, t->x_offset);
         const PA_ACC run = items.scan();
         before_warp = pa_team_exclusive_scan(run, &all);
-        if (threadIdx.x == 0) pa_publish(&s->states, rt, t->number, t->states + t->in_line, all, PA_AGGREGATE);
+        return threadIdx.x == 0 && pa_scan_states(s, rt, t).publish_tile(t->in_line, all);
     }
 };
 
@@ -162,19 +170,26 @@ PA_FN void pa_scan_all(const pa_scan *s, pa_runtime *rt)
         for (int k = 0; k < 2; ++k) taken[k] = pa_scan_locate(s, pa_scan_take(s, rt));
     __syncthreads();
     pa_scan_part part;
-    if (taken[0].number < count) part.start(s, rt, &taken[0]);
+    bool completes = false; /* its group, as the first thread knows */
+    if (taken[0].number < count) completes = part.start(s, rt, taken);
+    if (threadIdx.x < 32 && PA_SHFL((int)completes, 0))
+        pa_scan_states(s, rt, taken).complete(taken[0].in_line / PA_GROUP);
 #pragma unroll 1
     for (int turn = 0; taken[turn].number < count; turn = (turn + 1) % 4) {
         const pa_scan_tile *const t = taken + turn, *const next = taken + (turn + 1) % 4;
         pa_scan_part next_part;
+        completes = false;
         if (next->number < count) {
             int64_t number = 0;
             if (threadIdx.x == 0) number = pa_scan_take(s, rt);
-            next_part.start(s, rt, next);
+            completes = next_part.start(s, rt, next);
             if (threadIdx.x == 0) taken[(turn + 2) % 4] = pa_scan_locate(s, number);
         }
         if (threadIdx.x < 32) {
-            const PA_ACC sum = pa_look_back(&s->states, rt, t->states, s->tiles, t->in_line, part.all);
+            const pa_line_states states = pa_scan_states(s, rt, t);
+            pa_look_back back(states, t->in_line, part.all);
+            if (PA_SHFL((int)completes, 0)) pa_scan_states(s, rt, next).complete(next->in_line / PA_GROUP);
+            const PA_ACC sum = back.prefix(states, t->in_line);
             if (threadIdx.x == 0) prefix[turn] = sum;
         }
         __syncthreads();

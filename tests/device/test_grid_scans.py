@@ -94,7 +94,11 @@ LOOK_BACK = """
 extern "C" __global__ void look_back(double *out, char *states, long long tiles, long long tile, double own)
 {
     const pa_operand at = {states, 0, 0, 0};
-    const double before = pa_look_back(&at, 0, 0, tiles, tile, own);
+    const pa_line_states line = {&at, 0, tile, pa_places_of_line(0, 1, tiles), tiles};
+    const bool last = threadIdx.x == 0 && line.publish_tile(tile, own);
+    if (PA_SHFL((int)last, 0)) line.complete(tile / PA_GROUP);
+    pa_look_back back(line, tile, own);
+    const double before = back.prefix(line, tile);
     if (threadIdx.x == 0) *out = before;
 }
 """
@@ -117,19 +121,24 @@ def check_look_back(device, data):
     known = data.draw(st.integers(max(groups - 31, 0), groups))  # the last of so many has published its prefix
     flags = np.where(np.arange(groups) < known, data.draw(st.sampled_from((1, 2))), 1)
     flags[known - 1 : known] = 2
-    states = np.zeros(16 + 2 * (tiles - (-tiles // 32)), "u8")
-    states[16 : 16 + 2 * tile] = published(aggregates[:tile], np.ones(tile))
-    states[16 + 2 * tiles :][: 2 * groups] = published(np.where(flags == 2, prefixes, totals), flags)
+    all_groups = -(-tiles // 32)
+    first = 16 + all_groups  # after counters
+    states = np.zeros(first + 2 * (tiles + all_groups), "u8")
+    states[16:first][: groups + 1] = np.append(np.full(groups, 32), place)
+    states[first : first + 2 * tile] = published(aggregates[:tile], np.ones(tile))
+    states[first + 2 * tiles :][: 2 * groups] = published(np.where(flags == 2, prefixes, totals), flags)
     out, memory = pa.zeros(1, device=device), pa.asarray(states, device=device)
     pa.RawKernel(LOOK_BACK, "look_back")(1, 32, (out, memory, tiles, tile, float(aggregates[tile])))
-    scanned, lanes = np.append(aggregates[tile - place : tile], np.zeros(32 - place)), np.arange(32)
+    inside, lanes = np.append(aggregates[tile - place : tile + 1], np.zeros(31 - place)), np.arange(32)
     for d in (1, 2, 4, 8, 16):
-        scanned = np.where(lanes >= d, np.roll(scanned, d) + scanned, scanned)
-    within = scanned[place - 1] if place else 0.0
-    assert out.item() == (prefixes[-1] if groups else 0.0) + within
-    if place == 31:
-        halves = pa.asnumpy(memory)[16 + 2 * (tiles + groups) :][:2]
-        assert (halves >> 32).tolist() == [2, 2]
+        inside = np.where(lanes >= d, np.roll(inside, d) + inside, inside)
+    before = prefixes[-1] if groups else 0.0
+    assert out.item() == before + (inside[place - 1] if place else 0.0)
+    left = pa.asnumpy(memory)
+    np.testing.assert_array_equal(left[first + 2 * tile :][:2], published(aggregates[tile : tile + 1], [1]))
+    assert left[16 + groups] == place + 1
+    expected = published([before + inside[31]], [2]) if place == 31 else np.zeros(2)  # of the group, if it is complete
+    np.testing.assert_array_equal(left[first + 2 * (tiles + groups) :][:2], expected)
 
 
 @pytest.mark.filterwarnings("ignore:pyarray")

@@ -32,8 +32,9 @@ def forward(
     if not out._size and not logsumexp._size:
         return
     arrays = _batched(logsumexp._shape[:-1], (out, 2), (logsumexp, 1), (q, 2), (k, 2), (v, 2), (mask, 2))
-    if wgmma.fits([arrays[0], *arrays[2:5]], scale):
-        wgmma.forward(arrays[:5], None if mask is None else arrays[5], scale, causal)
+    masks = _masks_of_wgmma([arrays[0], *arrays[2:5]], arrays[5:], scale)
+    if masks is not None:
+        wgmma.forward(arrays[:5], masks, scale, causal)
     else:
         tile_text.forward(problem_of(q, v, mask, causal))(*arrays, scale)
 
@@ -46,8 +47,9 @@ def backward(
     batch, problem = logsumexp._shape[:-1], problem_of(q, v, mask, causal)
     operands = *((x, 2) for x in grads), (grad, 2), (out, 2), (logsumexp, 1), (q, 2), (k, 2), (v, 2), (mask, 2)
     arrays = _batched(batch, *operands)
-    if wgmma.fits([*arrays[:5], *arrays[6:9]], scale):
-        wgmma.backward(arrays[:9], None if mask is None else arrays[9], scale, causal)
+    masks = _masks_of_wgmma([*arrays[:5], *arrays[6:9]], arrays[9:], scale)
+    if masks is not None:
+        wgmma.backward(arrays[:9], masks, scale, causal)
         return
     delta = unchecked_empty(logsumexp._shape, logsumexp._dtype, logsumexp._buffer.device)
     delta, grad_q, grad_k, grad_v, grad, out, logsumexp, *others = _batched(batch, (delta, 1), *operands)
@@ -55,6 +57,14 @@ def backward(
         tile_text.backward_queries(problem)(grad_q, delta, grad, out, logsumexp, *others, scale)
     if grad_k._size or grad_v._size:
         tile_text.backward_keys(problem)(grad_k, grad_v, delta, grad, logsumexp, *others, scale)
+
+
+def _masks_of_wgmma(arrays: Sequence[ndarray], masks: Sequence[ndarray], scale: float) -> list[ndarray] | None:
+    """The mask, if there is one, for the kernels of `wgmma`; None if these can't take it or the other arrays."""
+    if not wgmma.fits(arrays, scale):
+        return None
+    aligned = [wgmma.aligned_mask(x) for x in masks]
+    return None if any(x is None for x in aligned) else [x for x in aligned if x is not None]
 
 
 def _batched(batch: tuple[int, ...], *operands: tuple[ndarray | None, int]) -> list[ndarray]:

@@ -15,6 +15,7 @@ from ...driver.kernel_step import KernelStep
 from ...dtypes import BY_NAME, float32, float64, int64
 from ...jit.launch_state import launch_state
 from ...jit.text_kernel import TextKernel
+from ..aligned_rows import VECTOR_BYTES, copied_rows
 from ..argument_slots import slot_fields
 from ..workspace import unchecked_empty
 
@@ -26,7 +27,6 @@ _LEAST = 1e-30  # factor of scores, which the kernels have in float32
 _LONG = 32  # tiles of a head, whose work differs much, and is long beside a block's start
 _CACHED = 24 << 20  # bytes of operands that stay in the cache while tiles of their heads are taken
 _ROWS = 128  # keys of a block, and queries of one of the forward pass
-_CHUNK = 16  # bytes of a mask's line that are read at once
 
 
 class _Key(NamedTuple):
@@ -40,7 +40,7 @@ class _Key(NamedTuple):
 
 def fits(arrays: Sequence[ndarray], scale: float) -> bool:
     """Whether these, of four axes each, are what the kernels take: queries, keys and values, the last ones, and arrays
-    like queries. A mask may be any."""
+    like queries."""
     q, k, v = arrays[-3:]
     driver = q._buffer.device.driver
     if not driver.grid or driver.properties().get("tensor_cores") != "wgmma" or launch_state.debug:
@@ -71,35 +71,31 @@ def _order(processors: int, causal: bool, heads: int, tiles: int, bytes_of_head:
     return min(fit, heads), tiles if each >= _LONG else blocks
 
 
-def _in_chunks(mask: ndarray) -> ndarray:
-    """The mask, or a copy, in lines of whole aligned chunks of memory; axes along which it is broadcast have one
-    element of the copy."""
-    shape, strides, each = mask._shape, mask._strides, _CHUNK // mask.itemsize
-    starts = (mask._ptr, *strides[:-1], shape[-1] * mask.itemsize)
-    if strides[-1] == mask.itemsize and not any(n % _CHUNK for n in starts):
+def aligned_mask(mask: ndarray) -> ndarray | None:
+    """The mask as the kernels take it, with lines of whole aligned vectors in memory; None if there is no memory for
+    a copy."""
+    ends = (mask._ptr, *mask._strides[:-1], mask._shape[-1] * mask.itemsize)
+    if mask._strides[-1] == mask.itemsize and not any(n % VECTOR_BYTES for n in ends):
         return mask
-    kept = tuple(1 if step == 0 else n for n, step in zip(shape[:-1], strides[:-1], strict=True))
-    copy = unchecked_empty((*kept, -(-shape[-1] // each) * each), mask._dtype, mask._buffer.device)
-    copy[..., : shape[-1]] = mask._view(0, (*kept, shape[-1]), strides)
-    steps = (0 if step == 0 else own for own, step in zip(copy._strides[:-1], strides[:-1], strict=True))
-    return copy._view(0, shape, (*steps, mask.itemsize))
+    return copied_rows(mask, 1)
 
 
 def _key(q: ndarray, causal: bool, masks: Sequence[ndarray]) -> _Key:
     return _Key(q._dtype.name, q._shape[3], causal, masks[0]._dtype.name if masks else "")
 
 
-def forward(arrays: Sequence[ndarray], mask: ndarray | None, scale: float, causal: bool) -> None:
-    """The result, its logsumexp, which is contiguous, and the operands."""
-    q, masks = arrays[2], [] if mask is None else [_in_chunks(mask)]
+def forward(arrays: Sequence[ndarray], masks: Sequence[ndarray], scale: float, causal: bool) -> None:
+    """The result, its logsumexp, which is contiguous, and the operands; an `aligned_mask` or none."""
+    q = arrays[2]
     tiles = -(-q._shape[2] // _ROWS) * q._shape[0] * q._shape[1]
     processors = q._buffer.device.driver.properties()["processors"]
     order = _order(processors, causal, q._shape[0] * q._shape[1], tiles, arrays[3]._shape[2] * q._shape[3] * 4)
     _FORWARD.launch(_key(q, causal, masks), q._buffer.device, *arrays, *masks, scale, *order)
 
 
-def backward(arrays: Sequence[ndarray], mask: ndarray | None, scale: float, causal: bool) -> None:
-    """Gradients of q, k and v, that of the result, the result, its logsumexp, which is contiguous, and q, k and v."""
+def backward(arrays: Sequence[ndarray], masks: Sequence[ndarray], scale: float, causal: bool) -> None:
+    """Gradients of q, k and v, that of the result, the result, its logsumexp, which is contiguous, and q, k and v; an
+    `aligned_mask` or none."""
     q, k, _ = arrays[-3:]
     batch, heads, queries, head = q._shape
     padded, device = -(-queries // _ROWS) * _ROWS, q._buffer.device
@@ -109,7 +105,6 @@ def backward(arrays: Sequence[ndarray], mask: ndarray | None, scale: float, caus
     tiles = -(-k._shape[2] // _ROWS) * batch * heads
     prepared, finished = min(batch * heads * padded // 8, 8 * processors), min(sums._size >> 12, 1 << 16)
     group, blocks = _order(processors, causal, batch * heads, tiles, queries * head * 8)
-    masks = [] if mask is None else [_in_chunks(mask)]
     key, numbers = _key(q, causal, masks), (scale, group, prepared, blocks, finished)
     _BACKWARD.launch(key, device, *arrays, *masks, statistics, sums, *numbers)
 

@@ -9,9 +9,7 @@ from typing import NamedTuple
 from ...array import ndarray
 from ...driver.kernel_step import THREADS
 from ...dtypes import DType, int32
-from ...errors import OutOfMemoryError
-from ..elementwise.elementwise import COPY, launch_map
-from ..workspace import unchecked_empty
+from ..aligned_rows import VECTOR_BYTES, copied_rows
 from . import thresholds as th
 
 _TYPES = {
@@ -191,9 +189,9 @@ def k_major_operands(a: ndarray, b: ndarray, c: ndarray) -> tuple[ndarray, ndarr
     if min(a._shape[-2], b._shape[-1]) < th.COPY_USES:
         return None
     if a._size <= b._size:
-        copied = _copied_rows(a)
+        copied = copied_rows(a, 2)
         return None if copied is None else (b.mT, copied.mT, c.mT)
-    copied = _copied_rows(b.mT)
+    copied = copied_rows(b.mT, 2)
     return None if copied is None else (a, copied.mT, c)
 
 
@@ -212,7 +210,7 @@ def _is_aligned(x: ndarray) -> bool:
     *lead, rs, cs = x._strides
     pitch = rs if cs == x.itemsize else cs
     steps = (x._ptr, pitch, *lead)
-    return x.itemsize in (rs, cs) and pitch > 0 and not any(step < 0 or step % th.VECTOR_BYTES for step in steps)
+    return x.itemsize in (rs, cs) and pitch > 0 and not any(step < 0 or step % VECTOR_BYTES for step in steps)
 
 
 def copy_if_unaligned(x: ndarray, uses: int) -> ndarray:
@@ -221,27 +219,12 @@ def copy_if_unaligned(x: ndarray, uses: int) -> ndarray:
     rs, cs = x._strides[-2:]
     size = x.itemsize
     pitch = rs if cs == size else cs
-    unaligned = any(step % th.VECTOR_BYTES for step in (x._ptr, pitch, *x._strides[:-2]))
+    unaligned = any(step % VECTOR_BYTES for step in (x._ptr, pitch, *x._strides[:-2]))
     if uses < th.COPY_USES or min(x._shape[-2:]) < th.COPY_MIN_SIDE or ((cs == size or rs == size) and not unaligned):
         return x
     return _copied_or_same(x)
 
 
 def _copied_or_same(x: ndarray) -> ndarray:
-    copied = _copied_rows(x)
+    copied = copied_rows(x, 2)
     return x if copied is None else copied
-
-
-def _copied_rows(x: ndarray) -> ndarray | None:
-    """A copy with rows that begin at aligned addresses; broadcast matrices are one. None if there is no memory."""
-    *_, rows, columns = x._shape
-    lead = tuple(n if step else 1 for n, step in zip(x._shape[:-2], x._strides[:-2], strict=True))
-    each = th.VECTOR_BYTES // x.itemsize
-    try:
-        padded = unchecked_empty((*lead, rows, -(-columns // each) * each), x._dtype, x.device)
-    except OutOfMemoryError:
-        return None
-    unbroadcast = (*lead, rows, columns)
-    launch_map(COPY, x._dtype, padded._view(0, unbroadcast, padded._strides), (x._view(0, unbroadcast, x._strides),))
-    steps = (stride if step else 0 for stride, step in zip(padded._strides[:-2], x._strides[:-2], strict=True))
-    return padded._view(0, x._shape, (*steps, *padded._strides[-2:]))

@@ -12,6 +12,7 @@ from ...array import ndarray
 from ...driver.kernel_step import KernelStep
 from ...dtypes import BY_NAME, DType, float32, int64, uint8, uint16
 from ...jit.text_kernel import TextKernel
+from ..aligned_rows import VECTOR_BYTES
 from ..argument_slots import slot_fields
 from ..workspace import unchecked_empty
 from . import split_k
@@ -38,7 +39,7 @@ def gemv(a: ndarray, b: ndarray, c: ndarray) -> None:
     row_step, step = m._strides[-2:][:: -1 if row else 1]
     across = rows > 1 and (depth == 1 or abs(row_step) < abs(step))
     steps = m._ptr, step, *m._strides[:-2]
-    has_vectors = row_step == m.itemsize and not any(x % th.VECTOR_BYTES for x in steps)
+    has_vectors = row_step == m.itemsize and not any(x % VECTOR_BYTES for x in steps)
     processors = device.driver.properties()["processors"]
     work, parts, part_depth, lanes = _schedule(
         rows, depth, c._size // rows, m.itemsize, across, has_vectors, processors

@@ -34,7 +34,6 @@ MIN_PART_DEPTH = 64  # elements; of fewer, a tile's first slices take as long as
 COPY_USES = 1024  # uses of an element from which on a copy of unaligned operands is paid back; timed
 COPY_MIN_SIDE = 256  # rows and columns of such an operand, at least; timed
 BULK_BATCH_AXES = 3  # of a batch that bulk tensor copies take: a tensor map has five axes
-VECTOR_BYTES = 16  # of a vector load, and of cp.async; the hardware's widest
 FETCH_COST = 0.001  # of a byte from the cache, where an element takes 1 / (TFLOP/s); fitted for sizes 512 to 8192
 SMALL_MATRIX, STACKED_DEPTH = 256, 128  # of stacks of matrices of halves; timed with 64, 128 and 256
 MOST_MATRICES = 1 << 28  # of a launch, fewer: tiles are numbered by 32 bits

@@ -27,7 +27,7 @@ MAX_WARP = 1 << 10  # elements of a line that one warp scans
 TILE_BYTES = 128  # of a thread's elements in a tile, as far as registers hold them
 TILE_BLOCKS = 2  # of a processor, that take tiles at the same time
 GROUP = 32  # tiles: PA_GROUP of pa_look_back_gpu.h
-FIRST_STATE = 16  # words: PA_FIRST_STATE
+FIRST_COUNTER = 16  # words: PA_FIRST_COUNTER
 COMPACT_TILE = 1 << 12  # elements: PA_TILE of pa_compact_gpu.h
 SHARED_COUNTERS = (1 << 12, 3 << 12)  # a histogram's counters that fit in a block's shared memory
 
@@ -59,7 +59,8 @@ def scan(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> None:
         return
     items, rows = _items(views[1]._dtype, kind, op.name, True)
     tiles = -(-n // (THREADS * items * rows))
-    words = FIRST_STATE + lines * (tiles + -(-tiles // GROUP)) * (_accumulator_bytes(kind, op.name) // 4)
+    groups = -(-tiles // GROUP)
+    words = FIRST_COUNTER + lines * (groups + (tiles + groups) * (_accumulator_bytes(kind, op.name) // 4))
     blocks = min(lines * tiles, TILE_BLOCKS * x.device.driver.properties()["processors"])
     states = unchecked_empty((words,), uint64, x.device)
     _launch("scan", (*key, True), [*views, states], (blocks * THREADS, words, tiles))
@@ -67,13 +68,13 @@ def scan(op: ReduceOp, out: ndarray, x: ndarray, kind: DType) -> None:
 
 def _items(x: DType, kind: DType, op: str, look_back: bool) -> tuple[int, int]:
     """(adjacent elements of a thread, rows of them) in a tile: few where a team scans a line, which may be short.
-    Products of floats need registers."""
+    Products of floats need registers, and so does what comes before a thread's elements in each row."""
     size = max(x.itemsize, kind.itemsize)
     if not look_back:
         return 4, max(4 // max(size // 4, 1), 1)
     items = 8 if size <= 2 else 4
     count = TILE_BYTES // size // (2 if op == "prod" and kind.kind == "f" else 1)
-    return items, count // items
+    return items, min(count // items, 6 if size <= 2 else 8)
 
 
 def _segments(n: int, tile: int, most: int) -> tuple[int, int]:
