@@ -242,12 +242,13 @@ struct pa_attention_mask {
     {
         return PA_A_MASK != PA_A_SEEN || pairs[j][0] & 0xffu << (e % 2 * 2 + e / 2) * 8;
     }
-    /* A score of base 2 and what the mask adds. */
+    /* A score of base 2 and what the mask adds, rounded as forward: of a query whose keys all have great numbers, the
+       difference must not be what a sharper product would leave. */
     __device__ inline float plus(float score, int j, int e) const
     {
         if (PA_A_MASK != PA_A_ADDED) return score;
         const unsigned pair = pairs[j][e % 2];
-        return __fmaf_rn(e / 2 ? pa_half_high(pair) : pa_half_low(pair), PA_A_LOG2E, score);
+        return __fadd_rn(__fmul_rn(e / 2 ? pa_half_high(pair) : pa_half_low(pair), PA_A_LOG2E), score);
     }
 };
 

@@ -176,7 +176,8 @@ struct pa_attention_mask {
                     *x = -PA_INF_F32;
                 if (PA_A_MASK == PA_A_ADDED) {
                     const unsigned pair = words[e / 2][j];
-                    *x = __fmaf_rn(*x, scale, (e % 2 ? pa_half_high(pair) : pa_half_low(pair)) * PA_A_LOG2E);
+                    const float added = e % 2 ? pa_half_high(pair) : pa_half_low(pair);
+                    *x = __fmaf_rn(*x, scale, __fmul_rn(added, PA_A_LOG2E));
                 }
             }
     }

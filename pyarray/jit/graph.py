@@ -131,15 +131,17 @@ class Graph:
         self._block = [x.slots for x in launches]
         self._graph = device.driver.graph(launches)
         places: dict[str, list[Place]] = {name: [] for name in self._arrays}
+        alignments = dict.fromkeys(self._arrays, 1)
         for k, (launch, uses) in enumerate(zip(self._recorded, self._uses, strict=True)):
             slots = launch.slots
             for parameter, (name, offset) in uses.items():
                 places[name].append(Place(k, slots[parameter], offset))
+                alignments[name] = max(alignments[name], launch.alignment)
         for name, a in self._arrays.items():
             used, written = name in self._written, self._written.get(name, False)
             avoided = [window for window, writes in self._fixed if used and (writes or written)]
             at = self._graph.places(places[name])
-            self._exchanges[name] = Exchange(a, self._keys[name], written, avoided, at)
+            self._exchanges[name] = Exchange(a, self._keys[name], written, avoided, at, alignments[name])
         for name, written in self._written.items():
             self._exchanges[name].rivals = {
                 n: self._exchanges[n] for n, writes in self._written.items() if n != name and (writes or written)
@@ -279,6 +281,9 @@ class Graph:
                 raise ValueError(f"launch(): {name!r} {what} {new}, and in the block it was {old}; capture it anew")
         if self._written.get(name) and not a._writeable:
             raise ValueError(f"launch(): {name!r} is written, and this array is read-only; pass a copy")
+        if name in self._exchanges and (a._ptr - was._ptr) % (alignment := self._exchanges[name].alignment):
+            what = f"launch(): {name!r} is {a._ptr % alignment} bytes behind a multiple of {alignment}"
+            raise ValueError(f"{what}, and in the block {was._ptr % alignment}, on which a launch relies; pass a copy")
         if not _same_layout(a, was):
             self._check_layout(name, was, a)
         return a

@@ -24,16 +24,20 @@ def merged(ranges: Iterable[Range]) -> list[int]:
 class Exchange:
     """A named array of a graph. `places` are where its address goes, as the driver takes them. `avoided` are ranges
     of other memory of the graph that an array in its place may not overlap; `rivals` are other named arrays of which
-    it may overlap none: one of the two is written."""
+    it may overlap none: one of the two is written. Its address moves by multiples of `alignment` bytes."""
 
-    __slots__ = ("_any", "_avoided", "_key", "_shape", "_strides", "address", "high", "low", "places", "rivals")
+    __slots__ = (
+        "_any", "_avoided", "_key", "_shape", "_strides", "address", "alignment", "high", "low", "places", "rivals",
+    )  # fmt: skip
 
-    def __init__(self, array: ndarray, key: int, written: bool, avoided: Sequence[Range], places: Any):
+    def __init__(
+        self, array: ndarray, key: int, written: bool, avoided: Sequence[Range], places: Any, alignment: int = 1
+    ):
         self._any = 0 if written else READONLY | WATCHED  # bits of a key that don't matter
         self._key = -1 if written and key & (READONLY | WATCHED) else key | self._any  # -1: each is checked in full
         self._shape, self._strides = array._shape, array._strides
         self._avoided = merged(avoided)
-        self.address, self.places = array._ptr, places
+        self.address, self.places, self.alignment = array._ptr, places, alignment
         low, high = bounds(array)
         self.low, self.high = low - array._ptr, high - array._ptr  # from the address of any in its place
         self.rivals: Mapping[str, Exchange] = {}  # of this graph's named arrays, by their names
@@ -45,6 +49,8 @@ class Exchange:
             return None
         key, shape, strides, address = a._key, a._shape, a._strides, a._ptr  # at once: another thread may resize it
         if key | self._any != self._key or shape != self._shape or strides != self._strides:
+            return None
+        if (address - self.address) % self.alignment:
             return None
         k = bisect_right(self._avoided, address + self.low)
         return None if k & 1 or bisect_left(self._avoided, address + self.high) != k else address

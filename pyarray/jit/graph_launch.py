@@ -99,6 +99,12 @@ class RecordedLaunch:
         return replace(self, values={**self.values, **arrays}) if arrays else self
 
     @property
+    def alignment(self) -> int:
+        """What addresses of its arrays are multiples of, in bytes."""
+        alignment: int = self.variant.program.alignment
+        return alignment
+
+    @property
     def watched(self) -> list[ndarray]:
         """The arrays that it writes whose memory's owners are told before."""
         return [a for _, a, writes in self.arrays if writes and a._key & WATCHED]

@@ -139,6 +139,8 @@ class Capture:
         program = getattr(variant, "program", None)
         if program is None or variant.returns_failures:
             raise _NotReplayable(f"{launch.kernel} is no kernel without bounds checks")
+        if program.alignment > 1:
+            raise _NotReplayable(f"{launch.kernel} relies on the alignment of addresses, which a plan doesn't test")
         if variant.device is not self.device:
             raise _NotReplayable(f"{launch.kernel} runs on another device, {variant.device}")
         layouts: list[tuple[tuple[int, ...], tuple[int, ...]] | None] = []

@@ -49,7 +49,8 @@ class Program:
     `count_operations` counts what a launch does, by numbers and shapes of parameters. `remarks` are pairs of a
     source line and what became of its divisions and reshapes. `checked`: its launches return failures. `lines` are what
     it prints. Of an adjoint, `overwritten` are the parameters that its kernel writes. `inside` tests
-    argument slots: where it holds no access can fail."""
+    argument slots: where it holds no access can fail. The launcher has seen to it that addresses of arrays are
+    multiples of `alignment` bytes."""
 
     name: str
     text: str
@@ -68,6 +69,7 @@ class Program:
     lines: tuple[Line, ...] = ()
     overwritten: frozenset[str] | None = None
     inside: HostTest | None = field(default=None, compare=False, repr=False)
+    alignment: int = 1
 
 
 @dataclass(frozen=True)

@@ -159,6 +159,21 @@ def test_masks_of_heads_with_their_own_kernel(device, head, dtype):
                 check((q, k, v), grad, given, causal=given is mask)
 
 
+def test_great_numbers_in_masks(device):
+    """A query all of whose keys have the same great negative number: its weights are bounded, here and in PyTorch."""
+    for dtype, head, values in (("float32", 8, (-1e9, -1e30)), ("bfloat16", 64, (-1e9, -1e30))):
+        arrays = [drawn((1, 1, 70, head), dtype, device, n) for n in range(4)]
+        for value in values:
+            mask = np.zeros((70, 70), "f")
+            mask[:, :5] = value  # all that the first queries see
+            mask = pa.asarray(mask, device=device).astype(dtype)
+            out, sums = pa.nn.attention(*arrays[:3], mask, causal=True, return_logsumexp=True)
+            grads = pa.nn.attention_backward(arrays[3], *arrays[:3], out, sums, mask, causal=True)
+            for x in (out, *grads):
+                assert np.abs(pa.asnumpy(x).astype("f")).max() < 1e3
+            assert np.abs(pa.asnumpy(grads[0]).astype("f")[..., 5:, :]).max() < 20  # of those that see others
+
+
 def test_refused():
     q = pa.zeros((2, 3, 4), dtype=pa.float32)
     with pytest.raises(TypeError, match="one floating type, got float32, float64, float32; cast"):

@@ -15,6 +15,7 @@ from strategies import examples
 
 import pyarray as pa
 from pyarray.driver.base import get_device
+from pyarray.jit.graph_launch import RecordedLaunch
 
 
 @pa.kernel
@@ -319,6 +320,23 @@ def test_arrays_that_do_not_fit(device):
     before = pa.asnumpy(y).copy()
     g.launch(x=y, y=x)  # both at once is fine
     np.testing.assert_array_equal(pa.asnumpy(x), before * np.float32(3))
+
+
+def test_addresses_on_which_a_launch_relies(device, monkeypatch):
+    """As attention by the matrix instructions of sm_90 does: its kernels load vectors."""
+    monkeypatch.setattr(RecordedLaunch, "alignment", property(lambda self: 16 if self.kernel == "scale" else 1))
+    x, y, other = numbers(device, 104), numbers(device, 100, seed=1), numbers(device, 104, seed=2)
+    with pa.capture(x=x[:100], y=y) as g:
+        scale(y, x[:100], 3.0)
+    with pytest.raises(
+        ValueError, match="'x' is 4 bytes behind a multiple of 16, and in the block 0, on which a launch"
+    ):
+        g.launch(x=other[1:101])
+    g.launch(x=other[4:104])
+    np.testing.assert_array_equal(pa.asnumpy(other[4:104]), pa.asnumpy(y) * np.float32(3))
+    with pa.capture(x=x[:100], y=y) as g:
+        x[:100] += y
+    g.launch(x=other[1:101])
 
 
 def test_shapes_on_which_launches_may_depend(device):

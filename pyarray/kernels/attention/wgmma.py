@@ -51,7 +51,9 @@ def fits(arrays: Sequence[ndarray], scale: float) -> bool:
     if head not in HEADS or v._shape[-1] != head or not k._size or not q._size:
         return False
     return all(
-        x._strides[-1] == x.itemsize and not any(n % 16 for n in (x._ptr, *x._strides[:-1])) and max(x._shape) < _MOST
+        x._strides[-1] == x.itemsize
+        and not any(n % VECTOR_BYTES for n in (x._ptr, *x._strides[:-1]))
+        and max(x._shape) < _MOST
         for x in arrays
     )
 
@@ -191,8 +193,9 @@ def _forward_program(key: _Key, target: str, debug: bool) -> lang.pipeline.Progr
     directions = dict.fromkeys(kinds, "IN") | {"out": "OUT", "logsumexp": "OUT"}
     count = functools.partial(_operations, key.causal, 4)
     return lang.pipeline.Program(
-        "attention", text, (step,), tuple(params), directions, _sites(kinds), count_operations=count
-    )
+        "attention", text, (step,), tuple(params), directions, _sites(kinds), count_operations=count,
+        alignment=VECTOR_BYTES,
+    )  # fmt: skip
 
 
 def _backward_program(key: _Key, target: str, debug: bool) -> lang.pipeline.Program:
@@ -219,8 +222,9 @@ def _backward_program(key: _Key, target: str, debug: bool) -> lang.pipeline.Prog
     directions = dict.fromkeys(order, "IN") | dict.fromkeys(("statistics", "sums", *halves[:3]), "OUT")
     count = functools.partial(_operations, key.causal, 10)
     return lang.pipeline.Program(
-        "attention_backward", text, launches, tuple(params), directions, _sites(order), count_operations=count
-    )
+        "attention_backward", text, launches, tuple(params), directions, _sites(order), count_operations=count,
+        alignment=VECTOR_BYTES,
+    )  # fmt: skip
 
 
 _FORWARD = TextKernel("attention", _forward_program)
