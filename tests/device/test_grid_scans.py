@@ -160,11 +160,12 @@ def test_lines_of_several_groups_of_tiles(device, dtype):
 
 @pa.debug(False)
 def test_replayed_scans_start_anew(device):
-    x = pa.arange(20000, dtype="int32", device=device)
+    n = 50000  # more tiles than a group has, where they are cut small
+    x = pa.arange(n, dtype="int32", device=device)
     with pa.capture(x=x) as graph:
         result = pa.cumulative_sum(pa.cumulative_sum(x))
     for factor in (1, 3):
-        given_array = pa.arange(20000, dtype="int32", device=device) * factor
+        given_array = pa.arange(n, dtype="int32", device=device) * factor
         graph.launch(x=given_array)
         same(result, np.cumsum(np.cumsum(pa.asnumpy(given_array), dtype="i8")))
 
