@@ -74,7 +74,7 @@ def _items(x: DType, kind: DType, op: str, look_back: bool) -> tuple[int, int]:
         return 4, max(4 // max(size // 4, 1), 1)
     items = 8 if size <= 2 else 4
     count = TILE_BYTES // size // (2 if op == "prod" and kind.kind == "f" else 1)
-    return items, min(count // items, 6 if size <= 2 else 8)
+    return items, min(count // items, 4 if size <= 2 else 8)
 
 
 def _segments(n: int, tile: int, most: int) -> tuple[int, int]:
