@@ -19,8 +19,7 @@ from .ports import EXAMPLES
 from .timing import Figure, Row, race, table
 
 ABOUT = """Kernels in tiles on the CPU (docs/examples/tiles.py): products next to this library's own, softmax and layer
-norm of float32 next to PyTorch's own functions. Own products of bfloat16 add pairs at once, which a tile's, whose sums
-are in order, don't."""
+norm of float32 next to PyTorch's own functions."""
 SIDES = (512, 1024, 2048)
 NARROW = (("float16", "float32"), ("bfloat16", "float32"), ("int8", "int32"))  # operands, and their product
 ROWS = ((1000, 768), (512, 1024), (256, 4096), (2048, 2048))

@@ -3,7 +3,8 @@
 In the tree an element's whole sum is computed before the next one. Here the loop along the axis is outside of the
 elements, each of which has a sum, in the same order: what is read along the axis serves several elements, which are
 vectors. Products of floats are a function's (csrc/device/pa_products.h), which meanwhile prefetches the operands of the
-next iteration of the loop around. Operands that are cast are cast once, into tiles of their own."""
+next iteration of the loop around. Operands that are cast are cast once, into tiles of their own; those of bfloat16 make
+pairs there, where the processor has an instruction for them (csrc/device/pa_products_pairs.h)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ..dtypes import DType, float32, float64
+from ..dtypes import DType, bfloat16, float32, float64
 from . import ir
 from .emit_cast import cast
 from .emit_expressions import cname, ctype
@@ -42,20 +43,23 @@ def write_cpu_contraction(code: Any, s: ir.For) -> None:
     """CPU text: blocks of rows and columns, whose sums stay in registers for the whole depth; and for the rest vectors
     along the last axis, whose elements' sums are those of the result."""
     loops, (begin, along, result) = nest_of(s)
-    with _cast_operands(code, loops, along) as (loop, sources):
-        product = _product(loops, begin, loop, result)
+    loop, tiles = _cast_operands(code, loops, along)
+    product = _product(loops, begin, loop, result)
+    with _written_casts(code, (*loops, along), tiles, product):
         if product is not None:
-            _write_product(code, product, sources)
+            _write_product(code, product, tiles)
         else:
             _write_sums(code, loops, (begin, loop, result))
 
 
-@contextmanager
-def _cast_operands(code: Any, loops: list[ir.For], along: ir.For) -> Iterator[tuple[ir.For, dict[str, str]]]:
-    """The loop along the axis, with tiles that this prints in place of elements that are cast to a wider type and serve
-    several sums: to cast them for each takes longer than the sums. And by the names of these tiles those of the ones
-    that they are cast from."""
-    tiles = dict[str, tuple[Any, Any]]()
+# By the name of a tile of what an operand is cast to: the element that is cast, and the tile's type.
+_Casts = dict[str, tuple[Any, Any]]
+
+
+def _cast_operands(code: Any, loops: list[ir.For], along: ir.For) -> tuple[ir.For, _Casts]:
+    """The loop along the axis, with tiles in place of elements that are cast to a wider type and serve several sums: to
+    cast them for each takes longer than the sums."""
+    tiles: _Casts = {}
     taken = stack_bytes(dict(code.kernel.variables))
 
     def change(x: Any) -> Any:
@@ -74,22 +78,32 @@ def _cast_operands(code: Any, loops: list[ir.For], along: ir.For) -> Iterator[tu
         return replace(element, array=replace(element.array, name=name, type=own), type=x.type)
 
     loop: ir.For = rewrite(along, change)
-    sources = {name: element.array.name for name, (element, _) in tiles.items()}
+    return loop, tiles
+
+
+@contextmanager
+def _written_casts(code: Any, loops: tuple[ir.For, ...], tiles: _Casts, product: _Product | None) -> Iterator[None]:
+    """In a block with the tiles, which have what is cast unless the product makes pairs of it."""
     if not tiles:
-        yield loop, sources
+        yield
         return
-    of_axis = {s.variables[0]: s for s in (*loops, along)}
-    with code.out.block():
+    of_axis, out = {s.variables[0]: s for s in loops}, code.out
+    with out.block():
+        for name, (_, own) in tiles.items():
+            code.declare(own)
+            out.line(f"{ctype(own)} {cname(name)} __attribute__((aligned(64)));")
+        pairs = product is not None and _is_of_pairs(product, tiles)
+        if pairs:
+            out.line("#if !PA_PRODUCTS_PAIRS")
         for name, (element, own) in tiles.items():
-            axes = [of_axis[v] for v in run_names(element.index) or ()]
-            _write_cast(code, cname(name), element, own, axes)
-        yield loop, sources
+            _write_cast(code, cname(name), element, own, [of_axis[v] for v in run_names(element.index) or ()])
+        if pairs:
+            out.line("#endif")
+        yield
 
 
 def _write_cast(code: Any, name: str, element: Any, own: Any, axes: list[ir.For]) -> None:
-    """Declares a tile, and casts to it the elements that exist of another one."""
-    code.declare(own)
-    code.out.line(f"{ctype(own)} {name} __attribute__((aligned(64)));")
+    """Casts to a tile the elements that exist of another one."""
     position, source = code.position(own.shape, element.index, None), element.array.type.dtype
     for loop in axes:
         code.out.open(_head(code, loop))
@@ -194,7 +208,13 @@ def _steps_of(shape: tuple[int, ...], index: tuple[Any, ...], names: tuple[str, 
     return [steps[name] for name in names]
 
 
-def _write_product(code: Any, p: _Product, sources: dict[str, str]) -> None:
+def _is_of_pairs(p: _Product, tiles: _Casts) -> bool:
+    """Whether both operands are cast from bfloat16 to float32."""
+    casts = [tiles.get(x.array.name) for x in (p.a, p.b)]
+    return all(x is not None and x[0].array.type.dtype is bfloat16 for x in casts) and p.a.type.dtype is float32
+
+
+def _write_product(code: Any, p: _Product, tiles: _Casts) -> None:
     result, out = p.result, code.out
     place, kind = code.element(cname(result.name), result.shape, result.index, None), result.value.type.dtype.suffix
     row, column, _ = p.loops
@@ -204,7 +224,7 @@ def _write_product(code: Any, p: _Product, sources: dict[str, str]) -> None:
         with out.block(_head(code, row)), out.block(_head(code, column)):
             out.line(f"{place} = {code.expr(p.begin.value)};")
     with out.block():
-        operands = {sources.get(x.array.name, x.array.name) for x in (p.a, p.b)}
+        operands = {tiles[x.array.name][0].array.name if x.array.name in tiles else x.array.name for x in (p.a, p.b)}
         copies = [copy for copy in leading_copies(code) if nest_of(copy[0])[1][0].name in operands]
         prefetched = write_next(code, copies) if copies else "0"
         lengths = []
@@ -213,10 +233,21 @@ def _write_product(code: Any, p: _Product, sources: dict[str, str]) -> None:
             out.line(f"const int64_t {cname(loop.variables[0])} = {start};")
             lengths.append(f"{stop} - {start}")
         (pitch, *_), (a_rows, _, a_depth), (_, b_columns, b_depth) = p.steps
+        pairs, ends = _is_of_pairs(p, tiles), f"{', '.join(lengths)}, {prefetched}"
+        if pairs:
+            (x, _), (y, _) = (tiles[operand.array.name] for operand in (p.a, p.b))
+            room = ", ".join(f"{cname(operand.array.name)}.m" for operand in (p.a, p.b))
+            out.line("#if PA_PRODUCTS_PAIRS")
+            out.line(f"const pa_products_bf16 a = {{&{code.expr(x)}, {a_rows}, {a_depth}}};")
+            out.line(f"const pa_products_bf16 b = {{&{code.expr(y)}, {b_columns}, {b_depth}}};")
+            out.line(f"pa_products_add_bf16(&{place}, {pitch}, a, b, {room}, {ends});")
+            out.line("#else")
         matrix = f"const pa_products_matrix_{kind}"
         out.line(f"{matrix} a = {{&{code.expr(p.a)}, {a_rows}, {a_depth}}};")
         out.line(f"{matrix} b = {{&{code.expr(p.b)}, {b_depth}, {b_columns}}};")
-        out.line(f"pa_products_add_{kind}(&{place}, {pitch}, a, b, {', '.join(lengths)}, {prefetched});")
+        out.line(f"pa_products_add_{kind}(&{place}, {pitch}, a, b, {ends});")
+        if pairs:
+            out.line("#endif")
     for _ in p.outer:
         out.close()
 

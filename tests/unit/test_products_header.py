@@ -1,5 +1,5 @@
-"""csrc/device/pa_products.h as it is compiled for several processors: products of tiles are those of loops over
-elements, bit by bit."""
+"""csrc/device/pa_products.h and pa_products_pairs.h as they are compiled for several processors: products of tiles are
+those of loops over elements, bit by bit."""
 
 import subprocess
 
@@ -62,14 +62,61 @@ int main(void)
 """
 
 
-@pytest.mark.parametrize("name", [name for name in SETS if "pairs" not in name])
+# The same of bfloat16 by pairs, with sums of -0 and both infinities among the rest.
+PAIRS = """
+#include <pa_half.h>
+#include <pa_products_pairs.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static uint64_t state = 1;
+static int64_t below(int64_t n)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (int64_t)((state >> 33) % (uint64_t)n);
+}
+static pa_bf16 a_of[1 << 15], b_of[1 << 15];
+static float got[1 << 14], want[1 << 14], room[2][1 << 15];
+static int test(void)
+{
+    const int64_t rows = below(30), columns = below(80), depth = below(5) ? below(40) : below(300);
+    const int64_t turned_a = below(2), turned_b = below(2), pitch = columns + below(9), more = below(5);
+    const pa_products_bf16 a = {a_of + below(9), turned_a ? 1 : depth + more, turned_a ? rows + more : 1};
+    const pa_products_bf16 b = {b_of + below(9), turned_b ? depth + more : 1, turned_b ? 1 : columns + more};
+    for (int k = 0; k < 1 << 15; ++k) {
+        a_of[k].bits = (uint16_t)(below(2) << 15 | (100 + below(40)) << 7 | below(128));
+        b_of[k].bits = (uint16_t)(below(2) << 15 | (100 + below(40)) << 7 | below(128));
+    }
+    for (int k = 0; k < 1 << 14; ++k)
+        got[k] = want[k] = below(9) ? (float)below(100) / 3 : below(2) ? -0.0f : below(2) ? INFINITY : -INFINITY;
+    for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < columns; ++j)
+            for (int64_t k = 0; k < depth; ++k)
+                want[i * pitch + j] = fmaf(pa_f32_from_bf16(a.at[i * a.line + k * a.along]),
+                                           pa_f32_from_bf16(b.at[k * b.along + j * b.line]), want[i * pitch + j]);
+    pa_products_add_bf16(got, pitch, a, b, room[0], room[1], rows, columns, depth, 0);
+    if (!memcmp(got, want, sizeof got)) return 0;
+    printf("%ld %ld %ld, turned %ld %ld\\n", (long)rows, (long)columns, (long)depth, (long)turned_a, (long)turned_b);
+    return 1;
+}
+int main(void)
+{
+    int wrong = 0;
+    for (int k = 0; k < 600; ++k) wrong += test();
+    return wrong > 0;
+}
+"""
+
+
+@pytest.mark.parametrize("name", SETS)
 def test_products(name, tmp_path):
     (command, *flags), runner, _ = SETS[name]
     said = reason(name)
     if said and isinstance(runner, str):
         pytest.skip(said)
     program = tmp_path / "products"
-    compile_cached([command, *flags, *FLAGS], PROGRAM, program)
+    compile_cached([command, *flags, *FLAGS], PAIRS if "pairs" in name else PROGRAM, program)
     if said:
         pytest.skip(f"compiled, but {said}")
     program.chmod(0o700)
