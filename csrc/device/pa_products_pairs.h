@@ -1,7 +1,6 @@
 /* pa_products_pairs.h: products of tiles of bfloat16 onto float32 by AVX-512's vdpbf16ps, which adds two products to a
    sum, each by a fused step, first that of the upper halves. So the upper half of a pair is the one that comes first
-   along the depth, and sums are those of pa_products_add_f32, but for numbers below 1.2e-38, which the instruction takes
-   for 0. */
+   along the depth. Sums are those of pa_products_add_f32, but for numbers below 1.2e-38, which it takes for 0. */
 #ifndef PA_PRODUCTS_PAIRS_H
 #define PA_PRODUCTS_PAIRS_H
 #include "pa_products.h"
