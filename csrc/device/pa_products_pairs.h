@@ -26,8 +26,8 @@ PA_PRODUCTS_INLINE pa_products_pair_vector pa_products_dot_pairs(pa_products_pai
 /* An operand by address and strides in elements: of its lines, and along the depth. */
 typedef struct { const pa_bf16 *at; int64_t line, along; } pa_products_bf16;
 
-/* Pairs of `lines` lines, `step` apart, of which those of a line are `next` apart. A last single one has -0 for a
-   partner (`odd`: the bits), or 0, so that their product changes no sum. */
+/* Pairs of `lines` lines, `step` apart, of which those of a line are `next` apart. The last element of an odd depth has
+   -0 for a partner, or 0 in the other operand (`odd`: the bits): their product changes no sum. */
 PA_PRODUCTS_APART void pa_products_make_pairs(pa_products_pair *to, int64_t step, int64_t next, pa_products_bf16 x,
                                               int64_t lines, int64_t depth, uint32_t odd)
 {
@@ -63,13 +63,13 @@ PA_PRODUCTS_APART void pa_products_make_pairs(pa_products_pair *to, int64_t step
     }
 }
 
-/* C += A @ B as pa_products_add_f32, by pairs, for which there is room at `of_a` and `of_b`. */
+/* C += A @ B as pa_products_add_f32, by pairs, for which there are workspaces. */
 PA_PRODUCTS_APART void pa_products_add_bf16(float *c, int64_t pitch, pa_products_bf16 a, pa_products_bf16 b,
-                                            float *of_a, float *of_b, int64_t rows, int64_t columns, int64_t depth,
+                                            float *work_a, float *work_b, int64_t rows, int64_t columns, int64_t depth,
                                             pa_prefetch_next *next)
 {
     const int64_t pairs = (depth + 1) / 2;
-    pa_products_pair *const left = (pa_products_pair *)of_a, *const right = (pa_products_pair *)of_b;
+    pa_products_pair *const left = (pa_products_pair *)work_a, *const right = (pa_products_pair *)work_b;
     if (rows <= 0 || columns <= 0 || depth <= 0) return;
     pa_products_make_pairs(left, pairs, 1, a, rows, depth, 0x8000u);
     pa_products_make_pairs(right, 1, columns, b, columns, depth, 0);

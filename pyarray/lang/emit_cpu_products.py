@@ -236,11 +236,11 @@ def _write_product(code: Any, p: _Product, tiles: _Casts) -> None:
         pairs, ends = _is_of_pairs(p, tiles), f"{', '.join(lengths)}, {prefetched}"
         if pairs:
             (x, _), (y, _) = (tiles[operand.array.name] for operand in (p.a, p.b))
-            room = ", ".join(f"{cname(operand.array.name)}.m" for operand in (p.a, p.b))
+            workspaces = ", ".join(f"{cname(operand.array.name)}.m" for operand in (p.a, p.b))
             out.line("#if PA_PRODUCTS_PAIRS")
             out.line(f"const pa_products_bf16 a = {{&{code.expr(x)}, {a_rows}, {a_depth}}};")
             out.line(f"const pa_products_bf16 b = {{&{code.expr(y)}, {b_columns}, {b_depth}}};")
-            out.line(f"pa_products_add_bf16(&{place}, {pitch}, a, b, {room}, {ends});")
+            out.line(f"pa_products_add_bf16(&{place}, {pitch}, a, b, {workspaces}, {ends});")
             out.line("#else")
         matrix = f"const pa_products_matrix_{kind}"
         out.line(f"{matrix} a = {{&{code.expr(p.a)}, {a_rows}, {a_depth}}};")

@@ -77,7 +77,7 @@ static int64_t below(int64_t n)
     return (int64_t)((state >> 33) % (uint64_t)n);
 }
 static pa_bf16 a_of[1 << 15], b_of[1 << 15];
-static float got[1 << 14], want[1 << 14], room[2][1 << 15];
+static float got[1 << 14], want[1 << 14], work[2][1 << 15];
 static int test(void)
 {
     const int64_t rows = below(30), columns = below(80), depth = below(5) ? below(40) : below(300);
@@ -95,7 +95,7 @@ static int test(void)
             for (int64_t k = 0; k < depth; ++k)
                 want[i * pitch + j] = fmaf(pa_f32_from_bf16(a.at[i * a.line + k * a.along]),
                                            pa_f32_from_bf16(b.at[k * b.along + j * b.line]), want[i * pitch + j]);
-    pa_products_add_bf16(got, pitch, a, b, room[0], room[1], rows, columns, depth, 0);
+    pa_products_add_bf16(got, pitch, a, b, work[0], work[1], rows, columns, depth, 0);
     if (!memcmp(got, want, sizeof got)) return 0;
     printf("%ld %ld %ld, turned %ld %ld\\n", (long)rows, (long)columns, (long)depth, (long)turned_a, (long)turned_b);
     return 1;
