@@ -290,7 +290,7 @@ PA_FN void pa_attention_compute(const pa_attention &o, const pa_attention_block 
         pa_wgmma_wait<1>();
         pa_keep(scores);
         const unsigned tops = s.statistics(at.at) + column * 4;
-        const bool partly = PA_A_CAUSAL && n * PA_A_ROWS < t.key + PA_A_KEYS;
+        const bool diagonal = PA_A_CAUSAL && n * PA_A_ROWS < t.key + PA_A_KEYS;
 #pragma unroll
         for (int j = 0; j < PA_A_SCORES; ++j) {
             const float2 top = pa_shared_pair(tops + j * 32);
@@ -299,7 +299,7 @@ PA_FN void pa_attention_compute(const pa_attention &o, const pa_attention_block 
                 const float base = mask.plus(-(e % 2 ? top.y : top.x), j, e);
                 scores[j][e] = pa_exp2_fast(__fmaf_rn(scores[j][e], scale, base));
                 if (!mask.seen(j, e)) scores[j][e] = 0;
-                if (partly && n * PA_A_ROWS + j * 8 + column + e % 2 < key + e / 2 * OTHER) scores[j][e] = 0;
+                if (diagonal && n * PA_A_ROWS + j * 8 + column + e % 2 < key + e / 2 * OTHER) scores[j][e] = 0;
             }
         }
         if (t.key + PA_A_KEYS > o.keys) { /* scores of keys that don't exist are 0, which may be far above the others */

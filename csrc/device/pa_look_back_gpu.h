@@ -26,13 +26,13 @@ enum {
 typedef unsigned long long pa_state_word;
 struct pa_state { PA_ACC value; unsigned flag; };
 
-/* States are words that start as zeros: counters of all groups, of how many tiles they have published; then for each
-   line states of its tiles, and of its groups. Places are words before a line's counters and before its states. */
-struct pa_state_places { int64_t counters, first; };
-PA_FN pa_state_places pa_places_of_line(int64_t line, int64_t lines, int64_t tiles)
+/* States are words that start as zeros: counters of all groups, of how many tiles have published; then for each line
+   states of its tiles, and of its groups. Offsets of a line's counters and of its states are in words. */
+struct pa_state_offsets { int64_t counters, first; };
+PA_FN pa_state_offsets pa_offsets_of_line(int64_t line, int64_t lines, int64_t tiles)
 {
     const int64_t groups = (tiles - 1) / PA_GROUP + 1, all = PA_FIRST_COUNTER + lines * groups;
-    const pa_state_places at = {PA_FIRST_COUNTER + line * groups, all + line * (tiles + groups) * PA_STATE_WORDS};
+    const pa_state_offsets at = {PA_FIRST_COUNTER + line * groups, all + line * (tiles + groups) * PA_STATE_WORDS};
     return at;
 }
 
@@ -40,7 +40,7 @@ struct pa_line_states {
     const pa_operand *memory;
     pa_runtime *rt;
     int64_t tile; /* that is reported with an access outside */
-    pa_state_places at;
+    pa_state_offsets at;
     int64_t tiles; /* of a line */
 
     __device__ inline pa_state_word *counter(int64_t group) const

@@ -116,23 +116,23 @@ PA_FN void pa_scan_line(const pa_scan *s, int64_t line, int64_t *x_offset, int64
 }
 
 #if PA_LOOK_BACK
-/* A tile of all lines: its number, that in its line, and where the line is. */
+/* A tile of all lines: its number, that in its line, and the line's offsets. */
 struct pa_scan_tile {
     int64_t number, in_line, x_offset, out_offset;
-    pa_state_places places;
+    pa_state_offsets offsets;
 };
 PA_FN pa_scan_tile pa_scan_locate(const pa_scan *s, int64_t number)
 {
     pa_scan_tile t;
     const int64_t line = s->lines > 1 ? number / s->tiles : 0;
     t.number = number, t.in_line = number - line * s->tiles;
-    t.places = pa_places_of_line(line, s->lines, s->tiles);
+    t.offsets = pa_offsets_of_line(line, s->lines, s->tiles);
     pa_scan_line(s, line, &t.x_offset, &t.out_offset);
     return t;
 }
 PA_FN pa_line_states pa_scan_states(const pa_scan *s, pa_runtime *rt, const pa_scan_tile *t)
 {
-    const pa_line_states states = {&s->states, rt, t->number, t->places, s->tiles};
+    const pa_line_states states = {&s->states, rt, t->number, t->offsets, s->tiles};
     return states;
 }
 PA_FN int64_t pa_scan_take(const pa_scan *s, pa_runtime *rt)

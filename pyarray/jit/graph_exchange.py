@@ -30,9 +30,7 @@ class Exchange:
         "_any", "_avoided", "_key", "_shape", "_strides", "address", "alignment", "high", "low", "places", "rivals",
     )  # fmt: skip
 
-    def __init__(
-        self, array: ndarray, key: int, written: bool, avoided: Sequence[Range], places: Any, alignment: int = 1
-    ):
+    def __init__(self, array: ndarray, key: int, written: bool, avoided: Sequence[Range], places: Any, alignment: int):
         self._any = 0 if written else READONLY | WATCHED  # bits of a key that don't matter
         self._key = -1 if written and key & (READONLY | WATCHED) else key | self._any  # -1: each is checked in full
         self._shape, self._strides = array._shape, array._strides

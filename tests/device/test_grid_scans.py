@@ -94,7 +94,7 @@ LOOK_BACK = """
 extern "C" __global__ void look_back(double *out, char *states, long long tiles, long long tile, double own)
 {
     const pa_operand at = {states, 0, 0, 0};
-    const pa_line_states line = {&at, 0, tile, pa_places_of_line(0, 1, tiles), tiles};
+    const pa_line_states line = {&at, 0, tile, pa_offsets_of_line(0, 1, tiles), tiles};
     const bool last = threadIdx.x == 0 && line.publish_tile(tile, own);
     if (PA_SHFL((int)last, 0)) line.complete(tile / PA_GROUP);
     pa_look_back back(line, tile, own);
