@@ -6,28 +6,9 @@
 #define PA_ATTENTION_WGMMA_H
 #include "pa_base.h"
 #include "pa_half.h"
+#include "pa_mbarrier.h"
 #include "pa_quad.h"
 #include "pa_wgmma_registers.h"
-
-PA_FN void pa_mbarrier_init(unsigned barrier, int count)
-{
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
-}
-PA_FN bool pa_mbarrier_test(unsigned barrier, unsigned parity)
-{
-    unsigned done;
-    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-                 : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
-    return done;
-}
-PA_FN void pa_mbarrier_wait(unsigned barrier, unsigned parity)
-{
-    while (!pa_mbarrier_test(barrier, parity)) {}
-}
-PA_FN void pa_mbarrier_arrive(unsigned barrier)
-{
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
 
 /* A descriptor of a block in shared memory; `panel` bytes are between panels of 64 elements. */
 PA_FN uint64_t pa_block_descriptor(unsigned address, unsigned panel)

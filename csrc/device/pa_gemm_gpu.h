@@ -10,6 +10,7 @@
 #include "pa_complex.h"
 #include "pa_half.h"
 #include "pa_check.h"
+#include "pa_dependent_launch.h"
 #include "pa_gemm_tiles.h"
 
 #define PA_GEMM_REAL 0
@@ -362,6 +363,7 @@ PA_FN void pa_gemm(const pa_gemm_grid *g, pa_runtime *rt)
             }
             loads.next_tile(g);
         }
+        if (round == loads.rounds - 1) pa_griddep_launch_dependents();
         pa_gemm_store_tile(g, rt, loads.tile(round), &sum);
     }
 }

@@ -11,7 +11,7 @@
    a tile of halves multiply by wgmma where sm_90a has it: four warps read the operands from shared memory, whose lines
    are as it wants them, while the threads go on. Else fragments come through registers (PTX ISA, "Matrix fragments for
    mma.m16n8k16", "Asynchronous warpgroup level matrix instructions"), those of the next instructions ahead of their
-   use. */
+   use. Slices of doubles along the depth are in panels of depth 8, whose lines have 64 bytes. */
 #ifndef PA_GEMM_MMA_H
 #define PA_GEMM_MMA_H
 #include "pa_dependent_launch.h"
@@ -39,9 +39,11 @@ PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *rt)
 #endif
 
 #define PA_M_WGMMA (PA_M_HAS_WGMMA && PA_BYTES <= 4 && PA_M_WARP_COLUMNS == PA_M_COLUMNS)
-#define PA_M_TMA (PA_M_WGMMA && PA_M_BULK)
+#define PA_M_TMA (PA_M_BULK && (PA_M_WGMMA || (PA_M_HAS_WGMMA && PA_BYTES == 8)))
 enum {
-    PA_M_WORKERS = 256, /* threads that compute; a warpgroup before them copies, with bulk tensor copies */
+    PA_M_DOWN = PA_M_ROWS / PA_M_WARP_ROWS, /* warps below each other */
+    /* threads that compute; a warpgroup before them copies, with bulk tensor copies */
+    PA_M_WORKERS = PA_M_DOWN * (PA_M_COLUMNS / PA_M_WARP_COLUMNS) * 32,
     PA_M_FIRST = PA_M_TMA ? 128 : 0,
     PA_M_THREADS = PA_M_FIRST + PA_M_WORKERS,
     /* of a processor: one where warps give registers to others */
@@ -50,12 +52,11 @@ enum {
     PA_M_CHUNK = 16 / PA_M_SIZE, /* elements */
     PA_M_STEP = PA_M_SIZE == 8 ? 8 : 32 / PA_M_SIZE, /* the depth of an instruction */
     PA_M_STEPS = PA_M_DEPTH / PA_M_STEP,
-    PA_M_DOWN = PA_M_ROWS / PA_M_WARP_ROWS, /* warps below each other */
     PA_M_SLICE_A = PA_M_ROWS * PA_M_DEPTH * PA_M_SIZE,
     PA_M_SLICE = PA_M_SLICE_A + PA_M_COLUMNS * PA_M_DEPTH * PA_M_SIZE,
-    PA_M_PANEL = PA_M_DEPTH * 128
+    PA_M_PANEL = PA_M_DEPTH * 128,
+    PA_M_LINE_ALONG = PA_M_SIZE == 8 ? 64 : PA_M_DEPTH * PA_M_SIZE /* bytes of a line along the depth */
 };
-static_assert(PA_M_DOWN * (PA_M_COLUMNS / PA_M_WARP_COLUMNS) * 32 == PA_M_WORKERS, "a rectangle for each warp");
 
 /* The number of a thread that computes, and a barrier of these threads. */
 PA_FN int pa_mma_thread(void) { return (int)threadIdx.x - PA_M_FIRST; }
@@ -92,10 +93,74 @@ PA_FN PA_T pa_mma_rounded(PA_T x)
     return x;
 }
 
-/* A tile's slices of an operand, of which it has ROWS rows (columns, for B). */
-template <int ROWS, bool K_MAJOR> struct pa_mma_operand {
+/* Slices in shared memory of an operand, of which a tile has ROWS rows (columns, for B). PAIRS: it is A. */
+template <int ROWS, bool K_MAJOR, bool PAIRS> struct pa_mma_slices {
     enum {
-        LINE = K_MAJOR ? PA_M_DEPTH * PA_M_SIZE : 128,
+        LINE = K_MAJOR ? (int)PA_M_LINE_ALONG : 128,
+        CHUNKS = LINE / 16,
+        PANEL = K_MAJOR ? ROWS * LINE : (int)PA_M_PANEL
+    };
+    unsigned first; /* bytes in a slice: of this lane's first fragment */
+
+    __device__ static inline unsigned swizzle(int line)
+    {
+        return !K_MAJOR || LINE == 128 ? line & 7 : line >> 1 & 3;
+    }
+    __device__ static inline unsigned offset_of(int line, int chunk)
+    {
+        return chunk / CHUNKS * PANEL + line * LINE + ((chunk % CHUNKS ^ swizzle(line)) << 4);
+    }
+    __device__ inline void start(int warp)
+    {
+        const int lane = (int)threadIdx.x % 32;
+#if PA_BYTES == 2 /* each lane names the line of 16 bytes that ldmatrix is to read */
+        if (K_MAJOR) first = offset_of(warp + lane % 16, lane / 16);
+        else first = offset_of(lane % 8 + lane / 16 * 8, warp / 8 + lane / 8 % 2);
+#else
+        const int depth = lane % 4 * 2 | lane % 2;
+        if (K_MAJOR) first = offset_of(warp + lane / 4, depth / 2) + depth % 2 * 8;
+        else if (PAIRS) first = offset_of(depth, warp / 2 + lane / 4);
+        else first = offset_of(depth, (warp + lane / 4) / 2) + lane / 4 % 2 * 8;
+#endif
+    }
+    /* The warp's fragment i for step d of the depth. Of doubles, the instruction's depths n and n + 4 are 2 n and
+       2 n + 1, or the other way round for odd n, so that no two lanes of half a warp read from one bank. With PAIRS
+       across the depth its rows n and n + 8 are 2 n and 2 n + 1, which are read together. */
+    __device__ inline pa_mma_fragment read(unsigned slice, const unsigned char *memory, int d, int i) const
+    {
+        pa_mma_fragment x;
+#if PA_BYTES == 2
+        const unsigned p = slice + (K_MAJOR ? (first ^ d * 32) + i * 16 * LINE : (first ^ i * 32) + d * 16 * LINE);
+        if (K_MAJOR)
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                         : "=r"(x.v[0]), "=r"(x.v[1]), "=r"(x.v[2]), "=r"(x.v[3]) : "r"(p));
+        else
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                         : "=r"(x.v[0]), "=r"(x.v[1]), "=r"(x.v[2]), "=r"(x.v[3]) : "r"(p));
+#else
+        const unsigned char *at = memory + (K_MAJOR ? d * PANEL + i * 16 * LINE : i * PANEL + d * 8 * LINE);
+#pragma unroll
+        for (int e = 0; e < 2; ++e)
+            if (K_MAJOR) {
+                x.v[e] = *(const double *)(at + first + e * 8 * LINE);
+                x.v[2 + e] = *(const double *)(at + (first ^ 8) + e * 8 * LINE);
+            } else if (PAIRS) {
+                const double2 two = *(const double2 *)(at + (first ^ e * (LINE + 16)));
+                x.v[2 * e] = two.x, x.v[2 * e + 1] = two.y;
+            } else {
+                x.v[e] = *(const double *)(at + (first ^ e * 64));
+                x.v[2 + e] = *(const double *)(at + (first ^ e * 64 ^ (LINE + 16)));
+            }
+#endif
+        return x;
+    }
+};
+
+/* The same, with how they are loaded. */
+template <int ROWS, bool K_MAJOR, bool PAIRS> struct pa_mma_operand : pa_mma_slices<ROWS, K_MAJOR, PAIRS> {
+    using slices = pa_mma_slices<ROWS, K_MAJOR, PAIRS>;
+    enum {
+        LINE = slices::LINE,
         ALONG = (K_MAJOR ? PA_M_DEPTH : ROWS) / PA_M_CHUNK, /* chunks along neighbours in memory */
         LINE_STEP = PA_M_WORKERS / ALONG,                   /* lines between a thread's chunks */
         CHUNKS_OF_THREAD = ROWS * PA_M_DEPTH / PA_M_CHUNK / PA_M_WORKERS
@@ -103,40 +168,26 @@ template <int ROWS, bool K_MAJOR> struct pa_mma_operand {
     const char *at;          /* the thread's first chunk of the next slice */
     int64_t chunk_stride, slice_stride, element_stride; /* bytes to the next chunk, slice, element of a chunk */
     int line, chunk, rows;   /* indices of the first chunk, and how many rows are inside */
-    unsigned offset, first;  /* bytes in a slice: of the first chunk, and of this lane's first fragment */
+    unsigned offset;         /* bytes of the first chunk in a slice */
     bool aligned;
 
-    __device__ static inline unsigned swizzle(int line)
-    {
-#if PA_BYTES == 8
-        return (line & 3) << 1;
-#else
-        return K_MAJOR && LINE == 64 ? line >> 1 & 3 : line & 7;
-#endif
-    }
-    __device__ static inline unsigned offset_of(int line, int chunk)
-    {
-        const unsigned panel = K_MAJOR ? 0 : chunk / 8 * PA_M_PANEL;
-        return panel + line * LINE + (((K_MAJOR ? chunk : chunk % 8) ^ swizzle(line)) << 4);
-    }
     __device__ inline void start(const char *base, int64_t left, int64_t rs, int64_t cs, int warp)
     {
-        const int lane = (int)threadIdx.x % 32;
         line = pa_mma_thread() / ALONG, chunk = pa_mma_thread() % ALONG;
         rows = left < ROWS ? (int)left : ROWS;
-        offset = offset_of(line, chunk);
+        offset = slices::offset_of(line, chunk);
         element_stride = K_MAJOR ? cs : rs, slice_stride = PA_M_DEPTH * cs;
         chunk_stride = LINE_STEP * (K_MAJOR ? rs : cs);
         at = base + line * (K_MAJOR ? rs : cs) + chunk * PA_M_CHUNK * element_stride;
         aligned = PA_BYTES != 4 && element_stride == PA_M_SIZE && /* tf32 is rounded by the way */
                   (((uint64_t)base | (uint64_t)(K_MAJOR ? rs : cs)) & 15) == 0;
-#if PA_BYTES == 2 /* each lane names the line of 16 bytes that ldmatrix is to read */
-        if (K_MAJOR) first = offset_of(warp + lane % 16, lane / 16);
-        else first = offset_of(lane % 8 + lane / 16 * 8, warp / 8 + lane / 8 % 2);
-#else
-        if (K_MAJOR) first = offset_of(warp + lane / 4, lane % 4 / 2) + lane % 2 * 8;
-        else first = offset_of(lane % 4, (warp + lane / 4) / 2) + lane / 4 % 2 * 8;
-#endif
+        slices::start(warp);
+    }
+    /* Bytes in a slice of the thread's chunk `i`, whose line is swizzled as the first one, or by four chunks more. */
+    __device__ inline unsigned offset_of_chunk(int i) const
+    {
+        static_assert(K_MAJOR || LINE_STEP % 4 == 0, "lines of one swizzle, or of two");
+        return (!K_MAJOR && LINE_STEP % 8 && i % 2 ? offset ^ 64 : offset) + i * LINE_STEP * LINE;
     }
     /* Elements that a chunk along the depth has inside, or whether a line across it is. */
     __device__ inline int inside(int i, int depths) const
@@ -151,7 +202,7 @@ template <int ROWS, bool K_MAJOR> struct pa_mma_operand {
         if (ALIGNED || aligned) {
 #pragma unroll
             for (int i = 0; i < CHUNKS_OF_THREAD; ++i)
-                pa_mma_copy(to + offset + i * LINE_STEP * LINE, at + i * chunk_stride, inside(i, depths) * PA_M_SIZE);
+                pa_mma_copy(to + offset_of_chunk(i), at + i * chunk_stride, inside(i, depths) * PA_M_SIZE);
         } else {
 #pragma unroll 1
             for (int i = 0; i < CHUNKS_OF_THREAD; ++i) {
@@ -162,33 +213,10 @@ template <int ROWS, bool K_MAJOR> struct pa_mma_operand {
 #pragma unroll
                 for (int e = 0; e < PA_M_CHUNK; ++e)
                     if (e < n) x.v[e] = pa_mma_rounded(*(const PA_T *)(from + e * element_stride));
-                *(uint4 *)(memory + offset + i * LINE_STEP * LINE) = x.all;
+                *(uint4 *)(memory + offset_of_chunk(i)) = x.all;
             }
         }
         at += slice_stride;
-    }
-    /* The warp's fragment i for step d of the depth. */
-    __device__ inline pa_mma_fragment read(unsigned slice, const unsigned char *memory, int d, int i) const
-    {
-        pa_mma_fragment x;
-#if PA_BYTES == 2
-        const unsigned p = slice + (K_MAJOR ? (first ^ d * 32) + i * 16 * LINE : (first ^ i * 32) + d * 16 * LINE);
-        if (K_MAJOR)
-            asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                         : "=r"(x.v[0]), "=r"(x.v[1]), "=r"(x.v[2]), "=r"(x.v[3]) : "r"(p));
-        else
-            asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                         : "=r"(x.v[0]), "=r"(x.v[1]), "=r"(x.v[2]), "=r"(x.v[3]) : "r"(p));
-#else
-#pragma unroll
-        for (int e = 0; e < 4; e += 2) {
-            const unsigned p =
-                K_MAJOR ? (first ^ d * 64 ^ e * 16) + i * 16 * LINE : first + i * PA_M_PANEL + (d * 8 + e * 2) * LINE;
-            x.v[e] = *(const double *)(memory + p);
-            x.v[e + 1] = *(const double *)(memory + (K_MAJOR ? p + 8 * LINE : p - first + (first ^ 64)));
-        }
-#endif
-        return x;
     }
 };
 
@@ -225,8 +253,8 @@ struct pa_mma_accumulators { PA_ACC v[PA_M_WARP_ROWS / 16][PA_M_WARP_COLUMNS / 8
 
 /* Both operands of a warp's part of the tile, which begins at `row` and `col`. */
 template <bool K_MAJOR_A, bool K_MAJOR_B> struct pa_mma_operands {
-    pa_mma_operand<PA_M_ROWS, K_MAJOR_A> a;
-    pa_mma_operand<PA_M_COLUMNS, K_MAJOR_B> b;
+    pa_mma_operand<PA_M_ROWS, K_MAJOR_A, true> a;
+    pa_mma_operand<PA_M_COLUMNS, K_MAJOR_B, false> b;
     unsigned char *memory;
     unsigned base; /* the same as an address of cp.async */
     int64_t ahead; /* the depth that isn't loaded yet */
@@ -354,7 +382,13 @@ PA_FN void pa_mma_tile(const pa_gemm_grid *g, const pa_gemm_tile_origin &t)
     pa_mma_sync(); /* no copy to the slices is in flight, and no thread reads them */
     char *c = t.c + (t.row + row) * g->rcs + (t.col + col) * g->ccs;
     const pa_gemm_results results(g, t, t.row + row, t.col + col);
-    pa_mma_store(g, c, g->m - t.row - row, g->n - t.col - col, sum, results, pa_mma_memory);
+    const int64_t rows = g->m - t.row - row, columns = g->n - t.col - col;
+#if PA_BYTES == 8
+    if (!k_major_a) pa_mma_store<true>(g, c, rows, columns, sum, results);
+    else pa_mma_store<false>(g, c, rows, columns, sum, results);
+#else
+    pa_mma_store(g, c, rows, columns, sum, results, pa_mma_memory);
+#endif
     pa_mma_sync(); /* before the next tile overwrites them */
 }
 

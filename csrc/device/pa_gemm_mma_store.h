@@ -171,25 +171,29 @@ PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t co
     }
 }
 #else
+/* Doubles. PAIRED: a lane has rows 2 n and 2 n + 1 of 16, where the instruction has n and n + 8 (pa_mma_slices). */
+template <bool PAIRED>
 PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const pa_mma_accumulators &sum,
-                        const pa_gemm_results &results, unsigned char *)
+                        const pa_gemm_results &results)
 {
     const int lane = (int)threadIdx.x % 32;
-    const bool vectorized = g->ccs == 8 && (((uint64_t)c | (uint64_t)g->rcs) & 15) == 0;
+    const int64_t step = PAIRED ? g->rcs : g->ccs, other = PAIRED ? g->ccs : g->rcs; /* between neighbours of a lane */
+    const bool vectorized = step == 8 && (((uint64_t)c | (uint64_t)other) & 15) == 0;
 #pragma unroll
     for (int i = 0; i < PA_M_WARP_ROWS / 16; ++i)
 #pragma unroll
         for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
 #pragma unroll
-            for (int h = 0; h < 2; ++h) {
-                const int row = i * 16 + h * 8 + lane / 4, col = j * 8 + lane % 4 * 2;
+            for (int e = 0; e < 2; ++e) {
+                const int row = i * 16 + (PAIRED ? lane / 4 * 2 : e * 8 + lane / 4),
+                          col = j * 8 + lane % 4 * 2 + PAIRED * e;
                 char *p = c + row * g->rcs + col * g->ccs;
-                const double *x = &sum.v[i][j][2 * h];
+                const double *x = sum.v[i][j], low = x[PAIRED ? e : 2 * e], high = x[PAIRED ? 2 + e : 2 * e + 1];
                 if (row >= rows || col >= columns) continue;
-                const double low = results(row, col, x[0]);
-                if (col + 1 >= columns) *(double *)p = low;
-                else if (vectorized) *(double2 *)p = make_double2(low, results(row, col + 1, x[1]));
-                else *(double *)p = low, *(double *)(p + g->ccs) = results(row, col + 1, x[1]);
+                const double first = results(row, col, low);
+                if (row + PAIRED >= rows || col + !PAIRED >= columns) *(double *)p = first;
+                else if (vectorized) *(double2 *)p = make_double2(first, results(row + PAIRED, col + !PAIRED, high));
+                else *(double *)p = first, *(double *)(p + step) = results(row + PAIRED, col + !PAIRED, high);
             }
 }
 #endif

@@ -3,11 +3,11 @@
    slices ahead, one of each operand, two warpgroups multiply them, and stages of shared memory go round between them
    by barriers in it: `full` when a stage's bytes are there, `empty` when all warps have read it. Blocks are
    persistent and take tiles in turn, so that the next tile is loaded while one is stored. The blocks of a cluster
-   (PA_M_CLUSTER of them) have tiles below each other: each copies a part of B to all of them.
-   Copies need a description of the operand in global memory (PTX ISA, "Tensor-map"). Addresses change from launch to
-   launch, so each block writes its own descriptions, in slots that it takes for its time. */
+   (PA_M_CLUSTER of them) have tiles below each other: each copies a part of B to all of them. */
 #ifndef PA_GEMM_TMA_H
 #define PA_GEMM_TMA_H
+#include "pa_gemm_bulk_copies.h"
+#include "pa_mbarrier.h"
 
 enum {
     PA_TMA_STAGED = PA_M_STAGES * PA_M_SLICE, /* offsets in shared memory: of sums on their way to C, ... */
@@ -19,79 +19,11 @@ enum {
     /* slices of a block's first tile that the threads copy which multiply them; only bulk copies round to tf32 */
     PA_TMA_AHEAD = PA_BYTES == 2 && !PA_M_BF16X6 ? PA_M_STAGES : 0,
     PA_TMA_EMPTY = PA_TMA_FULL + PA_M_STAGES * 8,
-    PA_TMA_MAPS = PA_TMA_FULL + 256,
-    PA_TMA_SLOTS = 1024, /* more than two for each block that can run at a time */
-    PA_TMA_RANK = 2 + PA_GEMM_BATCHES,
-    PA_TMA_ROWS = PA_M_ROWS * PA_M_CLUSTER, /* of a cluster's tile */
-    PA_TMA_LINE = 128 / PA_M_SIZE /* elements of a line */
+    PA_TMA_MAPS = PA_TMA_FULL + 256
 };
 static_assert(PA_M_DEPTH * PA_M_SIZE == 128, "a line of 128 bytes, as swizzled");
 static_assert(PA_M_STAGES * 16 <= 256, "room for the barriers");
-static_assert(PA_BYTES != 2 || PA_M_COLUMNS / PA_M_CLUSTER >= PA_TMA_LINE, "a panel of B for each block of a cluster");
-
-struct alignas(128) pa_tensor_map { uint64_t words[16]; };
-static __device__ pa_tensor_map pa_tma_maps[PA_TMA_SLOTS];
-static __device__ unsigned pa_tma_taken[PA_TMA_SLOTS];
-
-#if PA_GEMM_BATCHES <= 3 /* a tensor map has five axes */
-PA_FN bool pa_tma_fits_step(int64_t step) { return step >= 0 && step < (int64_t)1 << 40 && (step & 15) == 0; }
-PA_FN bool pa_tma_fits_operand(const pa_gemm_grid *g, const char *p, int64_t rs, int64_t cs, const int64_t *batch)
-{
-    const int64_t pitch = cs == PA_M_SIZE ? rs : cs;
-    bool fits = (cs == PA_M_SIZE || rs == PA_M_SIZE) && ((uint64_t)p & 15) == 0 && pitch > 0 && pa_tma_fits_step(pitch);
-#pragma unroll
-    for (int d = 0; d < PA_GEMM_BATCHES; ++d) fits = fits && g->batch[d] < 1u << 31 && pa_tma_fits_step(batch[d]);
-    return fits;
-}
-PA_FN bool pa_tma_fits(const pa_gemm_grid *g)
-{
-    const uint32_t tiles = pa_gemm_tiles<PA_TMA_ROWS, PA_M_COLUMNS>(g);
-    return g->m < 1u << 31 && g->n < 1u << 31 && g->k < 1u << 31 && tiles < 1 << 28 &&
-           (PA_BYTES == 2 || (g->rbs == PA_M_SIZE && (PA_BYTES == 4 || g->cas == PA_M_SIZE))) &&
-           pa_tma_fits_operand(g, g->a, g->ras, g->cas, g->batch_a) &&
-           pa_tma_fits_operand(g, g->b, g->cbs, g->rbs, g->batch_b);
-}
-#else
-PA_FN bool pa_tma_fits(const pa_gemm_grid *) { return false; }
-#endif
-
-PA_FN void pa_mbarrier_init(unsigned barrier, int count)
-{
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
-}
-PA_FN void pa_mbarrier_wait(unsigned barrier, unsigned parity)
-{
-    asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; @!p bra again; }"
-                 ::"r"(barrier), "r"(parity) : "memory");
-}
-PA_FN void pa_mbarrier_expect(unsigned barrier, unsigned bytes)
-{
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
-}
-PA_FN void pa_mbarrier_arrive(unsigned barrier)
-{
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-#if PA_M_CLUSTER > 1
-PA_FN void pa_mbarrier_arrive_at(unsigned barrier, unsigned rank)
-{
-    asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1;"
-                 "mbarrier.arrive.shared::cluster.b64 _, [there]; }" ::"r"(barrier), "r"(rank) : "memory");
-}
-PA_FN unsigned pa_cluster_rank(void)
-{
-    unsigned rank;
-    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-    return rank;
-}
-PA_FN void pa_cluster_sync(void)
-{
-    asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory");
-}
-#else
-PA_FN unsigned pa_cluster_rank(void) { return 0; }
-PA_FN void pa_cluster_sync(void) { __syncthreads(); }
-#endif
+static_assert(PA_BYTES == 1 || PA_BYTES == 4 || PA_M_COLUMNS / PA_M_CLUSTER >= PA_TMA_LINE, "whole panels of B to copy");
 
 /* A stage's number, and the parity of its use. */
 struct pa_tma_stage {
@@ -102,89 +34,6 @@ struct pa_tma_stage {
         if (++at == PA_M_STAGES) at = 0, parity ^= 1;
     }
 };
-
-/* Descriptions of operands. `to` is in shared memory; axis 0 is contiguous. */
-#define PA_TMA_FIELD(NAME, BITS, TYPE, VALUE)                                                                          \
-    asm volatile("tensormap.replace.tile." NAME ".shared::cta.b1024.b" BITS " [%0], %1;" ::"r"(to), TYPE(VALUE)       \
-                 : "memory")
-#define PA_TMA_AXIS(NAME, BITS, AXIS, TYPE, VALUE)                                                                     \
-    asm volatile("tensormap.replace.tile." NAME ".shared::cta.b1024.b" BITS " [%0], %1, %2;" ::"r"(to), "n"(AXIS),    \
-                 TYPE(VALUE) : "memory")
-template <int AXIS> PA_FN void pa_tma_axis(unsigned to, int64_t size, int64_t step, int box)
-{
-#if __CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ < 5
-    step >>= 4; /* as these compilers take it */
-#endif
-    PA_TMA_AXIS("global_dim", "32", AXIS, "r", (uint32_t)size);
-    PA_TMA_AXIS("box_dim", "32", AXIS, "r", box);
-    PA_TMA_AXIS("element_stride", "32", AXIS, "r", 1);
-    if (AXIS > 0) PA_TMA_AXIS("global_stride", "64", (AXIS > 0 ? AXIS - 1 : 0), "l", step);
-}
-PA_FN void pa_tma_describe(unsigned to, const pa_gemm_grid *g, const char *p, int64_t rows, int64_t rs, int64_t cs,
-                           const int64_t *batch, int box)
-{
-    /* `box`: rows of a copy, where they are lines along the depth */
-    const bool k_major = cs == PA_M_SIZE;
-    PA_TMA_FIELD("global_address", "64", "l", p);
-    PA_TMA_FIELD("rank", "32", "r", PA_TMA_RANK - 1);
-    PA_TMA_FIELD("elemtype", "32", "n", PA_BYTES == 4 ? 11 : PA_BYTES / 2); /* tf32, or u16, u8 */
-    PA_TMA_FIELD("interleave_layout", "32", "n", 0);
-    PA_TMA_FIELD("swizzle_mode", "32", "n", 3); /* of 128 bytes */
-    PA_TMA_FIELD("fill_mode", "32", "n", 0);
-    pa_tma_axis<0>(to, k_major ? g->k : rows, 0, PA_TMA_LINE);
-    pa_tma_axis<1>(to, k_major ? rows : g->k, k_major ? rs : cs, k_major ? box : (int)PA_M_DEPTH);
-    /* of a broadcast axis, the only index is 0 */
-#define PA_TMA_BATCH(D) pa_tma_axis<2 + D>(to, batch[D] ? g->batch[D] : 1, batch[D] ? batch[D] : 16, 1)
-    PA_TMA_BATCH(0);
-#if PA_GEMM_BATCHES > 1
-    PA_TMA_BATCH(1);
-#endif
-#if PA_GEMM_BATCHES > 2
-    PA_TMA_BATCH(2);
-#endif
-}
-
-/* Takes a slot, the first free one from `slot` on. */
-PA_FN int pa_tma_take_slot(int slot)
-{
-    for (;; slot = (slot + 1) % PA_TMA_SLOTS) {
-        unsigned taken;
-        asm volatile("atom.acquire.gpu.global.cas.b32 %0, [%1], 0, 1;" : "=r"(taken) : "l"(&pa_tma_taken[slot])
-                     : "memory");
-        if (!taken) return slot;
-    }
-}
-/* Called by a warp: publishes the description in shared memory for copies by this warp. */
-PA_FN void pa_tma_publish(const pa_tensor_map *to, unsigned from)
-{
-    asm volatile("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%0], [%1], "
-                 "128;\n\tfence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(to), "r"(from) : "memory");
-}
-
-/* Copies the box at (x, y) of the matrix with an index in the batch; with TO_ALL to all blocks of the cluster, at the
-   same place of each. */
-#define PA_TMA_FROM(DIMS, HOW) DIMS ".shared::cluster.global.mbarrier::complete_tx::bytes" HOW " [%0], [%1, {"
-#if PA_GEMM_BATCHES == 1
-#define PA_TMA_AT(HOW, MASK) PA_TMA_FROM("3d", HOW) "%3, %4, %6}], [%2]" MASK ";"
-#define PA_TMA_INDEX "r"(index[0])
-#elif PA_GEMM_BATCHES == 2
-#define PA_TMA_AT(HOW, MASK) PA_TMA_FROM("4d", HOW) "%3, %4, %6, %7}], [%2]" MASK ";"
-#define PA_TMA_INDEX "r"(index[0]), "r"(index[1])
-#else
-#define PA_TMA_AT(HOW, MASK) PA_TMA_FROM("5d", HOW) "%3, %4, %6, %7, %8}], [%2]" MASK ";"
-#define PA_TMA_INDEX "r"(index[0]), "r"(index[1]), "r"(index[2])
-#endif
-template <bool TO_ALL>
-PA_FN void pa_tma_copy(unsigned to, const pa_tensor_map *map, unsigned barrier, int x, int y, const int *index)
-{
-    const unsigned short mask = (1 << PA_M_CLUSTER) - 1;
-    if (TO_ALL)
-        asm volatile("cp.async.bulk.tensor." PA_TMA_AT(".multicast::cluster", ", %5")
-                     ::"r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y), "h"(mask), PA_TMA_INDEX : "memory");
-    else
-        asm volatile("cp.async.bulk.tensor." PA_TMA_AT("", "")
-                     ::"r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y), "h"(mask), PA_TMA_INDEX : "memory");
-}
 
 /* What all roles know. */
 struct pa_tma_block {
@@ -253,16 +102,20 @@ PA_FN void pa_tma_produce(const pa_tma_block &o, const pa_tensor_map *map, bool 
 #pragma unroll 1
         for (int s = 0; s < o.depths; ++s, stage.next()) {
             if (s < PA_TMA_AHEAD && tile == o.first_tile()) continue; /* who multiplies has copied them */
-            const unsigned to = o.base + stage.at * PA_M_SLICE + OFFSET + part * OWN * 128, full = o.full(stage.at);
+            const unsigned to = o.base + stage.at * PA_M_SLICE + OFFSET, full = o.full(stage.at);
             pa_mbarrier_wait(o.empty(stage.at), stage.parity);
             pa_mbarrier_expect(full, ROWS * 128);
             const int depth = o.template depth_of<OFFSET != 0>(s);
-            if (k_major) pa_tma_copy<(SHARE > 1)>(to, map, full, depth, row, index);
+            if (k_major)
+#pragma unroll
+                for (int panel = 0; panel < PA_M_DEPTH / PA_TMA_LINE_ALONG; ++panel)
+                    pa_tma_copy<(SHARE > 1)>(to + (panel * ROWS + part * OWN) * PA_M_LINE_ALONG, map, full,
+                                             depth + panel * PA_TMA_LINE_ALONG, row, index);
             else
 #pragma unroll
                 for (int panel = 0; panel < PANELS; ++panel)
-                    pa_tma_copy<(SHARE > 1)>(to + panel * PA_M_PANEL, map, full, row + panel * PA_TMA_LINE, depth,
-                                             index);
+                    pa_tma_copy<(SHARE > 1)>(to + (part * PANELS + panel) * PA_M_PANEL, map, full,
+                                             row + panel * PA_TMA_LINE, depth, index);
         }
     }
 }
@@ -306,6 +159,49 @@ template <int LEFT> PA_FN void pa_tma_wait_first(int left)
     else pa_tma_wait_first<(LEFT > 0 ? LEFT - 1 : 0)>(left);
 }
 
+#if PA_BYTES == 8
+/* By instructions of a warp, whose part of the tile begins at `row` and `col`: fragments of the next ones are read
+   while some are multiplied. */
+template <bool K_MAJOR_A, bool K_MAJOR_B>
+PA_FN void pa_tma_mainloop(const pa_tma_block &o, int row, int col, pa_tma_stage &stage, pa_mma_accumulators &sum)
+{
+    enum { DOWN = PA_M_WARP_ROWS / 16, ACROSS = PA_M_WARP_COLUMNS / 16 };
+    pa_mma_slices<PA_M_ROWS, K_MAJOR_A, true> a;
+    pa_mma_slices<PA_M_COLUMNS, K_MAJOR_B, false> b;
+    a.start(row), b.start(col);
+    if (!o.depths) return;
+    pa_mbarrier_wait(o.full(stage.at), stage.parity);
+    const unsigned char *slice = o.memory + stage.at * PA_M_SLICE;
+    pa_mma_fragment x[2], y[2][ACROSS]; /* in use, and those that are needed next */
+    x[0] = a.read(0, slice, 0, 0);
+#pragma unroll
+    for (int j = 0; j < ACROSS; ++j) y[0][j] = b.read(0, slice + PA_M_SLICE_A, 0, j);
+#pragma unroll 1
+    for (int s = 0; s < o.depths; ++s) {
+        const unsigned before = stage.at;
+#pragma unroll
+        for (int d = 0; d < PA_M_STEPS; ++d)
+#pragma unroll
+            for (int i = 0; i < DOWN; ++i) {
+                const int next = i == DOWN - 1 ? (d + 1) % PA_M_STEPS : d;
+                if (i == DOWN - 1 && next == 0) {
+                    stage.next();
+                    if (s + 1 < o.depths) pa_mbarrier_wait(o.full(stage.at), stage.parity);
+                    slice = o.memory + stage.at * PA_M_SLICE;
+                }
+                if (i == DOWN - 1)
+#pragma unroll
+                    for (int j = 0; j < ACROSS; ++j) y[(d + 1) % 2][j] = b.read(0, slice + PA_M_SLICE_A, next, j);
+                x[(d * DOWN + i + 1) % 2] = a.read(0, slice, next, (i + 1) % DOWN);
+#pragma unroll
+                for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
+                    pa_mma(sum.v[i][j], x[(d * DOWN + i) % 2], y[d % 2][j / 2], j % 2);
+            }
+        __syncwarp(); /* all lanes have read it */
+        if (threadIdx.x % 32 == 0) o.release(before);
+    }
+}
+#else
 template <bool K_MAJOR_A, bool K_MAJOR_B>
 PA_FN void pa_tma_mainloop(const pa_tma_block &o, bool first, const pa_gemm_tile_origin &t, pa_tma_stage &stage,
                            pa_mma_accumulators &sum)
@@ -348,6 +244,7 @@ PA_FN void pa_tma_mainloop(const pa_tma_block &o, bool first, const pa_gemm_tile
     }
 #endif
 }
+#endif
 
 #if PA_BYTES == 4
 /* The same with A in registers: the next stage's fragments are read while a stage is multiplied. */
@@ -392,7 +289,7 @@ PA_FN void pa_tma_consume(const pa_tma_block &o)
 #if PA_BYTES > 1
     const bool k_major_a = g->cas == PA_M_SIZE;
 #endif
-#if PA_BYTES == 2
+#if PA_BYTES == 2 || PA_BYTES == 8
     const bool k_major_b = g->rbs == PA_M_SIZE;
 #endif
     pa_tma_stage stage = {0, 0};
@@ -403,15 +300,29 @@ PA_FN void pa_tma_consume(const pa_tma_block &o)
         const int64_t rows = g->m - t.row, columns = g->n - t.col;
         pa_mma_accumulators sum;
 #pragma unroll
-        for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
+        for (int i = 0; i < PA_M_WARP_ROWS / 16; ++i)
 #pragma unroll
-            for (int e = 0; e < 4; ++e) sum.v[0][j][e] = 0;
+            for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
+#pragma unroll
+                for (int e = 0; e < 4; ++e) sum.v[i][j][e] = 0;
 #if PA_M_HALF_C && !PA_M_BF16X6
         const int row = pa_mma_thread() / 32 * PA_M_WARP_ROWS;
         const pa_gemm_results results(g, t, t.row + row, t.col);
         pa_mma_prefetch(g, results, rows - row, columns);
 #endif
-#if PA_BYTES == 1 && PA_M_HALF_C
+#if PA_BYTES == 8
+        const int warp = pa_mma_thread() / 32, row = warp % PA_M_DOWN * PA_M_WARP_ROWS,
+                  col = warp / PA_M_DOWN * PA_M_WARP_COLUMNS;
+        if (k_major_a && k_major_b) pa_tma_mainloop<true, true>(o, row, col, stage, sum);
+        else if (k_major_a) pa_tma_mainloop<true, false>(o, row, col, stage, sum);
+        else if (k_major_b) pa_tma_mainloop<false, true>(o, row, col, stage, sum);
+        else pa_tma_mainloop<false, false>(o, row, col, stage, sum);
+        const pa_gemm_results results(g, t, t.row + row, t.col + col);
+        if (tile + o.tile_step() >= o.tiles) pa_griddep_launch_dependents();
+        c += row * g->rcs + col * g->ccs;
+        if (!k_major_a) pa_mma_store<true>(g, c, rows - row, columns - col, sum, results);
+        else pa_mma_store<false>(g, c, rows - row, columns - col, sum, results);
+#elif PA_BYTES == 1 && PA_M_HALF_C
         pa_tma_mainloop<true, true>(o, first, t, stage, sum);
 #elif PA_BYTES == 1
         pa_tma_mainloop<true, true>(o, first, t, stage, sum);

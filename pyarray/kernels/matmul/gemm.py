@@ -21,7 +21,7 @@ from ..argument_slots import slot_fields
 from ..elementwise.elementwise import copy_if_aliased
 from ..workspace import unchecked_empty
 from . import thresholds as th
-from .gemm_mma import Tile, along_depth, copy_if_unaligned, k_major_operands, tile_for
+from .gemm_mma import Tile, along_depth, copy_if_unaligned, is_turned_faster, k_major_operands, tile_for
 from .gemm_types import BLOCKS, gemm_operations, headers, is_tf32, macros
 
 if TYPE_CHECKING:
@@ -239,7 +239,10 @@ def _for_grid_tiles(
         if tile := matmul.gemm_bf16x6.bf16x6_tile(a, b, c):
             return a, b, c, tile, 1
         if (tile := tile_for(c, depth)) and not (float32 and matmul.split_k.schedule(c, depth, False)[1] > 1):
-            return copy_if_unaligned(a, c._shape[-1]), copy_if_unaligned(b, c._shape[-2]), c, tile, 1
+            a, b = copy_if_unaligned(a, c._shape[-1]), copy_if_unaligned(b, c._shape[-2])
+            if is_turned_faster(b, tile):
+                a, b, c = _transposed(b), _transposed(a), _transposed(c)
+            return a, b, c, tile_for(c, depth) or tile, 1
     return a, b, c, *matmul.split_k.schedule(c, a._shape[-1], checked)
 
 
@@ -350,7 +353,8 @@ def _grid_text(
     out = BY_NAME[epilogue.out] if epilogue else _grid_result(dtype, tiles)
     defines = ("#define PA_DEBUG_CHECKS 1\n" if debug else "") + macros(dtype, out)
     *_, blocks = jit.bound_launch.first_slots(params)
-    letter, call, header, step = "G", "pa_gemm", "pa_gemm_gpu.h", KernelStep("kernel_matmul", (blocks,), team=True)
+    letter, call, header = "G", "pa_gemm", "pa_gemm_gpu.h"
+    step = KernelStep("kernel_matmul", (blocks,), team=True, dependent_launch=True)
     cluster = ""
     if isinstance(tiles, Tile):
         defines += tiles.macros(dtype, out)
@@ -380,8 +384,9 @@ def _grid_text(
     flagged = "flags" in dict(params)
     if flagged:  # what one of the two kernels computes, the other one doesn't
         other = "" if isinstance(tiles, Tile) else "!"
-        wait = "    pa_griddep_wait();\n" if isinstance(tiles, Tile) else ""
-        body = f"{wait}    if ({other}pa_bf16x6_flagged(s->flags_data, s->flags_n0)) return;\n" + body
+        body = f"    if ({other}pa_bf16x6_flagged(s->flags_data, s->flags_n0)) return;\n" + body
+    if flagged or letter == "G":  # else the header says when
+        body = "    pa_griddep_wait();\n" + body
     text = f"""#include <pa_base.h>
 {headers(dtype, out)}
 typedef struct {{

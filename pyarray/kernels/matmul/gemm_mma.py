@@ -53,8 +53,9 @@ class Tile(NamedTuple):
 
     @property
     def threads(self) -> int:
-        """Of a block: a warpgroup more for bulk copies."""
-        return THREADS + 128 if self.bulk else THREADS
+        """Of a block: a warp for each part of the tile, and a warpgroup more for bulk copies."""
+        warps = self.rows // self.warp_rows * (self.columns // self.warp_columns)
+        return warps * 32 + 128 * self.bulk if self.header == "pa_gemm_mma.h" else THREADS
 
     def tiles_of(self, m: int, n: int, matrices: int) -> int:
         """The number of tiles; a cluster has all of its own."""
@@ -103,9 +104,15 @@ TILES: dict[tuple[str, int], tuple[tuple[Tile, int], ...]] = {
         (Tile(64, 64, 16, 32, 16, 3), 42),
     ),
 }
-# Of small matrices, whose operands are read once: memory decides, and with too much on its way it is slower (measured).
+TILES["wgmma", 8] = (
+    (Tile(128, 128, 64, 32, 16, 6, True), 57),
+    (Tile(128, 64, 32, 32, 16, 6, True), 55),
+    (Tile(64, 64, 16, 32, 16, 6, True), 54),
+)
+# Of small matrices of halves, whose operands are read once: memory decides, and with too much on its way it is slower
+# (measured). A block for each matrix of one tile: those that end take the next one, wherever memory answers first.
 STACKED = Tile(128, 64, 16, 64, 64, 5, True)
-TILES["wgmma", 8] = ((Tile(128, 128, 64, 32, 32, 3), 52), *TILES["mma", 8][1:])
+STACKED_ONE = Tile(64, 64, 16, 64, 64, 3)
 
 
 def _amd(rows: int, columns: int, warp_rows: int, warp_columns: int, size: int) -> Tile:
@@ -138,6 +145,8 @@ def tile_for(c: ndarray, depth: int, tf32: bool = False, dtype: DType | None = N
     matrices = c._size // (m * n) if c._size else 0
     processors = properties["processors"]
     if (units, dtype.itemsize) == ("wgmma", 2) and matrices >= processors and max(m, n, depth) <= th.SMALL_MATRIX:
+        if m <= STACKED_ONE.rows and n <= STACKED_ONE.columns:
+            return STACKED_ONE
         return STACKED if depth > th.STACKED_DEPTH else STACKED._replace(stages=3)
     return _cheapest_tile(m, n, matrices, processors, units, dtype.itemsize)
 
@@ -193,6 +202,12 @@ def k_major_operands(a: ndarray, b: ndarray, c: ndarray) -> tuple[ndarray, ndarr
         return None if copied is None else (b.mT, copied.mT, c.mT)
     copied = copied_rows(b.mT, 2)
     return None if copied is None else (a, copied.mT, c)
+
+
+def is_turned_faster(b: ndarray, tile: Tile) -> bool:
+    """Whether `c.T = b.T @ a.T` is faster on this tile: fragments of doubles of the first operand are read fastest
+    across the depth, and of the second one along it."""
+    return tile.header == "pa_gemm_mma.h" and b.itemsize == 8 and b._strides[-2] != b.itemsize
 
 
 def along_depth(a: ndarray, b: ndarray) -> tuple[ndarray, ndarray]:
