@@ -23,7 +23,7 @@ enum {
 };
 static_assert(PA_M_DEPTH * PA_M_SIZE == 128, "a line of 128 bytes, as swizzled");
 static_assert(PA_M_STAGES * 16 <= 256, "room for the barriers");
-static_assert(PA_BYTES == 1 || PA_BYTES == 4 || PA_M_COLUMNS / PA_M_CLUSTER >= PA_TMA_LINE, "whole panels of B to copy");
+static_assert(PA_BYTES == 1 || PA_BYTES == 4 || PA_M_COLUMNS / PA_M_CLUSTER >= PA_TMA_LINE, "whole panels of B");
 
 /* A stage's number, and the parity of its use. */
 struct pa_tma_stage {

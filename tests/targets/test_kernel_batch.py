@@ -67,7 +67,7 @@ def test_headers_that_are_read_once_per_type(tmp_path):
         ("bfloat16", 0, TILES["wmma", 2][0][0]),
         ("float32", 0, TILES["mfma", 4][1][0]),
     ]
-    of_sm_90 = [("bfloat16", 2, TILES["wgmma", 2][0][0]._replace(cluster=2))]
+    of_sm_90 = [("bfloat16", 2, TILES["wgmma", 2][0][0]._replace(cluster=2)), ("float64", 1, TILES["wgmma", 8][0][0])]
     for target, more in (("sm_80", []), ("sm_90", of_sm_90)):
         programs = [_program(key, "cuda", checked) for key in (*keys, *more) for checked in (False, True)]
         if more:
