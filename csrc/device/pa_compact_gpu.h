@@ -75,33 +75,64 @@ PA_FN void pa_write_selected(const pa_compact *s, pa_runtime *rt, int64_t tile, 
     }
     pa_store_element<int64_t>(&s->out, rt, tile, offset, i);
 }
-#else
-PA_FN void pa_write_selected(const pa_compact *s, pa_runtime *rt, int64_t tile, int64_t offset, int64_t i)
+
+/* Writes the positions of a tile's selected elements, which begins at `first`: collected in shared memory, so that
+   adjacent threads write adjacent ones. `bits` are those of pa_selected. Their number. */
+PA_FN int pa_write_tile(const pa_compact *s, pa_runtime *rt, int64_t tile, int64_t offset, int64_t first, unsigned bits)
 {
-    const char *at = s->values.at + i * (int64_t)sizeof(PA_U);
-    if (PA_INSIDE(s->values, at, sizeof(PA_U))) pa_store_element<PA_U>(&s->out, rt, tile, offset, *(const PA_U *)at);
+    __shared__ uint16_t selected[PA_TILE];
+    int all, count, rank = pa_warp_exclusive_scan(__popc(bits), &all);
+    rank += pa_team_exclusive_scan(all, &count); /* behind its barriers, `selected` is free */
+#pragma unroll
+    for (int j = 0; j < PA_ITEMS; ++j)
+        if (bits >> j & 1) selected[rank++] = (uint16_t)(threadIdx.x * PA_ITEMS + j);
+    __syncthreads();
+    for (int k = (int)threadIdx.x; k < count; k += PA_BLOCK)
+        pa_write_selected(s, rt, tile, offset + k, first + selected[k]);
+    return count;
+}
+#else
+/* The same of the elements' values. A warp goes through its part of the tile by rows of 32 elements, of which each lane
+   has one, and reads several values before it writes the first. */
+PA_FN int pa_write_tile(const pa_compact *s, pa_runtime *rt, int64_t tile, int64_t offset, int64_t first, unsigned bits)
+{
+    enum { TOGETHER = 8 };
+    const int lane = (int)threadIdx.x % 32;
+    const int64_t from = first + (int64_t)(threadIdx.x / 32) * (32 * PA_ITEMS) + lane;
+    const int both = (int)(bits | (unsigned)PA_SHFL((int)bits, lane ^ 1) << PA_ITEMS); /* of even lanes: a row's */
+    int all, count;
+    pa_warp_exclusive_scan(__popc(bits), &all);
+    offset += pa_team_exclusive_scan(all, &count);
+    static_assert(PA_ITEMS == 16, "32 elements are those of two lanes");
+#pragma unroll
+    for (int row = 0; row < PA_ITEMS; row += TOGETHER) {
+        PA_U value[TOGETHER];
+        unsigned of_row[TOGETHER];
+#pragma unroll
+        for (int r = 0; r < TOGETHER; ++r) {
+            const char *at = s->values.at + (from + (row + r) * 32) * (int64_t)sizeof(PA_U);
+            of_row[r] = (unsigned)PA_SHFL(both, 2 * (row + r));
+            if (of_row[r] >> lane & 1 && PA_INSIDE(s->values, at, sizeof(PA_U))) value[r] = *(const PA_U *)at;
+        }
+#pragma unroll
+        for (int r = 0; r < TOGETHER; ++r) {
+            const int before = __popc(of_row[r] & ((1u << lane) - 1));
+            if (of_row[r] >> lane & 1) pa_store_element<PA_U>(&s->out, rt, tile, offset + before, value[r]);
+            offset += __popc(of_row[r]);
+        }
+    }
+    return count;
 }
 #endif
 PA_FN void pa_compact_all(const pa_compact *s, pa_runtime *rt)
 {
-    __shared__ uint16_t selected[PA_TILE];
     for (int64_t tile = blockIdx.x; tile * s->length < s->n; tile += gridDim.x) {
         const int64_t first = tile * s->length, end = first + s->length < s->n ? first + s->length : s->n;
         int64_t offset = 0;
         if (tile && PA_INSIDE(s->counts, s->counts.at + (tile - 1) * 8, 8))
             offset = ((const int64_t *)s->counts.at)[tile - 1];
-        for (int64_t t = first; t < end; t += PA_TILE) {
-            const unsigned bits = pa_selected(s, rt, tile, t, end);
-            int all, count, rank = pa_warp_exclusive_scan(__popc(bits), &all);
-            rank += pa_team_exclusive_scan(all, &count); /* behind its barriers, `selected` is free */
-#pragma unroll
-            for (int j = 0; j < PA_ITEMS; ++j)
-                if (bits >> j & 1) selected[rank++] = (uint16_t)(threadIdx.x * PA_ITEMS + j);
-            __syncthreads();
-            for (int k = (int)threadIdx.x; k < count; k += PA_BLOCK)
-                pa_write_selected(s, rt, tile, offset + k, t + selected[k]);
-            offset += count;
-        }
+        for (int64_t t = first; t < end; t += PA_TILE)
+            offset += pa_write_tile(s, rt, tile, offset, t, pa_selected(s, rt, tile, t, end));
     }
 }
 #endif
