@@ -25,14 +25,19 @@ typedef struct pa_compact {
     int64_t n, length, total, sizes[PA_RANK + 1];
 } pa_compact;
 
-/* A bit for each of this thread's elements: whether it is selected. */
-PA_FN unsigned pa_selected(const pa_compact *s, pa_runtime *rt, int64_t tile, int64_t first, int64_t end)
+/* This thread's elements of the tile that begins at `first`. */
+PA_FN pa_row<PA_T, PA_ITEMS> pa_elements(const pa_compact *s, pa_runtime *rt, int64_t tile, int64_t first, int64_t end)
 {
     const int64_t first_of_thread = first + (int64_t)threadIdx.x * PA_ITEMS;
-    const pa_row<PA_T, PA_ITEMS> x =
-        pa_load_row<PA_T, PA_ITEMS>(&s->x, rt, tile, first_of_thread, end - first_of_thread, sizeof(PA_T));
+    return pa_load_row<PA_T, PA_ITEMS>(&s->x, rt, tile, first_of_thread, end - first_of_thread, sizeof(PA_T));
+}
+/* A bit for each of them: whether it is selected. */
+PA_FN unsigned pa_selected(const pa_compact *s, pa_runtime *rt, int64_t tile, int64_t first, int64_t end,
+                           const pa_row<PA_T, PA_ITEMS> &x)
+{
     unsigned bits = 0;
 #ifdef PA_DIFFER
+    const int64_t first_of_thread = first + (int64_t)threadIdx.x * PA_ITEMS;
     if (first_of_thread >= end) return 0;
     const char *before = s->x.at + (first_of_thread - 1) * (int64_t)sizeof(PA_T);
     if (first_of_thread == 0) bits = 1;
@@ -41,6 +46,7 @@ PA_FN unsigned pa_selected(const pa_compact *s, pa_runtime *rt, int64_t tile, in
     for (int j = 1; j < PA_ITEMS; ++j)
         bits |= (unsigned)(PA_DIFFER(x.v[j - 1], x.v[j]) && j < end - first_of_thread) << j;
 #else
+    (void)s, (void)rt, (void)tile, (void)first, (void)end; /* zeros are behind the end */
 #pragma unroll
     for (int j = 0; j < PA_ITEMS; ++j) bits |= (unsigned)(PA_NONZERO(x.v[j])) << j;
 #endif
@@ -51,10 +57,21 @@ PA_FN unsigned pa_selected(const pa_compact *s, pa_runtime *rt, int64_t tile, in
 typedef pa_compact pa_count;
 PA_FN void pa_count_all(const pa_count *s, pa_runtime *rt)
 {
+    enum { BYTES = PA_ITEMS * sizeof(PA_T), TOGETHER = BYTES < 64 ? 64 / BYTES : 1 }; /* tiles, whose loads go ahead */
     for (int64_t tile = blockIdx.x; tile * s->length < s->n; tile += gridDim.x) {
         const int64_t first = tile * s->length, end = first + s->length < s->n ? first + s->length : s->n;
         int count = 0, all;
-        for (int64_t t = first; t < end; t += PA_TILE) count += __popc(pa_selected(s, rt, tile, t, end));
+        int64_t t = first;
+        for (; PA_ALIGNED(s->x.at, BYTES) && t + TOGETHER * PA_TILE <= end; t += TOGETHER * PA_TILE) {
+            pa_row<PA_T, PA_ITEMS> x[TOGETHER];
+#pragma unroll
+            for (int k = 0; k < TOGETHER; ++k)
+                x[k] = ((const pa_row<PA_T, PA_ITEMS> *)s->x.at)[t / PA_ITEMS + k * PA_BLOCK + threadIdx.x];
+#pragma unroll
+            for (int k = 0; k < TOGETHER; ++k) count += __popc(pa_selected(s, rt, tile, t + k * PA_TILE, end, x[k]));
+        }
+        for (; t < end; t += PA_TILE)
+            count += __popc(pa_selected(s, rt, tile, t, end, pa_elements(s, rt, tile, t, end)));
         pa_warp_exclusive_scan(count, &all);
         pa_team_exclusive_scan(all, &count);
         if (threadIdx.x == 0) pa_store_element<int64_t>(&s->counts, rt, tile, tile, count);
@@ -132,7 +149,8 @@ PA_FN void pa_compact_all(const pa_compact *s, pa_runtime *rt)
         if (tile && PA_INSIDE(s->counts, s->counts.at + (tile - 1) * 8, 8))
             offset = ((const int64_t *)s->counts.at)[tile - 1];
         for (int64_t t = first; t < end; t += PA_TILE)
-            offset += pa_write_tile(s, rt, tile, offset, t, pa_selected(s, rt, tile, t, end));
+            offset += pa_write_tile(s, rt, tile, offset, t,
+                                    pa_selected(s, rt, tile, t, end, pa_elements(s, rt, tile, t, end)));
     }
 }
 #endif

@@ -145,9 +145,9 @@ def tile_for(c: ndarray, depth: int, tf32: bool = False, dtype: DType | None = N
     matrices = c._size // (m * n) if c._size else 0
     processors = properties["processors"]
     if (units, dtype.itemsize) == ("wgmma", 2) and matrices >= processors and max(m, n, depth) <= th.SMALL_MATRIX:
-        if m <= STACKED_ONE.rows and n <= STACKED_ONE.columns:
-            return STACKED_ONE
-        return STACKED if depth > th.STACKED_DEPTH else STACKED._replace(stages=3)
+        if depth > th.STACKED_DEPTH:
+            return STACKED
+        return STACKED_ONE if m <= STACKED_ONE.rows and n <= STACKED_ONE.columns else STACKED._replace(stages=3)
     return _cheapest_tile(m, n, matrices, processors, units, dtype.itemsize)
 
 
