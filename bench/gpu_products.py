@@ -18,13 +18,14 @@ from .timing import Row, aligned
 PRODUCTS = (
     *(("float32", n, n, n) for n in (1024, 1536, 2048, 4096, 8192)),
     ("float32", 1024, 1024, 8192), ("float32", 4095, 4097, 4099),
-    ("float64", 4096, 4096, 4096), ("float64", 4095, 4097, 4099),
+    *(("float64", n, n, n) for n in (1024, 2048, 4096)), ("float64", 4095, 4097, 4099),
     *(("tf32", n, n, n) for n in (1024, 2048, 4096, 8192)), ("tf32", 4095, 4097, 4099),
     *((dtype, n, n, n) for dtype in ("int8", "float8_e4m3fn", "float16") for n in (2048, 4096, 8192)),
     *(("bfloat16", n, n, n) for n in (1024, 2048, 4096, 8192)), ("bfloat16", 4095, 4097, 4099),
 )  # fmt: skip
 # (dtype, matrices of a stack, their side)
-STACKS = tuple((dtype, count, side) for dtype in ("float32", "bfloat16") for count, side in ((8192, 64), (512, 256)))
+SIDES = (8192, 64), (2048, 128), (512, 256)
+STACKS = tuple((dtype, count, side) for dtype in ("float32", "bfloat16") for count, side in SIDES)
 
 
 def products(torch: Any, quick: bool) -> list[Row]:
