@@ -129,7 +129,8 @@ PA_FN int pa_write_tile(const pa_compact *s, pa_runtime *rt, int64_t tile, int64
         for (int r = 0; r < TOGETHER; ++r) {
             const char *at = s->values.at + (from + (row + r) * 32) * (int64_t)sizeof(PA_U);
             of_row[r] = (unsigned)PA_SHFL(both, 2 * (row + r));
-            if (of_row[r] >> lane & 1 && PA_INSIDE(s->values, at, sizeof(PA_U))) value[r] = *(const PA_U *)at;
+            if (of_row[r] >> lane & 1)
+                value[r] = PA_INSIDE(s->values, at, sizeof(PA_U)) ? *(const PA_U *)at : pa_zero<PA_U>();
         }
 #pragma unroll
         for (int r = 0; r < TOGETHER; ++r) {

@@ -1,7 +1,7 @@
 /* pa_gemm_bulk_copies.h: bulk tensor copies of the operands of matrix products: whether they can be copied so, their
    descriptions in global memory (PTX ISA, "Tensor-map"), and the copies, to one block or to all of a cluster. Included
-   with the macros of a tile (PA_M_*) and sizes of its slices. Addresses change from launch to
-   launch, so each block writes its own descriptions, in slots that it takes for its time. */
+   with the macros of a tile (PA_M_*) and sizes of its slices. Addresses change from launch to launch, so each block
+   writes its own descriptions, in slots that it takes for its time. */
 #ifndef PA_GEMM_BULK_COPIES_H
 #define PA_GEMM_BULK_COPIES_H
 #include "pa_gemm_tiles.h"

@@ -3,7 +3,7 @@
    Elsewhere, and in debug mode, pa_gemm_mma is the pa_gemm of pa_gemm_gpu.h, same macros. Included with PA_MMA ("f16",
    "bf16", "f64", "tf32", "s8", "u8", "e4m3", "e5m2"), PA_M_FLOAT8 (whether it is one of the last two), PA_M_HALF_C
    (whether C is of two bytes and of at most such operands), PA_M_BF16X6 (whether operands are parts of float32) and the
-   tile: PA_M_ROWS x PA_M_COLUMNS of C by 8 warps, each with PA_M_WARP_ROWS x PA_M_WARP_COLUMNS of them; slices of
+   tile: PA_M_ROWS x PA_M_COLUMNS of C, a warp for each PA_M_WARP_ROWS x PA_M_WARP_COLUMNS of them; slices of
    PA_M_DEPTH, of which PA_M_STAGES are in (dynamic) shared memory. Slices have the layout of memory, so that chunks of
    16 bytes are copied by cp.async: in lines along the depth (k-major), or along the rows, of which a tile has panels of
    128 bytes. Chunks are swizzled within 128 bytes, so that those read together are in different banks. Unaligned

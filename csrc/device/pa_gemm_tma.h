@@ -16,7 +16,7 @@ enum {
 #else /* sums are stored as they are */
     PA_TMA_FULL = PA_TMA_STAGED,
 #endif
-    /* slices of a block's first tile that the threads copy which multiply them; only bulk copies round to tf32 */
+    /* slices of a block's first tile that the threads copy which multiply them, of halves */
     PA_TMA_AHEAD = PA_BYTES == 2 && !PA_M_BF16X6 ? PA_M_STAGES : 0,
     PA_TMA_EMPTY = PA_TMA_FULL + PA_M_STAGES * 8,
     PA_TMA_MAPS = PA_TMA_FULL + 256
@@ -161,7 +161,7 @@ template <int LEFT> PA_FN void pa_tma_wait_first(int left)
 
 #if PA_BYTES == 8
 /* By instructions of a warp, whose part of the tile begins at `row` and `col`: fragments of the next ones are read
-   while some are multiplied. */
+   while some are multiplied. Those that are read behind the last slice are of no use, whatever is there. */
 template <bool K_MAJOR_A, bool K_MAJOR_B>
 PA_FN void pa_tma_mainloop(const pa_tma_block &o, int row, int col, pa_tma_stage &stage, pa_mma_accumulators &sum)
 {
@@ -171,11 +171,11 @@ PA_FN void pa_tma_mainloop(const pa_tma_block &o, int row, int col, pa_tma_stage
     a.start(row), b.start(col);
     if (!o.depths) return;
     pa_mbarrier_wait(o.full(stage.at), stage.parity);
-    const unsigned char *slice = o.memory + stage.at * PA_M_SLICE;
+    const unsigned char *at = o.memory + stage.at * PA_M_SLICE;
     pa_mma_fragment x[2], y[2][ACROSS]; /* in use, and those that are needed next */
-    x[0] = a.read(0, slice, 0, 0);
+    x[0] = a.read(0, at, 0, 0);
 #pragma unroll
-    for (int j = 0; j < ACROSS; ++j) y[0][j] = b.read(0, slice + PA_M_SLICE_A, 0, j);
+    for (int j = 0; j < ACROSS; ++j) y[0][j] = b.read(0, at + PA_M_SLICE_A, 0, j);
 #pragma unroll 1
     for (int s = 0; s < o.depths; ++s) {
         const unsigned before = stage.at;
@@ -187,12 +187,12 @@ PA_FN void pa_tma_mainloop(const pa_tma_block &o, int row, int col, pa_tma_stage
                 if (i == DOWN - 1 && next == 0) {
                     stage.next();
                     if (s + 1 < o.depths) pa_mbarrier_wait(o.full(stage.at), stage.parity);
-                    slice = o.memory + stage.at * PA_M_SLICE;
+                    at = o.memory + stage.at * PA_M_SLICE;
                 }
                 if (i == DOWN - 1)
 #pragma unroll
-                    for (int j = 0; j < ACROSS; ++j) y[(d + 1) % 2][j] = b.read(0, slice + PA_M_SLICE_A, next, j);
-                x[(d * DOWN + i + 1) % 2] = a.read(0, slice, next, (i + 1) % DOWN);
+                    for (int j = 0; j < ACROSS; ++j) y[(d + 1) % 2][j] = b.read(0, at + PA_M_SLICE_A, next, j);
+                x[(d * DOWN + i + 1) % 2] = a.read(0, at, next, (i + 1) % DOWN);
 #pragma unroll
                 for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
                     pa_mma(sum.v[i][j], x[(d * DOWN + i) % 2], y[d % 2][j / 2], j % 2);

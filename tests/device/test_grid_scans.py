@@ -270,6 +270,21 @@ def test_distinct_elements(device, dtype):
         np.testing.assert_array_equal(pa.asnumpy(pa.unique(a)), np.unique(x))
 
 
+@pytest.mark.parametrize("segments", [1, 2])
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "complex128"])
+def test_segments_of_several_tiles(device, dtype, segments, monkeypatch):
+    """Tiles whose elements are counted together, and those that are left."""
+    monkeypatch.setattr(scan_gpu, "MAX_SEGMENTS", segments)
+    rng = np.random.default_rng(segments)
+    for n, first in product((16383, 16384, 16385, 40000, 70003), (0, 1, 8, 16)):
+        x = (rng.random(n + first) < 0.3).astype(dtype)
+        a = pa.asarray(x, device=device)[first:]
+        same(pa.nonzero(a)[0], np.nonzero(x[first:])[0])
+        if dtype == "bool":
+            values = rng.integers(-99, 99, n + 3).astype(("int8", "float32", "float16", "complex128")[n % 4])
+            same(pa.asarray(values, device=device)[3:][a], values[3:][x[first:]])
+
+
 def test_an_access_outside_is_found(device):
     mask = pa.ones(9000, dtype="bool", device=device)
     flat, x = unsigned_view(mask), pa.ones(9000, dtype="uint32", device=device)
@@ -280,8 +295,9 @@ def test_an_access_outside_is_found(device):
             scan_gpu._launch("scan", key, [line + 0, line, states], (512, 20, -(-99000 // 2048)))
         counts = scan_gpu.count(flat)
         short = pa.zeros(100, dtype="uint32", device=device)
-        with pytest.raises(BoundsError, match="compact"):
-            scan_gpu.compact_into(short, x, flat, counts)
+        for out, values in ((short, x), (x, short)):
+            with pytest.raises(BoundsError, match="compact"):
+                scan_gpu.compact_into(out, values, flat, counts)
         rising = pa.arange(9000, dtype="uint32", device=device)
         counts = scan_gpu.count(rising, "differ")
         with pytest.raises(BoundsError, match="compact"):

@@ -29,6 +29,9 @@ PROGRAMS = {
     "tf32": lambda: gemm._program(("float32", 0, tile("wgmma", 4)), "cuda", False),
     "int8": lambda: gemm._program(("int8", 0, tile("wgmma", 1)), "cuda", False),
     "float64": lambda: gemm._program(("float64", 0, tile("wgmma", 8)), "cuda", False),
+    "float32": lambda: gemm._program(("float32", 1, 0), "cuda", False),
+    "int64": lambda: gemm._program(("int64", 0, 1), "cuda", False),
+    "float32 if flagged": lambda: gemm._program(("float32", 0, 0, Epilogue("float32")), "cuda", False, flagged=True),
     "debug mode": lambda: gemm._program(("bfloat16", 0, tile("wgmma", 2)), "cuda", True),
     "flagged": lambda: gemm._program(
         ("bfloat16", 0, gemm_bf16x6.TILES[0][0], Epilogue("float32")), "cuda", False, flagged=True

@@ -242,7 +242,8 @@ def _for_grid_tiles(
             a, b = copy_if_unaligned(a, c._shape[-1]), copy_if_unaligned(b, c._shape[-2])
             if is_turned_faster(b, tile):
                 a, b, c = _transposed(b), _transposed(a), _transposed(c)
-            return a, b, c, tile_for(c, depth) or tile, 1
+                tile = tile_for(c, depth) or tile
+            return a, b, c, tile, 1
     return a, b, c, *matmul.split_k.schedule(c, a._shape[-1], checked)
 
 

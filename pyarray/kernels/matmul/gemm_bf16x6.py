@@ -23,7 +23,7 @@ from .gemm_mma import Tile, tile_cost
 
 PARTS = 3  # of an operand, as PA_BF16X6_PARTS
 PRODUCTS = 6  # of parts, as PA_BF16X6_PRODUCTS
-MOST_TILES = 1 << 28  # as pa_tma_fits in csrc/device/pa_gemm_tma.h
+MOST_TILES = 1 << 28  # as pa_tma_fits in csrc/device/pa_gemm_bulk_copies.h
 _CHUNK = 8  # elements of a thread, as PA_BF16X6_CHUNK
 _DEPTH = 64  # of a stage
 # with their TFLOP/s of bfloat16 on an H200 with all processors busy; measured

@@ -53,7 +53,7 @@ class Tile(NamedTuple):
 
     @property
     def threads(self) -> int:
-        """Of a block: a warp for each part of the tile, and a warpgroup more for bulk copies."""
+        """Of a block: on NVIDIA GPUs a warp for each part of the tile, and a warpgroup more for bulk copies."""
         warps = self.rows // self.warp_rows * (self.columns // self.warp_columns)
         return warps * 32 + 128 * self.bulk if self.header == "pa_gemm_mma.h" else THREADS
 
@@ -75,8 +75,9 @@ def _has_half_results(dtype: DType, out: DType) -> bool:
     return out.itemsize == 2 and dtype.itemsize <= 2
 
 
-# By a device's instructions and bytes of an element: tiles with their TFLOP/s on an H100, those of "wgmma" on an
-# H200, with all processors busy (measured). "mma" has 99 KiB of shared memory on every device, "wgmma" 227.
+# By a device's instructions and bytes of an element: tiles with their TFLOP/s on an H100, those of "wgmma" but for
+# doubles on an H200, with all processors busy (measured). "mma" has 99 KiB of shared memory on every device, "wgmma"
+# 227.
 TILES: dict[tuple[str, int], tuple[tuple[Tile, int], ...]] = {
     ("mma", 2): (
         (Tile(128, 256, 64, 64, 32, 4), 315),
@@ -221,7 +222,8 @@ def _with_aligned_rows(x: ndarray) -> ndarray:
 
 
 def _is_aligned(x: ndarray) -> bool:
-    """Whether bulk tensor copies load it: the same as pa_tma_fits_operand in csrc/device/pa_gemm_tma.h."""
+    """Whether bulk tensor copies load it: the same as pa_tma_fits_operand in
+    csrc/device/pa_gemm_bulk_copies.h."""
     *lead, rs, cs = x._strides
     pitch = rs if cs == x.itemsize else cs
     steps = (x._ptr, pitch, *lead)
