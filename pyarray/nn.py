@@ -1,4 +1,4 @@
-"""Functions of neural networks: `pyarray.nn.attention`.
+"""Functions of neural networks: attention, and products of groups of rows.
 
 >>> import pyarray as pa
 >>> q = k = v = pa.ones((2, 3, 4), dtype=pa.float32)
@@ -15,14 +15,18 @@ from typing import Any
 from . import docstrings, keywords, shapes
 from .api.core import missing_names
 from .api.core.ufunc import as_array_like
+from .api.standard.creation import asarray
 from .api.standard.manipulation import broadcast_to
 from .api.standard.statistical import sum as total
 from .array import ndarray
+from .array_host import host
 from .kernels.attention import attention as kernels
+from .kernels.matmul import grouped
 from .kernels.workspace import unchecked_empty
+from .memory.host_access import on_host
 from .typing import ArrayLike
 
-__all__ = ["attention", "attention_backward"]
+__all__ = ["attention", "attention_backward", "grouped_matmul"]
 
 
 def attention(
@@ -100,6 +104,52 @@ def attention_backward(
     kernels.backward(grads, change, result, sums, queries, keys, values, bias, factor, bool(causal))
     first, second, third = (_unbroadcast(g, x) for g, x in zip(grads, inputs, strict=True))
     return first, second, third
+
+
+def grouped_matmul(a: ArrayLike, b: ArrayLike, ends: ArrayLike) -> ndarray:
+    """Products of groups of the rows of `a` with matrices of their own, as a mixture of experts has them.
+
+    Row i of group g gives `a[i] @ b[g]`, with sums in float32, of float64 operands in float64; rows behind the last
+    group give zeros. Ends on a GPU aren't read by the host: groups that overlap, or go further than the rows, have no
+    defined products.
+
+    Raises `TypeError` for other types, or several, `ValueError` for shapes that don't fit and for other ends, where
+    these are on the host.
+
+    >>> a = pa.asarray([[1.0], [2.0], [3.0]]); b = pa.asarray([[[10.0]], [[100.0]]])
+    >>> pa.nn.grouped_matmul(a, b, [1, 3]).tolist()
+    [[10.0], [200.0], [300.0]]
+    """
+    x, matrices = as_array_like(a, b)
+    if x._dtype.kind != "f" or x._dtype != matrices._dtype or x.itemsize < 2:
+        what = "a and b are of one floating type of 16 bits or more"
+        raise TypeError(f"grouped_matmul(): {what}, got {x._dtype} and {matrices._dtype}; cast them with astype")
+    if x.ndim != 2 or matrices.ndim != 3 or x._shape[1] != matrices._shape[1]:
+        what = "a is (rows, depth) and b (groups, depth, columns)"
+        raise ValueError(f"grouped_matmul(): {what}, got {x._shape} and {matrices._shape}")
+    if x._buffer.device != matrices._buffer.device:
+        raise ValueError(f"grouped_matmul(): a is on {x.device}, and b on {matrices.device}; move one with to_device")
+    stops = _ends(ends, x, matrices._shape[0])
+    out = unchecked_empty((x._shape[0], matrices._shape[2]), x._dtype, x._buffer.device)
+    grouped.multiply(out, x, matrices, stops)
+    return out
+
+
+def _ends(ends: Any, a: ndarray, groups: int) -> ndarray:
+    """The ends of groups on the device of `a`, int64. Raises `TypeError` and `ValueError`."""
+    found: ndarray = ends if isinstance(ends, ndarray) else asarray(ends, device="cpu")
+    if found._dtype.kind not in "iu" and found._size:
+        raise TypeError(f"grouped_matmul(): ends are integers, got {found._dtype}")
+    if found._shape != (groups,):
+        raise ValueError(f"grouped_matmul(): ends has an end for each of the {groups} groups, got shape {found._shape}")
+    if on_host(found):
+        given = host(found).tolist()
+        if given != sorted(given) or (given and not 0 <= given[0] <= given[-1] <= a._shape[0]):
+            what = f"ends don't decrease and are from 0 to the number of rows, {a._shape[0]}"
+            raise ValueError(f"grouped_matmul(): {what}, got {given}")
+    elif found._buffer.device != a._buffer.device:
+        raise ValueError(f"grouped_matmul(): a is on {a.device}, and ends on {found.device}; move them with to_device")
+    return found.astype("int64", copy=False).to_device(a.device)
 
 
 def _is_contiguous(x: ndarray) -> bool:

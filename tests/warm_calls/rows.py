@@ -108,6 +108,7 @@ row(
     lambda d: ((d.array((2, 5, 4)), d.array((2, 3, 4)), d.array((2, 3, 4))), d.options(causal=(True,))),
     "f",
 )
+row("nn.grouped_matmul", lambda d: ((d.array((5, 4)), d.array((2, 4, 3)), [2, 5]), {}), "f")
 row("einsum_path", lambda d: (("ij,jk", d.array((3, 4)), d.array((4, 2))), {}), "f")
 
 # ---- arrays of nothing: on the device of an operand
