@@ -24,8 +24,9 @@ PRODUCTS = (
     *(("bfloat16", n, n, n) for n in (1024, 2048, 4096, 8192)), ("bfloat16", 4095, 4097, 4099),
 )  # fmt: skip
 # (dtype, matrices of a stack, their side)
-SIDES = (8192, 64), (2048, 128), (512, 256)
-STACKS = tuple((dtype, count, side) for dtype in ("float32", "bfloat16") for count, side in SIDES)
+STACKS = tuple(
+    (dtype, count, side) for dtype in ("float32", "bfloat16") for count, side in ((8192, 64), (2048, 128), (512, 256))
+)
 
 
 def products(torch: Any, quick: bool) -> list[Row]:

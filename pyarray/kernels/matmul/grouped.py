@@ -33,7 +33,8 @@ class Sides(NamedTuple):
 
 # By the bytes of an element. Those of 2 are as matrix instructions take them (docs/guide/tiles.md).
 SIDES = {2: Sides(128, 128, 64), 4: Sides(64, 128, 16), 8: Sides(64, 64, 16)}
-FEW_ROWS, FEW = 32, {2: 64, 4: 16, 8: 16}  # of a group on the average, up to which tiles have so many
+SMALL_GROUP = 32  # rows of a group on the average, up to which tiles have so many, by the bytes of an element:
+ROWS_OF_SMALL = {2: 64, 4: 16, 8: 16}
 
 
 def multiply(c: ndarray, a: ndarray, b: ndarray, ends: ndarray) -> None:
@@ -44,8 +45,8 @@ def multiply(c: ndarray, a: ndarray, b: ndarray, ends: ndarray) -> None:
         _one_by_one(c, a, b, ends)
         return
     sides = SIDES[c.itemsize]
-    if a._shape[0] <= FEW_ROWS * b._shape[0]:
-        sides = sides._replace(rows=FEW[c.itemsize])
+    if a._shape[0] <= SMALL_GROUP * b._shape[0]:
+        sides = sides._replace(rows=ROWS_OF_SMALL[c.itemsize])
     _kernel(c._dtype, sides)(c, a, b, ends)
 
 
@@ -54,14 +55,10 @@ def _one_by_one(c: ndarray, a: ndarray, b: ndarray, ends: ndarray) -> None:
     begin = 0
     for group, end in enumerate(host(ends).tolist()):
         if begin < end:
-            gemm(_rows(c, begin, end), _rows(a, begin, end), b[group])
+            gemm(c[begin:end], a[begin:end], b[group])
             begin = end
     if begin < c._shape[0]:
-        _rows(c, begin, c._shape[0])[...] = 0
-
-
-def _rows(x: ndarray, begin: int, end: int) -> ndarray:
-    return x._view(begin * x._strides[0], (end - begin, x._shape[1]), x._strides)
+        c[begin:] = 0
 
 
 @func
