@@ -251,27 +251,16 @@ struct pa_mma_accumulators { PA_ACC v[PA_M_WARP_ROWS / 16][PA_M_WARP_COLUMNS / 8
 #include "pa_gemm_tf32.h"
 #endif
 
-/* Both operands of a warp's part of the tile, which begins at `row` and `col`. */
-template <bool K_MAJOR_A, bool K_MAJOR_B> struct pa_mma_operands {
-    pa_mma_operand<PA_M_ROWS, K_MAJOR_A, true> a;
-    pa_mma_operand<PA_M_COLUMNS, K_MAJOR_B, false> b;
+/* Fragments of both operands, from slices by their offsets in shared memory. */
+template <class A, class B> struct pa_mma_reader {
+    A a;
+    B b;
     unsigned char *memory;
     unsigned base; /* the same as an address of cp.async */
-    int64_t ahead; /* the depth that isn't loaded yet */
 
-    __device__ inline pa_mma_operands(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, unsigned char *shared,
-                                      int row, int col)
+    __device__ inline explicit pa_mma_reader(unsigned char *shared)
     {
-        memory = shared, base = (unsigned)__cvta_generic_to_shared(shared), ahead = g->k;
-        a.start(t.a + t.row * g->ras, g->m - t.row, g->ras, g->cas, row);
-        b.start(t.b + t.col * g->cbs, g->n - t.col, g->cbs, g->rbs, col);
-    }
-    template <bool ALIGNED = false> __device__ inline void load_async(unsigned slice)
-    {
-        a.template load_async<ALIGNED>(base + slice, memory + slice, ahead);
-        b.template load_async<ALIGNED>(base + slice + PA_M_SLICE_A, memory + slice + PA_M_SLICE_A, ahead);
-        pa_cp_async_commit();
-        ahead -= PA_M_DEPTH;
+        memory = shared, base = (unsigned)__cvta_generic_to_shared(shared);
     }
     __device__ inline pa_mma_fragment read_a(unsigned slice, int d, int i) const
     {
@@ -282,6 +271,32 @@ template <bool K_MAJOR_A, bool K_MAJOR_B> struct pa_mma_operands {
 #pragma unroll
         for (int j = 0; j < PA_M_WARP_COLUMNS / 16; ++j)
             y[j] = b.read(base + slice + PA_M_SLICE_A, memory + slice + PA_M_SLICE_A, d, j);
+    }
+};
+template <bool K_MAJOR_A, bool K_MAJOR_B>
+using pa_mma_operands_reader = pa_mma_reader<pa_mma_operand<PA_M_ROWS, K_MAJOR_A, true>,
+                                             pa_mma_operand<PA_M_COLUMNS, K_MAJOR_B, false>>;
+
+/* Both operands of a warp's part of the tile, which begins at `row` and `col`. */
+template <bool K_MAJOR_A, bool K_MAJOR_B> struct pa_mma_operands : pa_mma_operands_reader<K_MAJOR_A, K_MAJOR_B> {
+    using reader = pa_mma_operands_reader<K_MAJOR_A, K_MAJOR_B>;
+    using reader::a, reader::b, reader::base, reader::memory;
+    int64_t ahead; /* the depth that isn't loaded yet */
+
+    __device__ inline pa_mma_operands(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, unsigned char *shared,
+                                      int row, int col)
+        : reader(shared)
+    {
+        ahead = g->k;
+        a.start(t.a + t.row * g->ras, g->m - t.row, g->ras, g->cas, row);
+        b.start(t.b + t.col * g->cbs, g->n - t.col, g->cbs, g->rbs, col);
+    }
+    template <bool ALIGNED = false> __device__ inline void load_async(unsigned slice)
+    {
+        a.template load_async<ALIGNED>(base + slice, memory + slice, ahead);
+        b.template load_async<ALIGNED>(base + slice + PA_M_SLICE_A, memory + slice + PA_M_SLICE_A, ahead);
+        pa_cp_async_commit();
+        ahead -= PA_M_DEPTH;
     }
 };
 PA_FN unsigned pa_mma_next_stage(unsigned slice)
@@ -317,6 +332,37 @@ PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, 
     pa_mma_keep(sum.v[0]);
 }
 #else
+/* The fragments of a warp that are in use, and those that are needed next. */
+struct pa_mma_pipeline {
+    enum { PARTS = PA_M_WARP_ROWS / 16 };
+    pa_mma_fragment x[2], y[2][PA_M_WARP_COLUMNS / 16];
+
+    template <class Reader> __device__ inline pa_mma_pipeline(const Reader &o, unsigned slice)
+    {
+        x[0] = o.read_a(slice, 0, 0), o.read_b(slice, 0, y[0]);
+    }
+    /* Multiplies a slice and reads the first fragments of the next one, for whose offset `advance` waits when all of
+       this one are read. `load` is called once, when reads are on their way. */
+    template <class Reader, class Advance, class Load>
+    __device__ inline void multiply(const Reader &o, unsigned slice, pa_mma_accumulators &sum, const Advance &advance,
+                                    const Load &load)
+    {
+#pragma unroll
+        for (int d = 0; d < PA_M_STEPS; ++d)
+#pragma unroll
+            for (int i = 0; i < PARTS; ++i) {
+                const int next = i == PARTS - 1 ? (d + 1) % PA_M_STEPS : d;
+                if (i == PARTS - 1 && d == PA_M_STEPS - 1) slice = advance();
+                if (i == PARTS - 1) o.read_b(slice, next, y[(d + 1) % 2]);
+                x[(d * PARTS + i + 1) % 2] = o.read_a(slice, next, (i + 1) % PARTS);
+                if (i == 0 && d == 0) load();
+#pragma unroll
+                for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
+                    pa_mma(sum.v[i][j], x[(d * PARTS + i) % 2], y[d % 2][j / 2], j % 2);
+            }
+    }
+};
+
 template <bool K_MAJOR_A, bool K_MAJOR_B>
 PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, unsigned char *shared, int row, int col,
                            pa_mma_accumulators &sum)
@@ -327,32 +373,21 @@ PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, 
     for (int s = 0; s < PA_M_STAGES - 1; ++s, fill_stage += PA_M_SLICE) o.load_async(fill_stage);
     pa_cp_async_wait<PA_M_STAGES - 2>();
     pa_mma_sync();
-    enum { PARTS = PA_M_WARP_ROWS / 16 };
-    pa_mma_fragment x[2], y[2][PA_M_WARP_COLUMNS / 16]; /* in use, and those that are needed next */
-    x[0] = o.read_a(0, 0, 0), o.read_b(0, 0, y[0]);
+    pa_mma_pipeline warp(o, 0);
 #pragma unroll 1
-    for (int64_t left = g->k; left > 0; left -= PA_M_DEPTH) {
-#pragma unroll
-        for (int d = 0; d < PA_M_STEPS; ++d)
-#pragma unroll
-            for (int i = 0; i < PARTS; ++i) {
-                const int next = i == PARTS - 1 ? (d + 1) % PA_M_STEPS : d;
-                if (i == PARTS - 1 && d == PA_M_STEPS - 1) {
-                    stage = pa_mma_next_stage(stage);
-                    pa_cp_async_wait<PA_M_STAGES - 2>();
-                    pa_mma_sync();
-                }
-                if (i == PARTS - 1) o.read_b(stage, next, y[(d + 1) % 2]);
-                x[(d * PARTS + i + 1) % 2] = o.read_a(stage, next, (i + 1) % PARTS);
-                if (i == 0 && d == 0) {
-                    o.load_async(fill_stage);
-                    fill_stage = pa_mma_next_stage(fill_stage);
-                }
-#pragma unroll
-                for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
-                    pa_mma(sum.v[i][j], x[(d * PARTS + i) % 2], y[d % 2][j / 2], j % 2);
-            }
-    }
+    for (int64_t left = g->k; left > 0; left -= PA_M_DEPTH)
+        warp.multiply(
+            o, stage, sum,
+            [&] {
+                stage = pa_mma_next_stage(stage);
+                pa_cp_async_wait<PA_M_STAGES - 2>();
+                pa_mma_sync();
+                return stage;
+            },
+            [&] {
+                o.load_async(fill_stage);
+                fill_stage = pa_mma_next_stage(fill_stage);
+            });
 }
 #endif
 

@@ -165,38 +165,23 @@ template <int LEFT> PA_FN void pa_tma_wait_first(int left)
 template <bool K_MAJOR_A, bool K_MAJOR_B>
 PA_FN void pa_tma_mainloop(const pa_tma_block &o, int row, int col, pa_tma_stage &stage, pa_mma_accumulators &sum)
 {
-    enum { DOWN = PA_M_WARP_ROWS / 16, ACROSS = PA_M_WARP_COLUMNS / 16 };
-    pa_mma_slices<PA_M_ROWS, K_MAJOR_A, true> a;
-    pa_mma_slices<PA_M_COLUMNS, K_MAJOR_B, false> b;
-    a.start(row), b.start(col);
+    pa_mma_reader<pa_mma_slices<PA_M_ROWS, K_MAJOR_A, true>, pa_mma_slices<PA_M_COLUMNS, K_MAJOR_B, false>> reader(
+        o.memory);
+    reader.a.start(row), reader.b.start(col);
     if (!o.depths) return;
     pa_mbarrier_wait(o.full(stage.at), stage.parity);
-    const unsigned char *at = o.memory + stage.at * PA_M_SLICE;
-    pa_mma_fragment x[2], y[2][ACROSS]; /* in use, and those that are needed next */
-    x[0] = a.read(0, at, 0, 0);
-#pragma unroll
-    for (int j = 0; j < ACROSS; ++j) y[0][j] = b.read(0, at + PA_M_SLICE_A, 0, j);
+    pa_mma_pipeline warp(reader, stage.at * PA_M_SLICE);
 #pragma unroll 1
     for (int s = 0; s < o.depths; ++s) {
         const unsigned before = stage.at;
-#pragma unroll
-        for (int d = 0; d < PA_M_STEPS; ++d)
-#pragma unroll
-            for (int i = 0; i < DOWN; ++i) {
-                const int next = i == DOWN - 1 ? (d + 1) % PA_M_STEPS : d;
-                if (i == DOWN - 1 && next == 0) {
-                    stage.next();
-                    if (s + 1 < o.depths) pa_mbarrier_wait(o.full(stage.at), stage.parity);
-                    at = o.memory + stage.at * PA_M_SLICE;
-                }
-                if (i == DOWN - 1)
-#pragma unroll
-                    for (int j = 0; j < ACROSS; ++j) y[(d + 1) % 2][j] = b.read(0, at + PA_M_SLICE_A, next, j);
-                x[(d * DOWN + i + 1) % 2] = a.read(0, at, next, (i + 1) % DOWN);
-#pragma unroll
-                for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
-                    pa_mma(sum.v[i][j], x[(d * DOWN + i) % 2], y[d % 2][j / 2], j % 2);
-            }
+        warp.multiply(
+            reader, before * PA_M_SLICE, sum,
+            [&] {
+                stage.next();
+                if (s + 1 < o.depths) pa_mbarrier_wait(o.full(stage.at), stage.parity);
+                return stage.at * PA_M_SLICE;
+            },
+            [] {});
         __syncwarp(); /* all lanes have read it */
         if (threadIdx.x % 32 == 0) o.release(before);
     }
