@@ -198,17 +198,18 @@ PA_FN void pa_amd_tile(const pa_gemm_grid *g, const pa_gemm_tile_origin &t)
     pa_amd_sums sums;
     sums.clear();
     unsigned fill = 0; /* the slice that is filled; the other one is multiplied */
-    for (int64_t left = g->k + PA_M_DEPTH; left > 0; left -= PA_M_DEPTH) {
+    const int64_t depth = pa_gemm_depth(g, t);
+    for (int64_t left = depth + PA_M_DEPTH; left > 0; left -= PA_M_DEPTH) {
         const int64_t ahead = left - PA_M_DEPTH; /* the depth that isn't loaded yet */
         if (ahead > 0) a.load(ahead), b.load(ahead);
-        if (left <= g->k) sums.add(pa_amd_memory + (fill ^ PA_M_SLICE), row, col, lane);
+        if (left <= depth) sums.add(pa_amd_memory + (fill ^ PA_M_SLICE), row, col, lane);
         if (ahead > 0) a.store(pa_amd_memory + fill), b.store(pa_amd_memory + fill + PA_M_SLICE_A);
         __syncthreads(); /* the next slice is there, and all have read the other one: it may be overwritten */
         fill ^= PA_M_SLICE;
     }
     char *c = t.c + (t.row + row) * g->rcs + (t.col + col) * g->ccs;
     const pa_gemm_results results(g, t, t.row + row, t.col + col);
-    sums.store(g, c, g->m - t.row - row, g->n - t.col - col, lane, results);
+    sums.store(g, c, pa_gemm_end(g, t) - t.row - row, g->n - t.col - col, lane, results);
 }
 
 PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *)

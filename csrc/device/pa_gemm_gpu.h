@@ -161,9 +161,10 @@ PA_FN PA_G_ELEMENT pa_gemm_moved(PA_G_ELEMENT x, const pa_gemm_grid *g)
     return x;
 }
 
-/* Stores the sums to C; (row, col) is this thread's first element, and `results` counts from C's first one. */
-PA_FN void pa_gemm_store(const pa_gemm_grid *g, pa_runtime *rt, uint32_t tile, char *c, int64_t row, int64_t col,
-                         bool all_inside, const pa_gemm_accumulators *sum, const pa_gemm_results &results)
+/* Stores the sums to C, of rows less than `end`; (row, col) is this thread's first element, and `results` counts from
+   C's first one. */
+PA_FN void pa_gemm_store(const pa_gemm_grid *g, pa_runtime *rt, uint32_t tile, char *c, int64_t row, int64_t end,
+                         int64_t col, bool all_inside, const pa_gemm_accumulators *sum, const pa_gemm_results &results)
 {
     enum { ABOVE = PA_G_LANES * PA_G_PART, ASIDE = 32 / PA_G_LANES * PA_G_PART };
     const bool vectorized = all_inside && g->ccs == (int64_t)sizeof(PA_C) &&
@@ -172,7 +173,7 @@ PA_FN void pa_gemm_store(const pa_gemm_grid *g, pa_runtime *rt, uint32_t tile, c
     for (int i = 0; i < PA_G_TM; ++i) {
         const int64_t r = row + i % PA_G_PART + i / PA_G_PART * ABOVE;
         char *line = c + r * g->rcs;
-        if (r < g->m) {
+        if (r < end) {
 #pragma unroll
             for (int j = 0; j < PA_G_TN; j += PA_G_PART) {
                 const int64_t s = col + j / PA_G_PART * ASIDE;
@@ -207,7 +208,9 @@ struct pa_gemm_place {
         row = at.row, col = at.col;
 #ifndef PA_GEMM_EPILOGUE /* it may read C */
         /* the last tiles move inwards, compute some elements twice: faster than checks for the matrix' end */
+#ifndef PA_GEMM_ENDS
         if (g->m >= PA_G_ROWS && row > g->m - PA_G_ROWS) row = g->m - PA_G_ROWS;
+#endif
         if (g->n >= PA_G_COLUMNS && col > g->n - PA_G_COLUMNS) col = g->n - PA_G_COLUMNS;
 #endif
     }
@@ -219,12 +222,12 @@ struct pa_gemm_slices {
     pa_gemm_loader<PA_G_COLUMNS> b;
     int64_t ahead, edge; /* slices of the tile that aren't loaded yet; so many last ones of it aren't all inside */
 
-    __device__ static inline int64_t count(const pa_gemm_grid *g) { return (g->k + PA_G_DEPTH - 1) / PA_G_DEPTH; }
+    __device__ static inline int64_t count(int64_t depth) { return (depth + PA_G_DEPTH - 1) / PA_G_DEPTH; }
     __device__ inline void start(const pa_gemm_grid *g, uint32_t tile)
     {
         const pa_gemm_place p(g, tile);
         const char *first_a = p.at.a + p.row * g->ras, *first_b = p.at.b + p.col * g->cbs;
-        ahead = count(g);
+        ahead = count(pa_gemm_depth(g, p.at));
         a.start(first_a, g->m - p.row, g->ras, g->cas, g->cas <= g->ras && g->cas >= -g->ras);
         b.start(first_b, g->n - p.col, g->cbs, g->rbs, g->rbs < g->cbs);
         const bool unchecked = a.rows == PA_G_ROWS && b.rows == PA_G_COLUMNS &&
@@ -238,7 +241,7 @@ struct pa_gemm_slices {
     {
         if (ahead > edge) return true;
         if (ahead <= 0) return false;
-        const int64_t depths = g->k - (count(g) - ahead) * PA_G_DEPTH;
+        const int64_t depths = g->k - (count(g->k) - ahead) * PA_G_DEPTH;
         pa_gemm_load_edge(g, rt, 0, tile, &a, depths, g->ras, g->cas, to_a);
         pa_gemm_load_edge(g, rt, 1, tile, &b, depths, g->cbs, g->rbs, to_b);
         return false;
@@ -265,8 +268,8 @@ PA_FN void pa_gemm_store_tile(const pa_gemm_grid *g, pa_runtime *rt, uint32_t ti
 {
     const pa_gemm_place p(g, tile);
     const bool all_inside = PA_G_ALL_INSIDE(2, p.at.c, g->m, g->rcs, g->n, g->ccs);
-    pa_gemm_store(g, rt, tile, p.at.c, p.row + pa_gemm_thread_row(), p.col + pa_gemm_thread_col(), all_inside, sum,
-                  pa_gemm_results(g, p.at, 0, 0));
+    pa_gemm_store(g, rt, tile, p.at.c, p.row + pa_gemm_thread_row(), pa_gemm_end(g, p.at),
+                  p.col + pa_gemm_thread_col(), all_inside, sum, pa_gemm_results(g, p.at, 0, 0));
 }
 PA_FN void pa_gemm_clear(pa_gemm_accumulators *sum)
 {
@@ -289,13 +292,26 @@ struct pa_gemm_tile_loads {
         const uint32_t tiles = pa_gemm_tiles<PA_G_ROWS, PA_G_COLUMNS>(g);
         rounds = (int)((tiles - 1 - blockIdx.x) / gridDim.x) + 1, round = 0;
         slices.start(g, blockIdx.x);
+#ifdef PA_GEMM_ENDS
+        next_tile(g);
+#endif
     }
-    /* Goes on to the next tile after the last slice of one. */
+    /* Goes on to the next tile that has slices after the last slice of one. */
     __device__ inline void next_tile(const pa_gemm_grid *g)
     {
+#ifdef PA_GEMM_ENDS
+#pragma unroll 1
+        while (slices.ahead <= 0 && round + 1 < rounds) slices.start(g, tile(++round));
+#else
         if (slices.ahead > 0 || round + 1 >= rounds) return;
         round += 1;
         slices.start(g, tile(round));
+#endif
+    }
+    /* Slices of the tile of a round. */
+    __device__ inline int64_t count(const pa_gemm_grid *g, int round) const
+    {
+        return slices.count(pa_gemm_depth(g, pa_gemm_place(g, tile(round)).at));
     }
 };
 /* The address of shared memory, from a register: compilers would compute it anew for each slice, and its loads would
@@ -333,7 +349,7 @@ PA_FN void pa_gemm(const pa_gemm_grid *g, pa_runtime *rt)
         pa_gemm_accumulators sum;
         pa_gemm_clear(&sum);
 #pragma unroll 1
-        for (int64_t left = pa_gemm_slices::count(g), now; left > 0; left -= now) {
+        for (int64_t left = loads.count(g, round), now; left > 0; left -= now) {
             /* as many as are loaded of one tile and computed of one */
             now = loads.slices.ahead > 0 && loads.slices.ahead < left ? loads.slices.ahead : left;
 #pragma unroll 1
@@ -380,13 +396,14 @@ PA_FN void pa_gemm_tile(const pa_gemm_grid *g, pa_runtime *rt, uint32_t tile)
     next.start(g, tile);
     pa_gemm_clear(&sum);
     PA_G_ELEMENT next_a[pa_gemm_loader<PA_G_ROWS>::ELEMENTS], next_b[pa_gemm_loader<PA_G_COLUMNS>::ELEMENTS];
-    for (int64_t left = g->k + PA_G_DEPTH; left > 0; left -= PA_G_DEPTH) {
+    const int64_t depth = next.ahead * PA_G_DEPTH; /* rounded up to slices */
+    for (int64_t left = depth + PA_G_DEPTH; left > 0; left -= PA_G_DEPTH) {
         const bool go = next.is_inside(g, rt, tile, sa[fill_stage], sb[fill_stage]);
         if (go) {
             pa_gemm_load(&next.a, next_a);
             pa_gemm_load(&next.b, next_b);
         }
-        if (left <= g->k) {
+        if (left <= depth) {
 #pragma unroll
             for (int d = 0; d < PA_G_DEPTH - 1; ++d) {
                 parts[(d + 1) % 2].read(sa[stage] + first_row, sb[stage] + first_col, d + 1);
@@ -400,7 +417,7 @@ PA_FN void pa_gemm_tile(const pa_gemm_grid *g, pa_runtime *rt, uint32_t tile)
         }
         __syncthreads();
         parts[0].read(sa[stage] + first_row, sb[stage] + first_col, 0);
-        if (left <= g->k) parts[1].multiply(&sum);
+        if (left <= depth) parts[1].multiply(&sum);
         next.next(g), fill_stage ^= 1;
     }
     pa_gemm_store_tile(g, rt, tile, &sum);

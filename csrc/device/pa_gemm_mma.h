@@ -287,7 +287,7 @@ template <bool K_MAJOR_A, bool K_MAJOR_B> struct pa_mma_operands : pa_mma_operan
                                       int row, int col)
         : reader(shared)
     {
-        ahead = g->k;
+        ahead = pa_gemm_depth(g, t);
         a.start(t.a + t.row * g->ras, g->m - t.row, g->ras, g->cas, row);
         b.start(t.b + t.col * g->cbs, g->n - t.col, g->cbs, g->rbs, col);
     }
@@ -317,7 +317,7 @@ PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, 
 #pragma unroll 1
     for (int s = 0; s < PA_M_STAGES - 2; ++s, fill_stage += PA_M_SLICE) o.load_async(fill_stage);
 #pragma unroll 1
-    for (int64_t left = g->k; left > 0; left -= PA_M_DEPTH) {
+    for (int64_t left = pa_gemm_depth(g, t); left > 0; left -= PA_M_DEPTH) {
         pa_cp_async_wait<PA_M_STAGES - 3>();
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         pa_mma_sync(); /* the slice is there, and the one before the last is read by all */
@@ -375,7 +375,7 @@ PA_FN void pa_mma_mainloop(const pa_gemm_grid *g, const pa_gemm_tile_origin &t, 
     pa_mma_sync();
     pa_mma_pipeline warp(o, 0);
 #pragma unroll 1
-    for (int64_t left = g->k; left > 0; left -= PA_M_DEPTH)
+    for (int64_t left = pa_gemm_depth(g, t); left > 0; left -= PA_M_DEPTH)
         warp.multiply(
             o, stage, sum,
             [&] {
@@ -417,7 +417,7 @@ PA_FN void pa_mma_tile(const pa_gemm_grid *g, const pa_gemm_tile_origin &t)
     pa_mma_sync(); /* no copy to the slices is in flight, and no thread reads them */
     char *c = t.c + (t.row + row) * g->rcs + (t.col + col) * g->ccs;
     const pa_gemm_results results(g, t, t.row + row, t.col + col);
-    const int64_t rows = g->m - t.row - row, columns = g->n - t.col - col;
+    const int64_t rows = pa_gemm_end(g, t) - t.row - row, columns = g->n - t.col - col;
 #if PA_BYTES == 8
     if (!k_major_a) pa_mma_store<true>(g, c, rows, columns, sum, results);
     else pa_mma_store<false>(g, c, rows, columns, sum, results);

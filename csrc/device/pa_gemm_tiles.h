@@ -1,4 +1,8 @@
-/* pa_gemm_tiles.h: common to the matrix products on grids: arguments, the order of tiles, asynchronous copies. */
+/* pa_gemm_tiles.h: common to the matrix products on grids: arguments, the order of tiles, asynchronous copies. With
+   PA_GEMM_ENDS, a type, the rows of A and C are in groups, whose ends memory has, and group g is multiplied by matrix g
+   of B; rows behind the last group become 0. A tile never spans two groups: group g has the rows of tiles from number
+   begin / ROWS + g on, of which some may be empty, so that each tile finds its group by a binary search among the
+   ends. */
 #ifndef PA_GEMM_TILES_H
 #define PA_GEMM_TILES_H
 #include "pa_base.h"
@@ -17,16 +21,29 @@ typedef struct pa_gemm_grid {
     const char *range[3][2];
     const void *more; /* what an epilogue takes besides */
     const char *d[PA_GEMM_MAX_ADDENDS];
+#ifdef PA_GEMM_ENDS
+    const PA_GEMM_ENDS *ends; /* batch[0] of them */
+#endif
     int64_t rds[PA_GEMM_MAX_ADDENDS], cds[PA_GEMM_MAX_ADDENDS], batch_d[PA_GEMM_MAX_ADDENDS][PA_GEMM_BATCHES];
 } pa_gemm_grid;
 
-/* The number of tiles of all batches, less than 2^32; and a tile's origin: the matrices of its batch, its first row and
-   column. */
+/* The number of rows of tiles of a matrix, of all tiles of all batches, less than 2^32; and a tile's origin: the
+   matrices of its batch, its first row and column. */
+template <int ROWS> PA_FN int64_t pa_gemm_tile_rows(const pa_gemm_grid *g)
+{
+#ifdef PA_GEMM_ENDS
+    return g->m / ROWS + g->batch[0] + 1;
+#else
+    return (g->m + ROWS - 1) / ROWS;
+#endif
+}
 template <int ROWS, int COLUMNS> PA_FN uint32_t pa_gemm_tiles(const pa_gemm_grid *g)
 {
-    int64_t tiles = ((g->n + COLUMNS - 1) / COLUMNS) * ((g->m + ROWS - 1) / ROWS);
+    int64_t tiles = ((g->n + COLUMNS - 1) / COLUMNS) * pa_gemm_tile_rows<ROWS>(g);
+#ifndef PA_GEMM_ENDS
 #pragma unroll
     for (int d = 0; d < PA_GEMM_BATCHES; ++d) tiles *= g->batch[d];
+#endif
     return (uint32_t)tiles;
 }
 struct pa_gemm_tile_origin {
@@ -34,14 +51,60 @@ struct pa_gemm_tile_origin {
     char *c;
     int64_t row, col;
     int64_t index[PA_GEMM_BATCHES]; /* in the batch */
+#ifdef PA_GEMM_ENDS
+    int64_t end, depth; /* of its group */
+#endif
 };
+/* The end of a tile's rows, those that it stores, and the depth, 0 where nothing is multiplied. */
+PA_FN int64_t pa_gemm_end(const pa_gemm_grid *g, const pa_gemm_tile_origin &at)
+{
+#ifdef PA_GEMM_ENDS
+    return at.end;
+#else
+    return g->m;
+#endif
+}
+PA_FN int64_t pa_gemm_depth(const pa_gemm_grid *g, const pa_gemm_tile_origin &at)
+{
+#ifdef PA_GEMM_ENDS
+    return at.depth;
+#else
+    return g->k;
+#endif
+}
+#ifdef PA_GEMM_ENDS
+/* The rows and the matrix of tiles of this number. Ends are whatever memory has: rows are inside in any case. */
+template <int ROWS> PA_FN void pa_gemm_find_group(const pa_gemm_grid *g, int64_t number, pa_gemm_tile_origin &at)
+{
+    const auto end_of = [&](int64_t group) {
+        const int64_t end = group < 0 ? 0 : group < g->batch[0] ? (int64_t)g->ends[group] : g->m;
+        return end < 0 ? 0 : end < g->m ? end : g->m;
+    };
+    int64_t low = 0, high = g->batch[0];
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (end_of(middle) / ROWS + middle < number) low = middle + 1;
+        else high = middle;
+    }
+    const int64_t begin = end_of(low - 1), end = end_of(low), first = begin + (number - begin / ROWS - low) * ROWS;
+    const bool any = first >= begin && first < end;
+    at.row = any ? first : 0, at.end = any ? end : 0;
+    at.index[0] = low < g->batch[0] ? low : 0;
+    at.depth = any && low < g->batch[0] ? g->k : 0;
+    at.b += at.index[0] * g->batch_b[0];
+}
+#endif
 template <int ROWS, int COLUMNS> PA_FN pa_gemm_tile_origin pa_gemm_origin_of(const pa_gemm_grid *g, uint32_t tile)
 {
-    const uint32_t across = (uint32_t)((g->n + COLUMNS - 1) / COLUMNS), down = (uint32_t)((g->m + ROWS - 1) / ROWS);
+    const uint32_t across = (uint32_t)((g->n + COLUMNS - 1) / COLUMNS), down = (uint32_t)pa_gemm_tile_rows<ROWS>(g);
+    pa_gemm_tile_origin at = {g->a, g->b, g->c, 0, 0, {0}};
+#ifdef PA_GEMM_ENDS
+    const bool single = false;
+    const uint32_t in_batch = tile;
+#else
     const bool single = across * down == 1; /* a division takes as long as a small tile */
     uint32_t rest = single ? tile : tile / (across * down);
     const uint32_t in_batch = tile - rest * across * down;
-    pa_gemm_tile_origin at = {g->a, g->b, g->c, 0, 0, {0}};
 #pragma unroll
     for (int d = PA_GEMM_BATCHES - 1; d >= 0; --d) {
         const uint32_t i = d ? rest % (uint32_t)g->batch[d] : rest;
@@ -49,11 +112,15 @@ template <int ROWS, int COLUMNS> PA_FN pa_gemm_tile_origin pa_gemm_origin_of(con
         at.index[d] = i;
         at.a += i * g->batch_a[d], at.b += i * g->batch_b[d], at.c += i * g->batch_c[d];
     }
+#endif
     if (single) return at;
     /* tiles in strips of 8 rows: those that run at the same time share their operands in the cache */
     const uint32_t strip = down > 8 ? in_batch / (8 * across) : 0, high = down - 8 * strip < 8 ? down - 8 * strip : 8;
     const uint32_t in_strip = in_batch - strip * 8 * across;
     at.row = (int64_t)(8 * strip + in_strip % high) * ROWS, at.col = (int64_t)(in_strip / high) * COLUMNS;
+#ifdef PA_GEMM_ENDS
+    pa_gemm_find_group<ROWS>(g, 8 * strip + in_strip % high, at);
+#endif
     return at;
 }
 

@@ -41,7 +41,7 @@ struct pa_tma_block {
     unsigned char *memory;
     unsigned base; /* its address */
     unsigned tiles;
-    int depths; /* slices of a tile */
+    int depths; /* slices of a tile that has any */
 #if PA_M_BF16X6
     int part; /* slices of a part of an operand */
 #endif
@@ -54,6 +54,14 @@ struct pa_tma_block {
 #if PA_M_BF16X6
         part = depths / PA_BF16X6_PARTS, depths = part * PA_BF16X6_PRODUCTS;
 #endif
+    }
+    /* Slices of this tile. */
+    __device__ inline int depths_of(const pa_gemm_tile_origin &t) const
+    {
+#ifdef PA_GEMM_ENDS
+        if (!t.depth) return 0;
+#endif
+        return depths;
     }
     /* Where slice `s` of an operand begins, A or B. */
     template <bool OF_B> __device__ inline int depth_of(int s) const
@@ -95,12 +103,12 @@ PA_FN void pa_tma_produce(const pa_tma_block &o, const pa_tensor_map *map, bool 
     const int part = SHARE > 1 ? (int)pa_cluster_rank() : 0; /* of the rows, which this block copies for all */
     for (unsigned tile = o.first_tile(); tile < o.tiles; tile += o.tile_step()) {
         const pa_gemm_tile_origin t = o.origin(tile);
-        const int row = (int)(OFFSET ? t.col : t.row) + part * OWN;
+        const int row = (int)(OFFSET ? t.col : t.row) + part * OWN, depths = o.depths_of(t);
         int index[PA_GEMM_BATCHES];
 #pragma unroll
         for (int d = 0; d < PA_GEMM_BATCHES; ++d) index[d] = batch[d] ? (int)t.index[d] : 0;
 #pragma unroll 1
-        for (int s = 0; s < o.depths; ++s, stage.next()) {
+        for (int s = 0; s < depths; ++s, stage.next()) {
             if (s < PA_TMA_AHEAD && tile == o.first_tile()) continue; /* who multiplies has copied them */
             const unsigned to = o.base + stage.at * PA_M_SLICE + OFFSET, full = o.full(stage.at);
             pa_mbarrier_wait(o.empty(stage.at), stage.parity);
@@ -145,12 +153,13 @@ PA_FN int pa_tma_operand(const pa_tma_block &o, const char *p, int64_t rows, int
 template <bool K_MAJOR_A, bool K_MAJOR_B>
 PA_FN void pa_tma_copy_first(const pa_tma_block &o, const pa_gemm_tile_origin &t)
 {
+    const int depths = o.depths_of(t);
     pa_mma_operands<K_MAJOR_A, K_MAJOR_B> operands(o.g, t, o.memory, 0, 0);
 #pragma unroll 1
     for (int s = 0; s < PA_M_STAGES; ++s) {
-        if (s < o.depths) operands.template load_async<true>(s * PA_M_SLICE);
+        if (s < depths) operands.template load_async<true>(s * PA_M_SLICE);
         else pa_cp_async_commit(); /* as many groups */
-        if (s < o.depths && pa_mma_thread() < 2) pa_mbarrier_arrive(o.full(s)); /* for those who copy else */
+        if (s < depths && pa_mma_thread() < 2) pa_mbarrier_arrive(o.full(s)); /* for those who copy else */
     }
 }
 template <int LEFT> PA_FN void pa_tma_wait_first(int left)
@@ -163,22 +172,23 @@ template <int LEFT> PA_FN void pa_tma_wait_first(int left)
 /* By instructions of a warp, whose part of the tile begins at `row` and `col`: fragments of the next ones are read
    while some are multiplied. Those that are read behind the last slice are of no use, whatever is there. */
 template <bool K_MAJOR_A, bool K_MAJOR_B>
-PA_FN void pa_tma_mainloop(const pa_tma_block &o, int row, int col, pa_tma_stage &stage, pa_mma_accumulators &sum)
+PA_FN void pa_tma_mainloop(const pa_tma_block &o, int depths, int row, int col, pa_tma_stage &stage,
+                           pa_mma_accumulators &sum)
 {
     pa_mma_reader<pa_mma_slices<PA_M_ROWS, K_MAJOR_A, true>, pa_mma_slices<PA_M_COLUMNS, K_MAJOR_B, false>> reader(
         o.memory);
     reader.a.start(row), reader.b.start(col);
-    if (!o.depths) return;
+    if (!depths) return;
     pa_mbarrier_wait(o.full(stage.at), stage.parity);
     pa_mma_pipeline warp(reader, stage.at * PA_M_SLICE);
 #pragma unroll 1
-    for (int s = 0; s < o.depths; ++s) {
+    for (int s = 0; s < depths; ++s) {
         const unsigned before = stage.at;
         warp.multiply(
             reader, before * PA_M_SLICE, sum,
             [&] {
                 stage.next();
-                if (s + 1 < o.depths) pa_mbarrier_wait(o.full(stage.at), stage.parity);
+                if (s + 1 < depths) pa_mbarrier_wait(o.full(stage.at), stage.parity);
                 return stage.at * PA_M_SLICE;
             },
             [] {});
@@ -193,11 +203,12 @@ PA_FN void pa_tma_mainloop(const pa_tma_block &o, bool first, const pa_gemm_tile
 {
     const unsigned half = o.base + pa_mma_thread() / 128 * (PA_M_SLICE_A / 2); /* of A: 64 rows, or a panel */
     const bool says = threadIdx.x % 32 == 0; /* that the warp has read a stage */
+    const int depths = o.depths_of(t);
     unsigned before = 0;
 #if PA_M_BF16X6
-    const int together = o.depths - o.part; /* the rest, the largest products, is added in float32 */
+    const int together = depths ? depths - o.part : 0; /* the rest, the largest products, is added in float32 */
 #else
-    const int together = o.depths;
+    const int together = depths;
     if (first) pa_tma_copy_first<K_MAJOR_A, K_MAJOR_B>(o, t);
 #endif
 #pragma unroll 1
@@ -216,11 +227,11 @@ PA_FN void pa_tma_mainloop(const pa_tma_block &o, bool first, const pa_gemm_tile
         stage.next();
     }
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-    if (o.depths && says) o.release(before);
+    if (depths && says) o.release(before);
     pa_mma_keep(sum.v[0]);
 #if PA_M_BF16X6
 #pragma unroll 1
-    for (int s = together; s < o.depths; ++s, stage.next()) {
+    for (int s = together; s < depths; ++s, stage.next()) {
         pa_mbarrier_wait(o.full(stage.at), stage.parity);
         pa_wgmma_add_stage<K_MAJOR_A, K_MAJOR_B>(
             sum.v[0], pa_wgmma_descriptor<K_MAJOR_A>(half + stage.at * PA_M_SLICE),
@@ -250,15 +261,15 @@ PA_FN void pa_tma_step_from(const pa_tma_block &o, int left, pa_tma_stage &stage
         next.read(o.memory + stage.at * PA_M_SLICE);
     }
 }
-PA_FN void pa_tma_mainloop_from(const pa_tma_block &o, pa_tma_stage &stage, pa_mma_accumulators &sum)
+PA_FN void pa_tma_mainloop_from(const pa_tma_block &o, int depths, pa_tma_stage &stage, pa_mma_accumulators &sum)
 {
     pa_tf32_fragments even, odd;
     pa_tma_stage read = stage;
-    if (!o.depths) return;
+    if (!depths) return;
     pa_mbarrier_wait(o.full(stage.at), stage.parity);
     even.read(o.memory + stage.at * PA_M_SLICE);
 #pragma unroll 1
-    for (int left = o.depths; left > 0; left -= 2) {
+    for (int left = depths; left > 0; left -= 2) {
         pa_tma_step_from(o, left, stage, read, sum, even, odd);
         if (left > 1) pa_tma_step_from(o, left - 1, stage, read, sum, odd, even);
     }
@@ -282,7 +293,7 @@ PA_FN void pa_tma_consume(const pa_tma_block &o)
         const bool first = PA_TMA_AHEAD && tile == o.first_tile();
         const pa_gemm_tile_origin t = o.origin(tile);
         char *c = t.c + t.row * g->rcs + t.col * g->ccs;
-        const int64_t rows = g->m - t.row, columns = g->n - t.col;
+        const int64_t rows = pa_gemm_end(g, t) - t.row, columns = g->n - t.col;
         pa_mma_accumulators sum;
 #pragma unroll
         for (int i = 0; i < PA_M_WARP_ROWS / 16; ++i)
@@ -297,11 +308,11 @@ PA_FN void pa_tma_consume(const pa_tma_block &o)
 #endif
 #if PA_BYTES == 8
         const int warp = pa_mma_thread() / 32, row = warp % PA_M_DOWN * PA_M_WARP_ROWS,
-                  col = warp / PA_M_DOWN * PA_M_WARP_COLUMNS;
-        if (k_major_a && k_major_b) pa_tma_mainloop<true, true>(o, row, col, stage, sum);
-        else if (k_major_a) pa_tma_mainloop<true, false>(o, row, col, stage, sum);
-        else if (k_major_b) pa_tma_mainloop<false, true>(o, row, col, stage, sum);
-        else pa_tma_mainloop<false, false>(o, row, col, stage, sum);
+                  col = warp / PA_M_DOWN * PA_M_WARP_COLUMNS, depths = o.depths_of(t);
+        if (k_major_a && k_major_b) pa_tma_mainloop<true, true>(o, depths, row, col, stage, sum);
+        else if (k_major_a) pa_tma_mainloop<true, false>(o, depths, row, col, stage, sum);
+        else if (k_major_b) pa_tma_mainloop<false, true>(o, depths, row, col, stage, sum);
+        else pa_tma_mainloop<false, false>(o, depths, row, col, stage, sum);
         const pa_gemm_results results(g, t, t.row + row, t.col + col);
         if (tile + o.tile_step() >= o.tiles) pa_griddep_launch_dependents();
         c += row * g->rcs + col * g->ccs;
@@ -314,7 +325,7 @@ PA_FN void pa_tma_consume(const pa_tma_block &o)
         pa_tf32_store<true>(g, c, pa_tf32_row<true>(), rows, columns, sum, pa_gemm_results(g, t, t.row, t.col));
 #elif PA_BYTES == 4
         if (k_major_a) pa_tma_mainloop<true, true>(o, first, t, stage, sum);
-        else pa_tma_mainloop_from(o, stage, sum);
+        else pa_tma_mainloop_from(o, o.depths_of(t), stage, sum);
         const int row = k_major_a ? pa_tf32_row<true>() : pa_tf32_row<false>();
         const pa_gemm_results results(g, t, t.row, t.col);
         if (k_major_a) pa_tf32_store<true>(g, c, row, rows, columns, sum, results);

@@ -12,7 +12,8 @@ from targets.target_compilers import TARGETS, missing, refused
 
 from pyarray.driver import hip
 from pyarray.driver.cc import include_dirs
-from pyarray.kernels.matmul import gemm, gemm_mma, split_k
+from pyarray.kernels.matmul import gemm_mma, split_k
+from pyarray.kernels.matmul.gemm_text import ProductKey, program
 
 from .harness import KernelFault, compiled, decoded, needs_toolchain, run
 
@@ -34,7 +35,7 @@ def tiles_of(target, dtype):
 
 
 def text_of(dtype, tile, debug=False):
-    return gemm._program((dtype, 1, tile), "hip", debug).text
+    return program(ProductKey(dtype, 1, tile), "hip", debug).text
 
 
 def product(target, text, tile, a, b, **options):
@@ -92,7 +93,10 @@ def test_products_of_int16_that_wrap(target):
     a, b = (rng.integers(-(1 << 15), 1 << 15, s).astype(np.int16) for s in ((130, 67), (67, 70)))
     c = np.zeros((130, 70), np.int16)
     slots = [*(v for x in (a, b, c) for v in (x.ctypes.data, *x.shape, *x.strides)), 6]
-    text, arguments = gemm._program(("int16", 0, tile), "hip", False).text, np.array(slots, np.int64).view(np.uint64)
+    text, arguments = (
+        program(ProductKey("int16", 0, tile), "hip", False).text,
+        np.array(slots, np.int64).view(np.uint64),
+    )
     run(target, text, "kernel_matmul", [a, b, c], arguments=arguments, grid=6, block=256)
     np.testing.assert_array_equal(c, (a.astype(np.int64) @ b.astype(np.int64)).astype(np.int16))
 

@@ -10,7 +10,7 @@ from pyarray.array import ndarray
 from pyarray.errors import BoundsError
 from pyarray.jit.launch_state import add_observer, debug, remove_observer
 from pyarray.jit.report import raise_bounds
-from pyarray.kernels.matmul import gemm
+from pyarray.kernels.matmul.gemm_text import KERNEL, ProductKey
 
 GUARD = 23
 
@@ -102,12 +102,12 @@ def test_matmul_outside_its_memory(device):
     places = [end for x in (a, b, c) for end in (x._ptr, x._ptr + 128)]
     grid = () if device == "cpu" else (2,)
     with debug():
-        gemm._KERNEL.launch(("float64", 0, False), a.device, a, b, c, *places, *grid)
+        KERNEL.launch(ProductKey("float64", 0), a.device, a, b, c, *places, *grid)
         for which, name in enumerate("abc"):
             short = list(places)
             short[2 * which + 1] -= 8
             with pytest.raises(BoundsError) as caught:
-                gemm._KERNEL.launch(("float64", 0, False), a.device, a, b, c, *short, *grid)
+                KERNEL.launch(ProductKey("float64", 0), a.device, a, b, c, *short, *grid)
             assert (caught.value.kernel, caught.value.argument) == ("matmul", name)
         assert pa.all(a @ b == 4)
 

@@ -5,9 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples
+from test_tensor_cores import LAYOUTS, integers, laid, tiles_of, with_clusters
 
 import pyarray as pa
-from pyarray.kernels.matmul import grouped
+from pyarray import config
+from pyarray._core import clear_plans
+from pyarray.kernels.matmul import gemm_bf16x6, gemm_mma, gemm_text, grouped, split_k
+from pyarray.kernels.matmul.gemm_types import PRECISION
 
 DTYPES = "float16", "bfloat16", "float32", "float64"
 
@@ -24,19 +28,6 @@ def rounded(x, dtype):
     return pa.asnumpy(pa.asarray(np.asarray(x, np.float64)).astype(dtype).astype("float64"))
 
 
-def integers(shape, seed):
-    return np.random.default_rng(seed).integers(-2, 4, shape).astype(np.float32)
-
-
-def laid(x, how, dtype, device):
-    """An array like `x` that lies so."""
-    if how == "transposed":
-        return pa.asarray(np.swapaxes(x, -1, -2), device=device).astype(dtype).mT
-    if how == "steps":
-        return pa.asarray(np.repeat(x, 2, -1), device=device).astype(dtype)[..., ::2]
-    return pa.asarray(x, device=device).astype(dtype)
-
-
 @examples(12)
 @given(data=st.data())
 def test_drawn(device, data):
@@ -45,13 +36,50 @@ def test_drawn(device, data):
     groups = data.draw(st.integers(0, 9))
     ends = sorted(data.draw(st.lists(st.integers(0, rows), min_size=groups, max_size=groups)))
     x, matrices = integers((rows, depth), 1), integers((groups, depth, columns), 2)
-    a, b = (laid(v, data.draw(st.sampled_from(("rows", "transposed", "steps"))), dtype, device) for v in (x, matrices))
+    a, b = (laid(v, data.draw(st.sampled_from(LAYOUTS)), dtype, device) for v in (x, matrices))
     where = data.draw(st.sampled_from((list, np.array, "int32", "int64", "uint8")))
     given_ends = pa.asarray(np.array(ends, where), device=device) if isinstance(where, str) else where(ends)
     with pa.debug(data.draw(st.booleans())):
         got = pa.nn.grouped_matmul(a, b, given_ends)
     assert got.dtype == a.dtype
     assert got.shape == (rows, columns)
+    np.testing.assert_array_equal(pa.asnumpy(got.astype("float64")), rounded(reference(x, matrices, ends), dtype))
+
+
+def forms(device, dtype):
+    """Of the kernel: a name, and a tile."""
+    tensor_cores = [("tile", tile) for tile in tiles_of(device, dtype) if tile]
+    others = [("plain", number) for number in (gemm_text.TALL, gemm_text.SMALL, gemm_text.WIDE, gemm_text.SQUARE)]
+    if dtype == "float32" and pa.empty(0, device=device).device.driver.properties().get("tensor_cores") == "wgmma":
+        others += [("bf16x6", tile) for tile in with_clusters([tile for tile, _ in gemm_bf16x6.TILES])]
+        others += [("tf32", tile) for tile in with_clusters([tile for tile, _ in gemm_mma.TILES["wgmma", 4]])]
+    return tensor_cores + others
+
+
+@examples(12)
+@given(data=st.data())
+def test_tiles(device, data):
+    """Groups smaller and larger than tiles, in each form of the kernel."""
+    dtype = data.draw(st.sampled_from(DTYPES))
+    sizes = data.draw(st.lists(st.sampled_from((0, 1, 30, 64, 127, 128, 129, 200, 260)), min_size=1, max_size=6))
+    behind = data.draw(st.sampled_from((0, 0, 1, 150)))
+    depth, columns = data.draw(st.sampled_from((8, 64, 100, 200))), data.draw(st.sampled_from((8, 65, 256, 300)))
+    ends, rows = np.cumsum(sizes), sum(sizes) + behind
+    x, matrices = integers((rows, depth), 1), integers((len(sizes), depth, columns), 2)
+    a, b = (laid(v, data.draw(st.sampled_from(LAYOUTS)), dtype, device) for v in (x, matrices))
+    stops = pa.asarray(ends, dtype=data.draw(st.sampled_from(("int32", "int64"))), device=device)
+    form, tile = data.draw(st.sampled_from(forms(device, dtype)))
+    chosen = {form: tile}
+    with pytest.MonkeyPatch.context() as patch:
+        if form == "tf32":
+            patch.setitem(config.overrides, PRECISION, form)
+        patch.setattr(grouped, "tile_for", lambda c, depth, tf32=False: chosen.get("tf32" if tf32 else "tile"))
+        patch.setattr(gemm_bf16x6, "_faster_tile", lambda *sizes: chosen.get("bf16x6"))
+        if form == "plain":
+            patch.setattr(split_k, "schedule", lambda c, depth, whole: (tile, 1))
+        clear_plans()
+        got = pa.nn.grouped_matmul(a, b, stops)
+    clear_plans()
     np.testing.assert_array_equal(pa.asnumpy(got.astype("float64")), rounded(reference(x, matrices, ends), dtype))
 
 

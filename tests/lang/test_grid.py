@@ -17,7 +17,8 @@ from pyarray.jit import bound_launch
 from pyarray.jit import kernel as jit
 from pyarray.jit.kernel import func, kernel
 from pyarray.kernels.elementwise import elementwise as maps
-from pyarray.kernels.matmul import gemm, gemm_mma
+from pyarray.kernels.matmul import gemm_mma, gemm_text
+from pyarray.kernels.matmul.gemm_text import ProductKey
 from pyarray.kernels.reduce import reduce
 from pyarray.kernels.sort import sort_gpu
 from pyarray.kernels.sort.sort_keys import key_transform
@@ -147,7 +148,7 @@ def test_library_kernels(compiled, monkeypatch):
 @pytest.mark.slow
 def test_matmul(compiled, dtype):
     for batches, checked in ((0, False), (2, True)):
-        program = gemm._program((dtype, batches, checked), "cuda", checked)
+        program = gemm_text.program(ProductKey(dtype, batches, checked), "cuda", checked)
         assert Nvrtc("sm_90").compile(program.text).startswith(b"\x7fELF")
         (step,) = program.steps
         *_, blocks = bound_launch.first_slots(program.params)
@@ -170,7 +171,7 @@ def test_matmul(compiled, dtype):
 @pytest.mark.slow
 def test_matmul_on_tensor_cores(target, units, dtype, tiles):
     for tile, _ in gemm_mma.TILES[units, np.dtype(dtype if dtype != "bfloat16" else "float16").itemsize][tiles]:
-        program = gemm._program((dtype, 1, tile), "cuda", False)
+        program = gemm_text.program(ProductKey(dtype, 1, tile), "cuda", False)
         assert Nvrtc(target).compile(program.text).startswith(b"\x7fELF")
         limit = (99 if units == "mma" else 227) << 10  # of a block; the driver's own KiB is left out
         assert 0 < program.steps[0].shared <= limit

@@ -8,9 +8,9 @@ from kernel_recorder import Recorder
 from target_compilers import refused
 
 from pyarray.kernels.matmul import gemm_bf16x6
-from pyarray.kernels.matmul.gemm import _program
 from pyarray.kernels.matmul.gemm_epilogue import Epilogue
 from pyarray.kernels.matmul.gemm_mma import TILES
+from pyarray.kernels.matmul.gemm_text import ProductKey, program
 from pyarray.lang.dialect import DIALECTS
 from pyarray.lang.pipeline import Program
 
@@ -69,11 +69,14 @@ def test_headers_that_are_read_once_per_type(tmp_path):
     ]
     of_sm_90 = [("bfloat16", 2, TILES["wgmma", 2][0][0]._replace(cluster=2)), ("float64", 1, TILES["wgmma", 8][0][0])]
     for target, more in (("sm_80", []), ("sm_90", of_sm_90)):
-        programs = [_program(key, "cuda", checked) for key in (*keys, *more) for checked in (False, True)]
+        programs = [program(ProductKey(*key), "cuda", checked) for key in (*keys, *more) for checked in (False, True)]
         if more:
-            parts = ("bfloat16", 2, gemm_bf16x6.TILES[2][0], FLOAT32), ("float32", 0, 0, FLOAT32)
+            parts = (
+                ProductKey("bfloat16", 2, gemm_bf16x6.TILES[2][0], FLOAT32, flagged=True),
+                ProductKey("float32", 0, 0, FLOAT32, flagged=True, ends="int64"),
+            )
             programs += [gemm_bf16x6._program(2, "cuda", False)]
-            programs += [_program(key, "cuda", False, flagged=True) for key in parts]
+            programs += [program(key, "cuda", False) for key in parts]
         kernels = [Emitted(f"{n:016x}", "", program.text) for n, program in enumerate(programs)]
         assert not refused(target, joined(kernels, True), tmp_path, True)
 

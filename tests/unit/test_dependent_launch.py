@@ -9,9 +9,10 @@ import pytest
 from pyarray.driver.cc import include_dirs
 from pyarray.driver.nvrtc import FLAGS
 from pyarray.driver.runtime_compiler import call, compile_program
-from pyarray.kernels.matmul import gemm, gemm_bf16x6, gemv
+from pyarray.kernels.matmul import gemm_bf16x6, gemv
 from pyarray.kernels.matmul.gemm_epilogue import Epilogue
 from pyarray.kernels.matmul.gemm_mma import TILES
+from pyarray.kernels.matmul.gemm_text import ProductKey, program
 from pyarray.kernels.scan import scan_gpu
 
 
@@ -22,20 +23,23 @@ def tile(units, size, number=0, **changes):
 PROGRAMS = {
     "gemv": lambda: gemv._program(("bfloat16", 1), "cuda", False),
     "scans": lambda: scan_gpu._scan_program(("float32", "float32", "sum", 1, 256, True), "cuda", False),
-    "bulk copies": lambda: gemm._program(("bfloat16", 0, tile("wgmma", 2)), "cuda", False),
-    "clusters": lambda: gemm._program(("float16", 1, tile("wgmma", 2, cluster=2)), "cuda", False),
-    "four axes": lambda: gemm._program(("float16", 4, tile("wgmma", 2)), "cuda", False),
-    "asynchronous copies": lambda: gemm._program(("float16", 0, tile("wgmma", 2, 2)), "cuda", False),
-    "tf32": lambda: gemm._program(("float32", 0, tile("wgmma", 4)), "cuda", False),
-    "int8": lambda: gemm._program(("int8", 0, tile("wgmma", 1)), "cuda", False),
-    "float64": lambda: gemm._program(("float64", 0, tile("wgmma", 8)), "cuda", False),
-    "float32": lambda: gemm._program(("float32", 1, 0), "cuda", False),
-    "int64": lambda: gemm._program(("int64", 0, 1), "cuda", False),
-    "float32 if flagged": lambda: gemm._program(("float32", 0, 0, Epilogue("float32")), "cuda", False, flagged=True),
-    "debug mode": lambda: gemm._program(("bfloat16", 0, tile("wgmma", 2)), "cuda", True),
-    "flagged": lambda: gemm._program(
-        ("bfloat16", 0, gemm_bf16x6.TILES[0][0], Epilogue("float32")), "cuda", False, flagged=True
+    "bulk copies": lambda: program(ProductKey("bfloat16", 0, tile("wgmma", 2)), "cuda", False),
+    "clusters": lambda: program(ProductKey("float16", 1, tile("wgmma", 2, cluster=2)), "cuda", False),
+    "four axes": lambda: program(ProductKey("float16", 4, tile("wgmma", 2)), "cuda", False),
+    "asynchronous copies": lambda: program(ProductKey("float16", 0, tile("wgmma", 2, 2)), "cuda", False),
+    "tf32": lambda: program(ProductKey("float32", 0, tile("wgmma", 4)), "cuda", False),
+    "int8": lambda: program(ProductKey("int8", 0, tile("wgmma", 1)), "cuda", False),
+    "float64": lambda: program(ProductKey("float64", 0, tile("wgmma", 8)), "cuda", False),
+    "float32": lambda: program(ProductKey("float32", 1, 0), "cuda", False),
+    "int64": lambda: program(ProductKey("int64", 0, 1), "cuda", False),
+    "float32 if flagged": lambda: program(
+        ProductKey("float32", 0, 0, Epilogue("float32"), flagged=True), "cuda", False
     ),
+    "debug mode": lambda: program(ProductKey("bfloat16", 0, tile("wgmma", 2)), "cuda", True),
+    "flagged": lambda: program(
+        ProductKey("bfloat16", 0, gemm_bf16x6.TILES[0][0], Epilogue("float32"), flagged=True), "cuda", False
+    ),
+    "groups": lambda: program(ProductKey("bfloat16", 0, tile("wgmma", 2), ends="int32"), "cuda", False),
 }
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ... import lang
@@ -19,10 +19,11 @@ from ..argument_slots import slot_fields
 from ..workspace import unchecked_empty
 from . import split_k
 from . import thresholds as th
+from .gemm_epilogue import Epilogue
 from .gemm_mma import Tile, tile_cost
+from .gemm_text import KERNEL, ProductKey
+from .gemm_types import BF16X6_PARTS, BF16X6_PRODUCTS
 
-PARTS = 3  # of an operand, as PA_BF16X6_PARTS
-PRODUCTS = 6  # of parts, as PA_BF16X6_PRODUCTS
 MOST_TILES = 1 << 28  # as pa_tma_fits in csrc/device/pa_gemm_bulk_copies.h
 _CHUNK = 8  # elements of a thread, as PA_BF16X6_CHUNK
 _DEPTH = 64  # of a stage
@@ -48,13 +49,13 @@ def bf16x6_tile(a: ndarray, b: ndarray, c: ndarray) -> Tile | None:
 # A function of sizes and the processors' number.
 @functools.lru_cache(maxsize=4096)
 def _faster_tile(m: int, n: int, depth: int, matrices: int, elements: int, processors: int) -> Tile | None:
-    if max(m, n, PARTS * _padded(depth)) >= 1 << 31 or m * n * matrices >= 1 << 40:
+    if max(m, n, BF16X6_PARTS * _padded(depth)) >= 1 << 31 or m * n * matrices >= 1 << 40:
         return None
     costs = ((tile_cost(*entry, m, n, matrices, processors, 2, th.BULK_FETCH_COST), entry[0]) for entry in TILES)
     cost, tile = min(costs)
     if tile.tiles_of(m, n, matrices) >= MOST_TILES:
         return None
-    work = 2e-6 * cost * processors * _padded(depth) * PRODUCTS  # microseconds, as all that follows
+    work = 2e-6 * cost * processors * _padded(depth) * BF16X6_PRODUCTS  # microseconds, as all that follows
     by_parts = work + elements * th.BF16X6_SPLIT_TIME + th.BF16X6_LAUNCHES_TIME
     plain = th.FLOAT32_TILE_TIME * split_k.float32_schedule(m, n, matrices, depth, processors, th.MAX_PARTS)[0]
     return tile if by_parts < plain else None
@@ -66,31 +67,39 @@ def _padded(depth: int) -> int:
 
 
 def multiply(
-    kernel: TextKernel, keys: tuple[Any, Any], views: Sequence[ndarray], numbers: tuple[Any, ...], tile: Tile
+    views: Sequence[ndarray],
+    tiles: tuple[Tile, int],
+    grids: tuple[int, int],
+    epilogue: Epilogue | None = None,
+    numbers: tuple[Any, ...] = (),
+    ends: ndarray | None = None,
 ) -> bool:
-    """The product of `views`, which are a, b, c and the arrays of an epilogue that takes `numbers`. `keys` name the
-    product by parts and that of float32 in `kernel`, of which one does it. False if there is no memory for the
-    parts."""
+    """The product of `views`, which are a, b, c and the arrays of an epilogue that takes `numbers`, of groups of rows
+    where there are `ends`. `tiles` and `grids`: those of the product by parts and of that of float32, of which one does
+    it. False if there is no memory for the parts."""
     (a, b, c, *addends), device = views, views[2]._buffer.device
-    operands, each = (a, b.mT), _padded(a._shape[-1])
+    split_a = a if ends is None else a._view(0, (1, *a._shape), (0, *a._strides))  # with the axes of b
+    operands, each = (split_a, b.mT), _padded(a._shape[-1])
     blocks = th.BF16X6_BLOCKS_OF_PROCESSOR * device.driver.properties()["processors"]
     flags = unchecked_empty((blocks,), uint32, device)
     try:
         parts = [_empty_parts(x, each) for x in operands]
     except OutOfMemoryError:
         return False
-    _SPLIT.launch(len(c._shape) - 2, device, blocks, *operands, *parts, flags, checked=False)
+    _SPLIT.launch(len(b._shape) - 2, device, blocks, *operands, *parts, flags, checked=False)
     left, right = (_as_operand(x, like) for x, like in zip(parts, operands, strict=True))
-    kernel.launch(keys[0], device, left, right.mT, c, *addends, *numbers, flags, tile.blocks(c), checked=False)
-    plain = split_k.blocks(keys[1][2], c, a._dtype)
-    kernel.launch(keys[1], device, a, b, c, *addends, *numbers, flags, plain, checked=False)
+    more: tuple[Any, ...] = (*addends, *numbers, flags)
+    key = ProductKey("bfloat16", len(c._shape) - 2, tiles[0], epilogue or Epilogue(c._dtype.name), flagged=True)
+    if ends is not None:
+        left, more, key = (
+            left._view(0, left._shape[1:], left._strides[1:]),
+            (*more, ends),
+            key._replace(ends=ends._dtype.name),
+        )
+    KERNEL.launch(key, device, left, right.mT, c, *more, grids[0], checked=False)
+    key = key._replace(dtype=c._dtype.name, tiles=tiles[1])
+    KERNEL.launch(key, device, a, b, c, *more, grids[1], checked=False)
     return True
-
-
-def count_nothing(values: Mapping[str, Any]) -> lang.operation_counts.OperationCounts:
-    """What the kernel of float32 does behind the product by parts."""
-    note = "all numbers are in the range of products by parts of bfloat16; else this launch computes the product"
-    return lang.operation_counts.OperationCounts(0, {}, {}, 0, (note,))
 
 
 def _empty_parts(x: ndarray, each: int) -> ndarray:
@@ -99,9 +108,9 @@ def _empty_parts(x: ndarray, each: int) -> ndarray:
     *_, rows, _ = x._shape
     lead = tuple(n if step else 1 for n, step in zip(x._shape[:-2], x._strides[:-2], strict=True))
     if abs(x._strides[-1]) <= abs(x._strides[-2]):
-        return unchecked_empty((*lead, rows, PARTS * each), bfloat16, x.device)
-    lines = unchecked_empty((*lead, PARTS * each, -(-rows // _CHUNK) * _CHUNK), bfloat16, x.device)
-    return lines._view(0, (*lead, PARTS * each, rows), lines._strides).mT
+        return unchecked_empty((*lead, rows, BF16X6_PARTS * each), bfloat16, x.device)
+    lines = unchecked_empty((*lead, BF16X6_PARTS * each, -(-rows // _CHUNK) * _CHUNK), bfloat16, x.device)
+    return lines._view(0, (*lead, BF16X6_PARTS * each, rows), lines._strides).mT
 
 
 def _as_operand(parts: ndarray, x: ndarray) -> ndarray:

@@ -7,6 +7,7 @@ import functools
 from typing import NamedTuple
 
 from ...array import ndarray
+from ...driver.base import Device
 from ...driver.kernel_step import THREADS
 from ...dtypes import DType, int32
 from ..aligned_rows import VECTOR_BYTES, copied_rows
@@ -64,10 +65,13 @@ class Tile(NamedTuple):
     def blocks(self, c: ndarray) -> int:
         """The grid for a product `c`: a block per tile, or with bulk copies no more than processors."""
         m, n = c._shape[-2:]
-        tiles = self.tiles_of(m, n, c._size // (m * n)) if c._size else 0
+        return self.blocks_of(self.tiles_of(m, n, c._size // (m * n)) if c._size else 0, c._buffer.device)
+
+    def blocks_of(self, tiles: int, device: Device) -> int:
+        """The same for so many tiles."""
         if not self.bulk:
             return tiles
-        processors = c._buffer.device.driver.properties()["processors"]
+        processors = device.driver.properties()["processors"]
         return min(tiles, processors - processors % self.cluster)
 
 
@@ -189,7 +193,7 @@ def k_major_operands(a: ndarray, b: ndarray, c: ndarray) -> tuple[ndarray, ndarr
     """The operands for a tile of tf32, or those of `c.T = b.T @ a.T`: rows that are aligned, the second ones' along the
     depth. None where copies wouldn't pay; and if what is launched gets other addresses, it is only slower."""
     a, b = copy_if_unaligned(a, b._shape[-1]), copy_if_unaligned(b, a._shape[-2])
-    if len(c._shape) > 2 + th.BULK_BATCH_AXES or not (_is_aligned(a) and _is_aligned(b)):
+    if len(c._shape) > 2 + th.BULK_BATCH_AXES or not (is_aligned(a) and is_aligned(b)):
         return None
     size = c.itemsize
     if b._strides[-2] == size:
@@ -218,10 +222,10 @@ def along_depth(a: ndarray, b: ndarray) -> tuple[ndarray, ndarray]:
 
 
 def _with_aligned_rows(x: ndarray) -> ndarray:
-    return x if x._strides[-1] == x.itemsize and _is_aligned(x) else _copied_or_same(x)
+    return x if x._strides[-1] == x.itemsize and is_aligned(x) else _copied_or_same(x)
 
 
-def _is_aligned(x: ndarray) -> bool:
+def is_aligned(x: ndarray) -> bool:
     """Whether bulk tensor copies load it: the same as pa_tma_fits_operand in
     csrc/device/pa_gemm_bulk_copies.h."""
     *lead, rs, cs = x._strides

@@ -12,6 +12,8 @@ from ..._core import clear_plans
 from ...dtypes import DType
 
 BLOCKS = ("kc", "mc", "nc")  # parameters of the text with block sizes
+# Of an operand of float32, and of two: csrc/device/pa_gemm_bf16x6.h
+BF16X6_PARTS, BF16X6_PRODUCTS = 3, 6
 PRECISION = "PYARRAY_FLOAT32_MATMUL_PRECISION"  # the setting
 
 # element type -> (in memory, while computing, kind, load, store); the table is explained in pa_gemm.h
@@ -64,6 +66,12 @@ def gemm_operations(epilogue: bool, values: Mapping[str, Any], times: int = 1) -
     notes = ("what is done to each result is not counted",) if epilogue else ()
     operations = 2 * values["a"][-1] * results * times
     return lang.operation_counts.OperationCounts(operations, loads, {"c": results}, results, notes)
+
+
+def count_nothing(values: Mapping[str, Any]) -> lang.operation_counts.OperationCounts:
+    """What the kernel of float32 does behind the product by parts."""
+    note = "all numbers are in the range of products by parts of bfloat16; else this launch computes the product"
+    return lang.operation_counts.OperationCounts(0, {}, {}, 0, (note,))
 
 
 def check_precision(function: str, precision: str) -> None:

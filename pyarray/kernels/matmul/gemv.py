@@ -15,8 +15,8 @@ from ...jit.text_kernel import TextKernel
 from ..aligned_rows import VECTOR_BYTES
 from ..argument_slots import slot_fields
 from ..workspace import unchecked_empty
-from . import split_k
 from . import thresholds as th
+from .gemm_text import SMALL, tile_macros
 from .gemm_types import gemm_operations, headers, macros
 
 THREADS = 512  # of a block
@@ -115,7 +115,7 @@ extern "C" __global__ void __launch_bounds__({THREADS}, 2) kernel_{call}(const g
         for call in ("gemv", "gemv_total")
     )
     text = f"""#include <pa_base.h>
-{headers(dtype)}{macros(dtype, dtype)}{split_k.macros(split_k.SMALL)}#define PA_GEMM_BATCHES {max(nb, 1)}
+{headers(dtype)}{macros(dtype, dtype)}{tile_macros(SMALL)}#define PA_GEMM_BATCHES {max(nb, 1)}
 #include <pa_gemv_gpu.h>
 
 typedef struct {{

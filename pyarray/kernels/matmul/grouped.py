@@ -1,53 +1,33 @@
 """Products of groups of rows with matrices of their own.
 
-On CPUs they are products one after the other. On GPUs they are one loop over tiles, as only the device may know where
-groups begin. A group may begin at any row. Group g has the tiles from number begin // size + g on, of `size` rows:
-these numbers are enough for its rows, and less than those of the next group, so a tile finds its group by a binary
-search among the ends, and no table of tiles is made first. What is behind the last group is one more, of depth 0. A
-tile at the end of the array begins earlier, so that no row outside is read; rows of other groups aren't stored."""
+On CPUs they are products one after the other. On GPUs they are one launch of a product's kernel, as only the device may
+know where groups begin: its tiles find their groups (csrc/device/pa_gemm_tiles.h)."""
 
 from __future__ import annotations
 
-import functools
-from typing import NamedTuple
-
-import numpy as np
-
-from ... import jit
 from ...array import ndarray
 from ...array_host import host
-from ...dtypes import DType, float32
-from ...jit.functions import func
-from ...lang.markers import tiles
+from ...jit.launch_state import launch_state
 from ...memory.host_access import not_repeatable
-from .gemm import gemm
-
-
-class Sides(NamedTuple):
-    """Of a tile of the result, and the depth of a step."""
-
-    rows: int
-    columns: int
-    depth: int
-
-
-# By the bytes of an element. Those of 2 are as matrix instructions take them (docs/guide/tiles.md).
-SIDES = {2: Sides(128, 128, 64), 4: Sides(64, 128, 16), 8: Sides(64, 64, 16)}
-SMALL_GROUP = 32  # rows of a group on the average, up to which tiles have so many, by the bytes of an element:
-ROWS_OF_SMALL = {2: 64, 4: 16, 8: 16}
+from .. import matmul
+from . import thresholds as th
+from .gemm import buffer_range, gemm
+from .gemm_mma import Tile, along_depth, copy_if_unaligned, is_aligned, tile_for
+from .gemm_text import KERNEL, ProductKey
+from .gemm_types import is_tf32
 
 
 def multiply(c: ndarray, a: ndarray, b: ndarray, ends: ndarray) -> None:
-    """`c[...]`, (rows, columns) and new, of `a`, (rows, depth), `b`, (groups, depth, columns), and their `ends`."""
+    """`c[...]`, (rows, columns) and new, of `a`, (rows, depth), `b`, (groups, depth, columns), and their `ends`, int32
+    or int64 and contiguous."""
     if not c._size:
         return
-    if not c._buffer.device.driver.grid:
+    if not a._size or not b._size:
+        c[...] = 0
+    elif c._buffer.device.driver.grid:
+        _by_tiles(c, a, b, ends)
+    else:
         _one_by_one(c, a, b, ends)
-        return
-    sides = SIDES[c.itemsize]
-    if a._shape[0] <= SMALL_GROUP * b._shape[0]:
-        sides = sides._replace(rows=ROWS_OF_SMALL[c.itemsize])
-    _kernel(c._dtype, sides)(c, a, b, ends)
 
 
 def _one_by_one(c: ndarray, a: ndarray, b: ndarray, ends: ndarray) -> None:
@@ -61,39 +41,40 @@ def _one_by_one(c: ndarray, a: ndarray, b: ndarray, ends: ndarray) -> None:
         c[begin:] = 0
 
 
-@func
-def _find_group(ends, tile: int, rows: int):  # type: ignore[no-untyped-def]
-    low = 0
-    high = ends.size
-    while low < high:
-        middle = (low + high) // 2
-        if ends[middle] // rows + middle < tile:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+def _by_tiles(c: ndarray, a: ndarray, b: ndarray, ends: ndarray) -> None:
+    checked, groups, depth = launch_state.debug, b._shape[0], b._shape[1]
+    # as many groups of equal sizes, by whose shape tiles are chosen
+    rows = -(-c._shape[0] // groups)
+    like = c._view(0, (groups, rows, c._shape[1]), (0, *c._strides))
+    plain = matmul.split_k.schedule(like, depth, True)[0]
+    a, b, tiles = (a, b, plain) if checked else _for_tensor_cores(a, b, like, plain)
+    grid = _blocks(tiles, c, groups)
+    if isinstance(tiles, Tile) and tiles.bf16x6:
+        if matmul.gemm_bf16x6.multiply((a, b, c), (tiles, plain), (grid, _blocks(plain, c, groups)), ends=ends):
+            return
+        tiles, grid = plain, _blocks(plain, c, groups)
+    ranges = [end for x in (a, b, c) for end in buffer_range(x)] if checked else []
+    key = ProductKey(c._dtype.name, 0, tiles, ends=ends._dtype.name)
+    KERNEL.launch(key, c.device, a, b, c, *ranges, ends, grid, checked=checked)
 
 
-# The text depends on these alone.
-@functools.cache
-def _kernel(dtype: DType, sides: Sides) -> jit.kernel.Kernel:
-    rows, columns, depth = sides
-    text = f"""def grouped_matmul(c, a, b, ends):
-    for tile, j in tiles((a.shape[0] // {rows} + ends.size + 1, c.shape[1]), (1, {columns})):
-        g = find_group(ends, tile.start, {rows})
-        begin = min(max(ends[g - 1], 0), a.shape[0]) if g > 0 else 0
-        end = min(ends[g], a.shape[0]) if g < ends.size else a.shape[0]
-        first = begin + (tile.start - begin // {rows} - g) * {rows}
-        if begin <= first < end:
-            (i,) = tiles(min(a.shape[0], {rows}), {rows})
-            start = max(min(first, a.shape[0] - {rows}), 0)
-            matrix = max(min(g, b.shape[0] - 1), 0)
-            total = zeros((i, j), wide)
-            for k in tiles(a.shape[1] if g < b.shape[0] else 0, {depth}):
-                total += a[start + i, k] @ b[matrix, k, j]
-            own = (start + i >= first) & (start + i < end)
-            copyto(c[start + i, j], total, where=own[:, None])
-"""
-    wide = float32 if dtype.itemsize < 8 else dtype
-    scope = {"tiles": tiles, "wide": wide, "zeros": np.zeros, "copyto": np.copyto, "find_group": _find_group}
-    return jit.kernel.from_text("grouped_matmul", text, scope)
+def _for_tensor_cores(a: ndarray, b: ndarray, c: ndarray, plain: int) -> tuple[ndarray, ndarray, int | Tile]:
+    """The operands as tiles of tensor cores take them, and these; `plain` ones where there are none. `c` has the shape
+    of groups of equal sizes."""
+    rows, columns, depth = c._shape[1], c._shape[2], b._shape[1]
+    float32 = c._dtype.name == "float32"
+    if float32 and is_tf32(None) and (tile := tile_for(c, depth, True)):
+        aligned = copy_if_unaligned(a, columns)
+        if is_aligned(aligned) and (rows >= th.COPY_USES or (b._strides[1] == b.itemsize and is_aligned(b))):
+            return aligned, along_depth(a, b)[1], tile
+    if tile := matmul.gemm_bf16x6.bf16x6_tile(a, b, c) or tile_for(c, depth):
+        return (a, b, tile) if tile.bf16x6 else (copy_if_unaligned(a, columns), copy_if_unaligned(b, rows), tile)
+    return a, b, plain
+
+
+def _blocks(tiles: int | Tile, c: ndarray, groups: int) -> int:
+    """The grid. Groups may have more tiles than rows need: as pa_gemm_tile_rows in csrc/device/pa_gemm_tiles.h."""
+    if not isinstance(tiles, Tile):
+        return matmul.split_k.blocks(tiles, c, c._dtype)
+    down = c._shape[0] // (tiles.rows * tiles.cluster) + groups + 1
+    return tiles.blocks_of(down * tiles.cluster * -(-c._shape[1] // tiles.columns), c._buffer.device)

@@ -7,17 +7,14 @@ import functools
 from ...array import ndarray
 from ...driver.kernel_step import BLOCKS
 from ...dtypes import DType, float32
-from ...jit.text_kernel import TextKernel
 from ..reduce.reduce import reduce_into
 from ..reduce.reduce_text import ReduceOp
 from ..workspace import unchecked_empty
 from . import thresholds as th
 from .gemm_mma import Tile
+from .gemm_text import KERNEL, SMALL, SQUARE, TALL, WIDE, ProductKey
 
 _PART_SUM = ReduceOp("part_sum", "{0} + {1}", 0)
-
-# Tiles of 256 x 128, 64 x 64, 128 x 256 and 128 x 128 elements: csrc/device/pa_gemm_gpu.h
-TALL, SMALL, WIDE, SQUARE = range(4)
 
 
 def schedule(c: ndarray, depth: int, whole: bool) -> tuple[int, int]:
@@ -31,12 +28,6 @@ def schedule(c: ndarray, depth: int, whole: bool) -> tuple[int, int]:
         few = c._size < th.MIN_LARGE_TILES
         return SMALL if few else _large(m, n, c._size // (m * n), processors, c.itemsize > 4)[1], 1
     return float32_schedule(m, n, c._size // (m * n), depth, processors, 1 if whole else th.MAX_PARTS)[1:]
-
-
-def macros(tiles: int | Tile) -> str:
-    """The macros that select a tile in pa_gemm_gpu.h; a `Tile` of tensor cores selects none of them."""
-    kinds = {"SMALL": SMALL, "WIDE": WIDE, "SQUARE": SQUARE}
-    return "".join(f"#define PA_G_{name} {int(tiles == kind)}\n" for name, kind in kinds.items())
 
 
 def blocks(tiles: int | Tile, c: ndarray, dtype: DType) -> int:
@@ -76,7 +67,7 @@ def float32_schedule(m: int, n: int, batch: int, depth: int, processors: int, mo
     return min(times)
 
 
-def add_parts(kernel: TextKernel, a: ndarray, b: ndarray, c: ndarray, tiles: int, parts: int) -> None:
+def add_parts(a: ndarray, b: ndarray, c: ndarray, tiles: int, parts: int) -> None:
     """The product as the sum of those of `parts` of the depth, and of what is left over: `c` has too few tiles for all
     processors. The arrays have the same batch axes."""
     each, rest = divmod(a._shape[-1], parts)
@@ -84,12 +75,12 @@ def add_parts(kernel: TextKernel, a: ndarray, b: ndarray, c: ndarray, tiles: int
     sums = unchecked_empty((parts + bool(rest), *c._shape), c._dtype, c.device)
     left = a._view(0, (parts, *a._shape[:-1], each), (each * along, *a._strides))
     right = b._view(0, (parts, *b._shape[:-2], each, b._shape[-1]), (each * down, *b._strides))
-    key, batch = a._dtype.name, len(c._shape) - 2
+    key = ProductKey(a._dtype.name, len(c._shape) - 1, tiles)
     target, grid = sums._view(0, (parts, *c._shape), sums._strides), blocks(tiles, c, a._dtype)
-    kernel.launch((key, batch + 1, tiles), c.device, left, right, target, grid)
+    KERNEL.launch(key, c.device, left, right, target, grid)
     if rest:
         left = a._view(end * along, (*a._shape[:-1], rest), a._strides)
         right = b._view(end * down, (*b._shape[:-2], rest, b._shape[-1]), b._strides)
         last = sums._view(parts * sums._strides[0], c._shape, sums._strides[1:])
-        kernel.launch((key, batch, tiles), c.device, left, right, last, grid)
+        KERNEL.launch(key._replace(batch_axes=len(c._shape) - 2), c.device, left, right, last, grid)
     reduce_into(_PART_SUM, c, sums, (0,), c._dtype)
