@@ -20,9 +20,7 @@ from .api.standard.manipulation import broadcast_to
 from .api.standard.statistical import sum as total
 from .array import ndarray
 from .array_host import host
-from .dtypes import int32, int64
 from .kernels.attention import attention as kernels
-from .kernels.elementwise.elementwise import contiguous
 from .kernels.matmul import grouped
 from .kernels.workspace import unchecked_empty
 from .memory.host_access import on_host
@@ -138,7 +136,7 @@ def grouped_matmul(a: ArrayLike, b: ArrayLike, ends: ArrayLike) -> ndarray:
 
 
 def _ends(ends: Any, a: ndarray, groups: int) -> ndarray:
-    """The ends of groups on the device of `a`, int32 or int64 and contiguous. Raises `TypeError` and `ValueError`."""
+    """The ends of groups on the device of `a`. Raises `TypeError` and `ValueError`."""
     found: ndarray = ends if isinstance(ends, ndarray) else asarray(ends, device="cpu")
     if found._dtype.kind not in "iu" and found._size:
         raise TypeError(f"grouped_matmul(): ends are integers, got {found._dtype}")
@@ -151,8 +149,7 @@ def _ends(ends: Any, a: ndarray, groups: int) -> ndarray:
             raise ValueError(f"grouped_matmul(): {what}, got {given}")
     elif found._buffer.device != a._buffer.device:
         raise ValueError(f"grouped_matmul(): a is on {a.device}, and ends on {found.device}; move them with to_device")
-    kind = found._dtype if found._dtype in (int32, int64) else int64
-    return contiguous(found.astype(kind.name, copy=False)).to_device(a.device)
+    return found.to_device(a.device)
 
 
 def _is_contiguous(x: ndarray) -> bool:

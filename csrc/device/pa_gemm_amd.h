@@ -23,6 +23,7 @@ PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *rt) { pa_gemm(g, rt); 
 #include "pa_half.h"
 #include "pa_gemm_results.h"
 
+#define PA_GEMM_TILE_ROWS PA_M_ROWS
 enum {
     PA_M_THREADS = 256,
     PA_M_BLOCKS = 2, /* for HIP waves of a SIMD, at least: with 256 registers sums aren't moved to AGPRs and back */

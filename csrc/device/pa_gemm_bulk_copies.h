@@ -9,7 +9,7 @@
 enum {
     PA_TMA_SLOTS = 1024, /* more than two for each block that can run at a time */
     PA_TMA_RANK = 2 + PA_GEMM_BATCHES,
-    PA_TMA_ROWS = PA_M_ROWS * PA_M_CLUSTER, /* of a cluster's tile */
+    PA_TMA_ROWS = PA_GEMM_TILE_ROWS, /* of a cluster's tile */
     PA_TMA_LINE = 128 / PA_M_SIZE,          /* elements of a line across the depth, and of one along it */
     PA_TMA_LINE_ALONG = PA_M_LINE_ALONG / PA_M_SIZE
 };

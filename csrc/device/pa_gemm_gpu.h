@@ -7,6 +7,7 @@
    misaligned operands. */
 #ifndef PA_GEMM_GPU_H
 #define PA_GEMM_GPU_H
+#define PA_GEMM_TILE_ROWS PA_G_ROWS
 #include "pa_complex.h"
 #include "pa_half.h"
 #include "pa_check.h"

@@ -39,6 +39,7 @@ PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *rt)
 #endif
 
 #define PA_M_WGMMA (PA_M_HAS_WGMMA && PA_BYTES <= 4 && PA_M_WARP_COLUMNS == PA_M_COLUMNS)
+#define PA_GEMM_TILE_ROWS (PA_M_ROWS * PA_M_CLUSTER)
 #define PA_M_TMA (PA_M_BULK && (PA_M_WGMMA || (PA_M_HAS_WGMMA && PA_BYTES == 8)))
 enum {
     PA_M_DOWN = PA_M_ROWS / PA_M_WARP_ROWS, /* warps below each other */
@@ -427,12 +428,6 @@ PA_FN void pa_mma_tile(const pa_gemm_grid *g, const pa_gemm_tile_origin &t)
     pa_mma_sync(); /* before the next tile overwrites them */
 }
 
-PA_FN void pa_mma_tiles(const pa_gemm_grid *g)
-{
-    const uint32_t tiles = pa_gemm_tiles<PA_M_ROWS, PA_M_COLUMNS>(g);
-    for (uint32_t tile = blockIdx.x; tile < tiles; tile += gridDim.x)
-        pa_mma_tile(g, pa_gemm_origin_of<PA_M_ROWS, PA_M_COLUMNS>(g, tile));
-}
 #if PA_M_TMA
 #include "pa_gemm_tma.h"
 PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *) { pa_tma_gemm(g); }
@@ -440,7 +435,9 @@ PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *) { pa_tma_gemm(g); }
 PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *)
 {
     pa_griddep_wait();
-    pa_mma_tiles(g);
+    const uint32_t tiles = pa_gemm_tiles<PA_M_ROWS, PA_M_COLUMNS>(g);
+    for (uint32_t tile = blockIdx.x; tile < tiles; tile += gridDim.x)
+        pa_mma_tile(g, pa_gemm_origin_of<PA_M_ROWS, PA_M_COLUMNS>(g, tile));
 }
 #endif
 #endif

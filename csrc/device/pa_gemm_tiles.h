@@ -1,8 +1,6 @@
 /* pa_gemm_tiles.h: common to the matrix products on grids: arguments, the order of tiles, asynchronous copies. With
-   PA_GEMM_ENDS, a type, the rows of A and C are in groups, whose ends memory has, and group g is multiplied by matrix g
-   of B; rows behind the last group become 0. A tile never spans two groups: group g has the rows of tiles from number
-   begin / ROWS + g on, of which some may be empty, so that each tile finds its group by a binary search among the
-   ends. */
+   PA_GEMM_ENDS the rows of A and C are in groups, and group g is multiplied by matrix g of B; rows behind the last group
+   become 0. A tile never spans two groups: a table has the rows of each (pa_gemm_groups.h). */
 #ifndef PA_GEMM_TILES_H
 #define PA_GEMM_TILES_H
 #include "pa_base.h"
@@ -11,6 +9,9 @@
 #define PA_GEMM_BATCHES 1
 #endif
 #define PA_GEMM_MAX_ADDENDS 2 /* arrays of an epilogue */
+
+/* The first row of a tile, the end of its group's rows, and which group it is. */
+typedef struct pa_gemm_group_tile { int64_t row, end, group; } pa_gemm_group_tile;
 
 typedef struct pa_gemm_grid {
     int64_t m, n, k;
@@ -21,9 +22,7 @@ typedef struct pa_gemm_grid {
     const char *range[3][2];
     const void *more; /* what an epilogue takes besides */
     const char *d[PA_GEMM_MAX_ADDENDS];
-#ifdef PA_GEMM_ENDS
-    const PA_GEMM_ENDS *ends; /* batch[0] of them */
-#endif
+    const pa_gemm_group_tile *tiles; /* of groups: `row` of the first one is how many follow */
     int64_t rds[PA_GEMM_MAX_ADDENDS], cds[PA_GEMM_MAX_ADDENDS], batch_d[PA_GEMM_MAX_ADDENDS][PA_GEMM_BATCHES];
 } pa_gemm_grid;
 
@@ -32,7 +31,7 @@ typedef struct pa_gemm_grid {
 template <int ROWS> PA_FN int64_t pa_gemm_tile_rows(const pa_gemm_grid *g)
 {
 #ifdef PA_GEMM_ENDS
-    return g->m / ROWS + g->batch[0] + 1;
+    return g->tiles->row;
 #else
     return (g->m + ROWS - 1) / ROWS;
 #endif
@@ -72,28 +71,6 @@ PA_FN int64_t pa_gemm_depth(const pa_gemm_grid *g, const pa_gemm_tile_origin &at
     return g->k;
 #endif
 }
-#ifdef PA_GEMM_ENDS
-/* The rows and the matrix of tiles of this number. Ends are whatever memory has: rows are inside in any case. */
-template <int ROWS> PA_FN void pa_gemm_find_group(const pa_gemm_grid *g, int64_t number, pa_gemm_tile_origin &at)
-{
-    const auto end_of = [&](int64_t group) {
-        const int64_t end = group < 0 ? 0 : group < g->batch[0] ? (int64_t)g->ends[group] : g->m;
-        return end < 0 ? 0 : end < g->m ? end : g->m;
-    };
-    int64_t low = 0, high = g->batch[0];
-    while (low < high) {
-        const int64_t middle = (low + high) / 2;
-        if (end_of(middle) / ROWS + middle < number) low = middle + 1;
-        else high = middle;
-    }
-    const int64_t begin = end_of(low - 1), end = end_of(low), first = begin + (number - begin / ROWS - low) * ROWS;
-    const bool any = first >= begin && first < end;
-    at.row = any ? first : 0, at.end = any ? end : 0;
-    at.index[0] = low < g->batch[0] ? low : 0;
-    at.depth = any && low < g->batch[0] ? g->k : 0;
-    at.b += at.index[0] * g->batch_b[0];
-}
-#endif
 template <int ROWS, int COLUMNS> PA_FN pa_gemm_tile_origin pa_gemm_origin_of(const pa_gemm_grid *g, uint32_t tile)
 {
     const uint32_t across = (uint32_t)((g->n + COLUMNS - 1) / COLUMNS), down = (uint32_t)pa_gemm_tile_rows<ROWS>(g);
@@ -119,7 +96,10 @@ template <int ROWS, int COLUMNS> PA_FN pa_gemm_tile_origin pa_gemm_origin_of(con
     const uint32_t in_strip = in_batch - strip * 8 * across;
     at.row = (int64_t)(8 * strip + in_strip % high) * ROWS, at.col = (int64_t)(in_strip / high) * COLUMNS;
 #ifdef PA_GEMM_ENDS
-    pa_gemm_find_group<ROWS>(g, 8 * strip + in_strip % high, at);
+    const pa_gemm_group_tile t = g->tiles[1 + 8 * strip + in_strip % high];
+    const bool multiplies = t.group < g->batch[0];
+    at.row = t.row, at.end = t.end, at.depth = multiplies ? g->k : 0;
+    at.index[0] = multiplies ? t.group : 0, at.b += at.index[0] * g->batch_b[0];
 #endif
     return at;
 }

@@ -348,6 +348,9 @@ PA_FN void pa_tma_consume(const pa_tma_block &o)
 PA_FN void pa_tma_gemm(const pa_gemm_grid *g)
 {
     extern __shared__ __align__(1024) unsigned char pa_mma_memory[];
+#ifdef PA_GEMM_ENDS
+    pa_griddep_wait(); /* for the table of tiles */
+#endif
     const pa_tma_block o(g, pa_mma_memory);
     const int warp = (int)threadIdx.x / 32;
     const bool fits = pa_tma_fits(g);
@@ -374,7 +377,8 @@ PA_FN void pa_tma_gemm(const pa_gemm_grid *g)
         pa_griddep_wait();
         if (PA_M_BF16X6 || fits) pa_tma_consume(o);
 #if !PA_M_BF16X6
-        else pa_mma_tiles(g);
+        else
+            for (unsigned tile = o.first_tile(); tile < o.tiles; tile += o.tile_step()) pa_mma_tile(g, o.origin(tile));
 #endif
     }
     pa_cluster_sync(); /* all copies have arrived: neither this memory nor the descriptions are needed any more */

@@ -72,13 +72,13 @@ def multiply(
     grids: tuple[int, int],
     epilogue: Epilogue | None = None,
     numbers: tuple[Any, ...] = (),
-    ends: ndarray | None = None,
+    groups: tuple[ndarray, ndarray] | None = None,
 ) -> bool:
-    """The product of `views`, which are a, b, c and the arrays of an epilogue that takes `numbers`, of groups of rows
-    where there are `ends`. `tiles` and `grids`: those of the product by parts and of that of float32, of which one does
-    it. False if there is no memory for the parts."""
+    """The product of `views`, which are a, b, c and the arrays of an epilogue that takes `numbers`. Of the product by
+    parts and that of float32, whose `tiles` and `grids` are given, one does it. `groups` of rows: their ends, and room
+    for a table of tiles. False if there is no memory for the parts."""
     (a, b, c, *addends), device = views, views[2]._buffer.device
-    split_a = a if ends is None else a._view(0, (1, *a._shape), (0, *a._strides))  # with the axes of b
+    split_a = a if groups is None else a._view(0, (1, *a._shape), (0, *a._strides))  # with the axes of b
     operands, each = (split_a, b.mT), _padded(a._shape[-1])
     blocks = th.BF16X6_BLOCKS_OF_PROCESSOR * device.driver.properties()["processors"]
     flags = unchecked_empty((blocks,), uint32, device)
@@ -90,12 +90,9 @@ def multiply(
     left, right = (_as_operand(x, like) for x, like in zip(parts, operands, strict=True))
     more: tuple[Any, ...] = (*addends, *numbers, flags)
     key = ProductKey("bfloat16", len(c._shape) - 2, tiles[0], epilogue or Epilogue(c._dtype.name), flagged=True)
-    if ends is not None:
-        left, more, key = (
-            left._view(0, left._shape[1:], left._strides[1:]),
-            (*more, ends),
-            key._replace(ends=ends._dtype.name),
-        )
+    if groups is not None:
+        left = left._view(0, left._shape[1:], left._strides[1:])
+        more, key = (*more, *groups), key._replace(ends=groups[0]._dtype.name)
     KERNEL.launch(key, device, left, right.mT, c, *more, grids[0], checked=False)
     key = key._replace(dtype=c._dtype.name, tiles=tiles[1])
     KERNEL.launch(key, device, a, b, c, *more, grids[1], checked=False)

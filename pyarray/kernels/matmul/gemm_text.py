@@ -28,7 +28,7 @@ class ProductKey(NamedTuple):
     """What the text depends on besides the target: the type of the operands, the axes of the batch, the tiles of a grid
     (`TALL` to `SQUARE`, or tensor cores'), an epilogue; on CPUs whether `blocks`' sizes are arguments. On grids
     `flagged`: flags say whether it computes; `ends`: the type of the ends of groups of rows, each with a matrix of b,
-    of which there is an axis more then; '': without groups."""
+    of which there is an axis more then, and a table of tiles is made first; '': without groups."""
 
     dtype: str
     batch_axes: int
@@ -57,23 +57,25 @@ def program(key: ProductKey, target: str, debug: bool) -> lang.pipeline.Program:
         params += [(f"{n}_{end}", lang.ir.ScalarType(int64)) for n in names for end in ("low", "high")]
     loc = lang.ir.Loc(os.path.join("pyarray", "kernels", "matmul", "gemm.py"), 1, 1, 0)
     sites = tuple(lang.bounds_checks.Site("index", loc, "matmul", (n,), 0, 2) for n in names)
-    extra = {"flags": uint32} if flagged else {}
+    if flagged:
+        params.append(("flags", lang.ir.ArrayType(uint32, 1, strided=False)))
     if ends:
-        extra["ends"] = BY_NAME[ends]
-    params += [(n, lang.ir.ArrayType(kind, 1, strided=False)) for n, kind in extra.items()]
+        params.append(("ends", lang.ir.ArrayType(BY_NAME[ends], 1, strided=True)))
+        params.append(("tiles", lang.ir.ArrayType(int64, 2, strided=False)))
     if not lang.dialect.DIALECTS[target].blocks:
         params.append(("blocks", lang.ir.ScalarType(int64)))
-    directions = dict.fromkeys((*names, *extra), "IN") | {"c": "OUT"}
+    inputs: tuple[str, ...] = (*names, *(("flags",) if flagged else ()), *(("ends",) if ends else ()))
+    directions = dict.fromkeys(inputs, "IN") | {"c": "OUT"} | ({"tiles": "OUT"} if ends else {})
     if lang.dialect.DIALECTS[target].blocks:
-        text, step = _text(dtype, nb, params, epilogue, debug)
+        text, *steps = _text(dtype, nb, params, epilogue, debug)
     else:
-        text, step = _grid_text(key, params, debug, target)
+        text, *steps = _grid_text(key, params, debug, target)
     by_parts = flagged and isinstance(tiles, Tile)
     times = BF16X6_PRODUCTS // BF16X6_PARTS if by_parts else 1
     count: lang.operation_counts.CountOperations = partial(gemm_operations, epilogue is not None, times=times)
     if flagged and not by_parts:
         count = count_nothing
-    return lang.pipeline.Program("matmul", text, (step,), tuple(params), directions, sites, count_operations=count)
+    return lang.pipeline.Program("matmul", text, tuple(steps), tuple(params), directions, sites, count_operations=count)
 
 
 def _grid_result(dtype: DType, tiles: int | Tile) -> DType:
@@ -133,8 +135,8 @@ __attribute__((visibility("default"))) void kernel_matmul(const void *memory, pa
     return text, KernelStep("kernel_matmul")
 
 
-def _grid_text(key: ProductKey, params: Any, debug: bool, target: str) -> tuple[str, KernelStep]:
-    """The same for a grid (csrc/device/pa_gemm_gpu.h, pa_gemm_mma.h, pa_gemm_amd.h)."""
+def _grid_text(key: ProductKey, params: Any, debug: bool, target: str) -> tuple[str, *tuple[KernelStep, ...]]:
+    """The same for a grid (csrc/device/pa_gemm_gpu.h, pa_gemm_mma.h, pa_gemm_amd.h): the text and its kernels."""
     dtype, nb, tiles, epilogue, flagged = BY_NAME[key.dtype], key.batch_axes, key.tiles, key.epilogue, key.flagged
     out = BY_NAME[epilogue.out] if epilogue else _grid_result(dtype, tiles)
     defines = ("#define PA_DEBUG_CHECKS 1\n" if debug else "") + macros(dtype, out)
@@ -170,12 +172,16 @@ def _grid_text(key: ProductKey, params: Any, debug: bool, target: str) -> tuple[
     if debug:
         slots += "    pa_runtime run;\n"
         body += "    run = s->run;\n"
+    done = ""  # by the other kernel
+    if flagged:
+        other = "" if isinstance(tiles, Tile) else "!"
+        done = f"    if ({other}pa_bf16x6_flagged(s->flags_data, s->flags_n0)) return;\n"
+        body = done + body
+    steps, list_tiles = [step], ""
     if key.ends:
         defines += f"#define PA_GEMM_ENDS {key.ends}_t\n"
-        body += "    g.ends = s->ends_data, g.batch[0] = s->ends_n0;\n"
-    if flagged:  # what one of the two kernels computes, the other one doesn't
-        other = "" if isinstance(tiles, Tile) else "!"
-        body = f"    if ({other}pa_bf16x6_flagged(s->flags_data, s->flags_n0)) return;\n" + body
+        body += "    g.tiles = (const pa_gemm_group_tile *)s->tiles_data, g.batch[0] = s->ends_n0;\n"
+        steps, list_tiles = [KernelStep("kernel_list_tiles", team=True), step], _list_tiles_text(done)
     if flagged or letter == "G":  # else the header says when
         body = "    pa_griddep_wait();\n" + body
     text = f"""#include <pa_base.h>
@@ -186,7 +192,7 @@ typedef struct {{
 {defines}{tile_macros(tiles)}#define PA_GEMM_BATCHES {max(nb, 1)}
 {"#include <pa_gemm_bf16x6.h>" if flagged else ""}
 #include <{header}>
-
+{list_tiles}
 extern "C" __global__ void __launch_bounds__(PA_{letter}_THREADS, PA_{letter}_BLOCKS) {cluster}
 kernel_matmul(const matmul_slots memory)
 {{
@@ -196,7 +202,21 @@ kernel_matmul(const matmul_slots memory)
 {body}    {call}(&g, &run);
 }}
 """
-    return text, step
+    return text, *steps
+
+
+def _list_tiles_text(done: str) -> str:
+    """The kernel that makes the table of tiles of groups."""
+    return f"""#include <pa_gemm_groups.h>
+
+extern "C" __global__ void __launch_bounds__(PA_GROUP_THREADS) kernel_list_tiles(const matmul_slots memory)
+{{
+    const matmul_slots *s = &memory;
+    pa_gemm_groups g = {{(const char *)s->ends_data, s->ends_s0, s->ends_n0, s->c_n0, 0, s->tiles_n0}};
+    g.tiles = (pa_gemm_group_tile *)s->tiles_data;
+{done}    pa_gemm_list_tiles(&g);
+}}
+"""
 
 
 # contraction of products and sums is allowed, as in BLAS

@@ -1,15 +1,17 @@
 """Products of groups of rows with matrices of their own.
 
 On CPUs they are products one after the other. On GPUs they are one launch of a product's kernel, as only the device may
-know where groups begin: its tiles find their groups (csrc/device/pa_gemm_tiles.h)."""
+know where groups begin: it makes a table of tiles first (csrc/device/pa_gemm_groups.h)."""
 
 from __future__ import annotations
 
 from ...array import ndarray
 from ...array_host import host
+from ...dtypes import int64
 from ...jit.launch_state import launch_state
 from ...memory.host_access import not_repeatable
 from .. import matmul
+from ..workspace import unchecked_empty
 from . import thresholds as th
 from .gemm import buffer_range, gemm
 from .gemm_mma import Tile, along_depth, copy_if_unaligned, is_aligned, tile_for
@@ -18,8 +20,8 @@ from .gemm_types import is_tf32
 
 
 def multiply(c: ndarray, a: ndarray, b: ndarray, ends: ndarray) -> None:
-    """`c[...]`, (rows, columns) and new, of `a`, (rows, depth), `b`, (groups, depth, columns), and their `ends`, int32
-    or int64 and contiguous."""
+    """`c[...]`, (rows, columns) and new, of `a`, (rows, depth), `b`, (groups, depth, columns), and their `ends`,
+    integers."""
     if not c._size:
         return
     if not a._size or not b._size:
@@ -48,14 +50,17 @@ def _by_tiles(c: ndarray, a: ndarray, b: ndarray, ends: ndarray) -> None:
     like = c._view(0, (groups, rows, c._shape[1]), (0, *c._strides))
     plain = matmul.split_k.schedule(like, depth, True)[0]
     a, b, tiles = (a, b, plain) if checked else _for_tensor_cores(a, b, like, plain)
+    table = unchecked_empty((_tile_rows(c, groups, th.LEAST_TILE_ROWS) + 1, 3), int64, c.device)
     grid = _blocks(tiles, c, groups)
     if isinstance(tiles, Tile) and tiles.bf16x6:
-        if matmul.gemm_bf16x6.multiply((a, b, c), (tiles, plain), (grid, _blocks(plain, c, groups)), ends=ends):
+        if matmul.gemm_bf16x6.multiply(
+            (a, b, c), (tiles, plain), (grid, _blocks(plain, c, groups)), groups=(ends, table)
+        ):
             return
         tiles, grid = plain, _blocks(plain, c, groups)
     ranges = [end for x in (a, b, c) for end in buffer_range(x)] if checked else []
     key = ProductKey(c._dtype.name, 0, tiles, ends=ends._dtype.name)
-    KERNEL.launch(key, c.device, a, b, c, *ranges, ends, grid, checked=checked)
+    KERNEL.launch(key, c.device, a, b, c, *ranges, ends, table, grid, checked=checked)
 
 
 def _for_tensor_cores(a: ndarray, b: ndarray, c: ndarray, plain: int) -> tuple[ndarray, ndarray, int | Tile]:
@@ -73,8 +78,13 @@ def _for_tensor_cores(a: ndarray, b: ndarray, c: ndarray, plain: int) -> tuple[n
 
 
 def _blocks(tiles: int | Tile, c: ndarray, groups: int) -> int:
-    """The grid. Groups may have more tiles than rows need: as pa_gemm_tile_rows in csrc/device/pa_gemm_tiles.h."""
+    """The grid."""
     if not isinstance(tiles, Tile):
         return matmul.split_k.blocks(tiles, c, c._dtype)
-    down = c._shape[0] // (tiles.rows * tiles.cluster) + groups + 1
+    down = _tile_rows(c, groups, tiles.rows * tiles.cluster)
     return tiles.blocks_of(down * tiles.cluster * -(-c._shape[1] // tiles.columns), c._buffer.device)
+
+
+def _tile_rows(c: ndarray, groups: int, rows: int) -> int:
+    """Tiles of so many rows, at most: each group, and what is behind the last one, may have one that isn't full."""
+    return c._shape[0] // rows + groups + 1
