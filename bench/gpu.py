@@ -287,6 +287,7 @@ def run(quick: bool = False) -> Iterator[Row | Figure]:
     torch.cuda.empty_cache()
     yield from along_rows(torch, timer(torch, quick, calls=5), quick)
     yield from gpu_products.products(torch, quick)
+    yield from gpu_products.grouped(torch, quick)
     yield from gpu_products.epilogues(torch, quick)
     yield from gpu_products.vectors(torch, quick)
     yield from attentions(torch, quick)

@@ -28,6 +28,12 @@ STACKS = tuple(
     (dtype, count, side) for dtype in ("float32", "bfloat16") for count, side in ((8192, 64), (2048, 128), (512, 256))
 )
 
+# (dtype, rows of all groups, depth, columns, groups)
+GROUPS = (
+    ("bfloat16", 8192, 4096, 4096, 8), ("bfloat16", 16384, 4096, 14336, 8), ("bfloat16", 32768, 2048, 1408, 64),
+    ("bfloat16", 512, 4096, 4096, 8), ("float16", 8192, 2048, 2816, 64), ("float32", 4096, 2048, 2048, 8),
+)  # fmt: skip
+
 
 def products(torch: Any, quick: bool) -> list[Row]:
     """Prints TFLOP/s of matrix products, and the ratio to torch's library, in turns. tf32 is float32 with that
@@ -70,6 +76,29 @@ def _product(
     a, b = (pa.from_dlpack(t) for t in (x, y))
     precision = "tf32" if dtype == "tf32" else None
     return lambda: pa.matmul(a, b, precision=precision), lambda: torch.matmul(x, y)
+
+
+def grouped(torch: Any, quick: bool) -> list[Row]:
+    """Prints TFLOP/s of products of groups of rows with matrices of their own, next to torch's, in turns. Groups end at
+    random multiples of 8 rows."""
+    rows, lines = list[Row](), [["groups of rows", "TFLOP/s", "torch", "ratio"]]
+    for dtype, count, depth, columns, groups in GROUPS[:1] if quick else GROUPS:
+        x = torch.randn(count, depth, device="cuda").to(getattr(torch, dtype))
+        y = torch.randn(groups, depth, columns, device="cuda").to(x.dtype)
+        cuts = torch.randint(0, count // 8 + 1, (groups - 1,), device="cuda") * 8
+        ends = torch.cat([cuts, torch.full((1,), count, device="cuda")]).sort().values.to(torch.int32)
+        a, b, e = (pa.from_dlpack(t) for t in (x, y, ends))
+        named = {
+            "pyarray": lambda a=a, b=b, e=e: pa.nn.grouped_matmul(a, b, e),
+            "torch": lambda x=x, y=y, ends=ends: torch._grouped_mm(x, y, offs=ends),
+        }
+        times = in_turns(torch, quick, 10, named)
+        work, case = 2.0 * count * depth * columns, f"{dtype} {count}x{depth}x{columns}, {groups} groups"
+        rates = [f"{work / t.median / 1e12:.1f}" for t in times.values()]
+        lines.append([case, *rates, f"{times['torch'].median / times['pyarray'].median:.3f}"])
+        rows.append(Row("products of groups", case, times, None, work))
+    print(aligned(lines) + "\n", flush=True)
+    return rows
 
 
 def epilogues(torch: Any, quick: bool) -> list[Row]:

@@ -18,6 +18,8 @@ from .timing import Figure, Row, Times, aligned
 ABOUT = """Products in tiles on a GPU, by a kernel of six lines, next to PyTorch's library, Triton and pyarray's own
 product: time on the device, on arrays that the libraries share."""
 SIZES = (2048, 4096, 8192)
+# of bfloat16 of the second size: operands whose rows lie across memory, or aren't aligned
+LAYOUTS = ("a.T @ b", "a @ b.T", "a.T @ b.T", "odd rows")
 TILES = ((128, 256, 64), (128, 128, 64), (256, 128, 64), (64, 128, 64))
 
 
@@ -40,20 +42,24 @@ def run(quick: bool = False) -> Iterator[Row | Figure]:
     yield Figure("device", torch.cuda.get_device_name())
     measure, triton = timer(torch, quick, calls=5), peers.peer("triton")
     lines = [["product in tiles", "TFLOP/s", "torch", "triton", "own product", "of torch", "of triton"]]
-    for dtype in ("bfloat16",) if quick else ("bfloat16", "float16"):
-        for n in SIZES[:2] if quick else SIZES:
-            times = _times(torch, triton, measure, dtype, n)
-            rates = ["-" if t is None else f"{2.0 * n**3 / t.median / 1e12:.0f}" for t in times.values()]
-            of = [times[who].median / times["pyarray"].median if times[who] else None for who in ("torch", "triton")]
-            lines.append([f"{dtype} {n}^3", *rates, *("-" if x is None else f"{x:.2f}" for x in of)])
-            yield Row("products in tiles", f"{dtype} {n}^3", times, None, 2.0 * n**3, None, ("torch", "triton"))
+    cases = [(dtype, n, "") for dtype in ("bfloat16", "float16") for n in SIZES]
+    cases += [("bfloat16", SIZES[1], layout) for layout in LAYOUTS]
+    for dtype, n, layout in cases[:2] if quick else cases:
+        times = _times(torch, triton, measure, dtype, n, layout)
+        rates = ["-" if t is None else f"{2.0 * n**3 / t.median / 1e12:.0f}" for t in times.values()]
+        of = [times[who].median / times["pyarray"].median if times[who] else None for who in ("torch", "triton")]
+        name = f"{dtype} {n}^3 {layout}".strip()
+        lines.append([name, *rates, *("-" if x is None else f"{x:.2f}" for x in of)])
+        yield Row("products in tiles", name, times, None, 2.0 * n**3, None, ("torch", "triton"))
     print(aligned(lines) + "\n", flush=True)
 
 
-def _times(torch: Any, triton: Any, measure: Any, dtype: str, n: int) -> dict[str, Times | None]:
+def _times(torch: Any, triton: Any, measure: Any, dtype: str, n: int, layout: str) -> dict[str, Times | None]:
     """By who computes it; of several tiles the fastest."""
-    x, y = (torch.randn(n, n, device="cuda").to(getattr(torch, dtype)) for _ in "xy")
-    z = torch.empty_like(x)
+    wide = n + 1 if layout == "odd rows" else n
+    x, y = (torch.randn(n, wide, device="cuda").to(getattr(torch, dtype))[:, wide - n :] for _ in "xy")
+    x, y = x.T if "a.T" in layout else x, y.T if "b.T" in layout else y
+    z = torch.empty(n, n, device="cuda", dtype=x.dtype)
     a, b, c = (pa.from_dlpack(t) for t in (x, y, z))
     own = [measure(lambda tile=tile: product(c, a, b, *tile)) for tile in TILES]
     theirs = []

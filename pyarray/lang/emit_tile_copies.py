@@ -6,13 +6,14 @@ another text."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from . import ir
 from .emit_statements import cname
 from .emit_tile_products import zero_operands
-from .emit_tile_vectors import find_vectors, vector_test
+from .emit_tile_vectors import axis_of, find_vectors, vector_test
 from .summaries import assigned_in, names_in
 from .tile_layout import Layout
 from .tile_nests import axes_of, copied_elements, nest_of
@@ -20,7 +21,8 @@ from .tile_nests import axes_of, copied_elements, nest_of
 
 class Copy(NamedTuple):
     """A nest that copies a tile of an array, element for element. With `size` and `end`, its axis number `axis` is a
-    tile of `size` elements of `end`, whose number is that of the iteration."""
+    tile of `size` elements of `end`, whose number is that of the iteration. `across` is the same copy of a tile that is
+    kept transposed, which is done where `test` holds; C text."""
 
     nest: ir.For
     store: Any
@@ -29,6 +31,13 @@ class Copy(NamedTuple):
     axis: int = 0
     size: int = 0
     end: Any = None
+    across: Copy | None = None
+    test: str = ""
+
+    @property
+    def flag(self) -> str:
+        """The name of what the test gives."""
+        return f"across{self.ordinal}"
 
     @property
     def loops(self) -> list[ir.For]:
@@ -64,6 +73,27 @@ def _end_of_tiles(s: ir.For, number: str, values: dict[str, Any]) -> Any:
     return None
 
 
+def across_test(code: Any, copy: Copy) -> str:
+    """Whether the array has its neighbours in memory across the rows of the tile; '' where it can't have."""
+    kind, size = copy.load.array.type, copy.load.array.type.dtype.itemsize
+    rows, columns = (axis_of(copy.load, s.variables[0]) for s in copy.loops)
+    if not kind.strided or not isinstance(copy.load.array, ir.Local) or min(rows, columns) < 0:
+        return ""
+    array = code.expr(copy.load.array)
+    return f"{array}.s{rows} == {size} && {array}.s{columns} != {size}"
+
+
+def _both_ways(code: Any, copy: Copy, write: Callable[[Copy], None]) -> None:
+    """What `write` prints of the copy, and of the other one where its test holds."""
+    if copy.across is None:
+        write(copy)
+        return
+    with code.out.block(f"if ({copy.flag})"):
+        write(copy.across)
+    with code.out.orelse():
+        write(copy)
+
+
 class _Vectors(NamedTuple):
     """How threads take a tile in vectors of 16 bytes: whether the array allows it, and a thread's first column."""
 
@@ -95,31 +125,41 @@ def _is_linear(copy: Copy) -> bool:
 def write_first_address(code: Any, copy: Copy, write_numbers: Any) -> None:
     """Before the loop: where a thread's first vector is, and how far its next row and the next iteration are. All
     iterations below `whole` copy whole tiles. `write_numbers` prints the numbers of the first iteration."""
-    v, k, out = _vectors_of(code, copy) if copy.size else None, copy.ordinal, code.out
-    if v is None:
+    k, out = copy.ordinal, code.out
+    if not copy.size or _vectors_of(code, copy) is None:
         return
     out.line(f"const char *from{k} = 0;")
     out.line(f"int64_t pitch{k} = 0, step{k} = 0, whole{k} = first_iteration;")
     with out.block("if (first_iteration < past_iterations)"):
         write_numbers()
         code.declare_lengths(copy.loops)
-        other = copy.loops[1 - copy.axis]
-        with out.block(f"if (length_{cname(other.variables[0])} == {other.capacity} && {v.test})"):
-            out.line("const char *next;")
-            _write_address(code, copy, v, f"from{k}", 0)
-            _write_address(code, copy, v, "next", 1)
-            out.line(f"pitch{k} = next - from{k}, whole{k} = {code.expr(copy.end)} / {copy.size};")
-            if copy.axis:
-                out.line(f"step{k} = {copy.size * copy.load.array.type.dtype.itemsize};")
-            else:
-                _write_address(code, copy, v, "next", 0, copy.size)
-                out.line(f"step{k} = next - from{k};")
+        _both_ways(code, copy, lambda way: _set_first_address(code, way))
+
+
+def _set_first_address(code: Any, copy: Copy) -> None:
+    v, k, out = _vectors_of(code, copy), copy.ordinal, code.out
+    assert v is not None
+    other = copy.loops[1 - copy.axis]
+    with out.block(f"if (length_{cname(other.variables[0])} == {other.capacity} && {v.test})"):
+        out.line("const char *next;")
+        _write_address(code, copy, v, f"from{k}", 0)
+        _write_address(code, copy, v, "next", 1)
+        out.line(f"pitch{k} = next - from{k}, whole{k} = {code.expr(copy.end)} / {copy.size};")
+        if copy.axis:
+            out.line(f"step{k} = {copy.size * copy.load.array.type.dtype.itemsize};")
+        else:
+            _write_address(code, copy, v, "next", 0, copy.size)
+            out.line(f"step{k} = next - from{k};")
 
 
 def write_copy(code: Any, copy: Copy, number: str) -> None:
     """Into the stage at hand, in the iteration with this number."""
-    k, out, v = copy.ordinal, code.out, _vectors_of(code, copy)
     code.declare_lengths(copy.loops)
+    _both_ways(code, copy, lambda way: _write_one_way(code, way, number))
+
+
+def _write_one_way(code: Any, copy: Copy, number: str) -> None:
+    k, out, v = copy.ordinal, code.out, _vectors_of(code, copy)
     if v is None or not copy.size:
         _write_any_copy(code, copy, v)
         return

@@ -2,7 +2,8 @@
 
 These tiles have a place in each of several stages of shared memory, which take turns; how many there are depends on the
 memory of the GPU. Copies are asynchronous: threads wait for them, and for each other, where an iteration begins. An
-iteration that does no more than to add a product leaves it running while the next one is started."""
+iteration that does no more than to add a product leaves it running while the next one is started. What products alone
+read is kept transposed where its array has neighbours in memory across the rows of the tile."""
 
 from __future__ import annotations
 
@@ -11,10 +12,10 @@ from typing import Any
 from . import ir
 from .emit_loop import declarations
 from .emit_statements import cname
-from .emit_tile_copies import copy_of, write_copy, write_first_address
+from .emit_tile_copies import Copy, across_test, copy_of, write_copy, write_first_address
 from .emit_tile_products import sums_in_place
 from .tile_layout import copied_tile, leading_statements, loaded_ahead
-from .tile_nests import nest_of
+from .tile_nests import nest_of, transposed_copy
 
 
 def write_loop_with_loads(code: Any, s: ir.For) -> bool:
@@ -33,14 +34,33 @@ class _Loop:
         self.code, self.loop, self.names, self.leading = code, s, names, leading_statements(s)
         self.variable, self.number = cname(s.variables[0]), f"iteration_{cname(s.variables[0])}"
         nests = [x for x in self.leading if (copied := copied_tile(x, code.plan)) and copied[0].name in names]
-        self.copies = [copy_of(x, k, s, self.leading) for k, x in enumerate(nests)]
         self.rest = tuple(x for x in s.body if x not in nests)
+        self.copies = [self.copy_of(x, k) for k, x in enumerate(nests)]
         self.product = _first_product(code, self.rest)
         self.sums = _accumulated(code, self.rest, self.product)
+
+    def copy_of(self, nest: ir.For, ordinal: int) -> Copy:
+        copy = copy_of(nest, ordinal, self.loop, self.leading)
+        if not self.is_for_products_alone(copy.store.name) or not (test := across_test(self.code, copy)):
+            return copy
+        across = copy_of(transposed_copy(nest), ordinal, self.loop, self.leading)
+        return copy._replace(across=across, test=test)
+
+    def is_for_products_alone(self, name: str) -> bool:
+        """Whether all that reads a tile are products by matrix instructions, which also take it transposed."""
+        nests = [nest_of(x) for x in ir.walk(*self.rest) if isinstance(x, ir.For) and x.capacity]
+        products = [p for loops, body in nests if (p := self.code.matrix_product(loops, body))]
+        operands = [x for p in products for x in (p.a, p.b)]
+        uses = [x for x in ir.walk(*self.rest) if isinstance(x, ir.Element) and getattr(x.array, "name", "") == name]
+        return len(uses) == sum(x.array.name == name for x in operands)
 
     def write(self) -> None:
         code, out, (range_,) = self.code, self.code.out, self.loop.ranges
         with out.block():
+            for x in self.copies:
+                if x.across is not None:
+                    out.line(f"const bool {x.flag} = {x.test};")
+                    code.across[x.store.name] = x.flag
             start = code.expr(range_.start) if range_.start is not None else "0"
             out.line(f"const int64_t first_iteration = {start}, past_iterations = {code.expr(range_.stop)};")
             out.line(f"const int ahead = stages - 1{' - PA_TILE_IN_FLIGHT' if self.sums else ''};")
@@ -61,6 +81,7 @@ class _Loop:
                     self.write_iteration()
                 for name in self.sums:
                     out.line(f"pa_tile_finish<{code.plan.registers[name].elements}>({cname(name)});")
+        code.across = {}
 
     def write_iteration(self) -> None:
         code, out = self.code, self.code.out

@@ -5,7 +5,9 @@ elements, each of which has a sum, in the same order: what is read along the axi
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from . import ir
@@ -53,12 +55,19 @@ def write_product(code: Any, loops: list[ir.For], body: Any, product: Product) -
     start, stop = code.expr(along.ranges[0].start), code.expr(along.ranges[0].stop)
     out.line(f"const int depth = (int)({stop} - {start});")
     a, b = product.a.array.name, product.b.array.name
-    warps, turned = layout.threads // WARP, [str(x).lower() for x in (product.transposed_a, product.transposed_b)]
-    sizes, rows = f"{layout.row_steps // 2}, {layout.column_steps}, {product.depth}, {warps}", ""
+    sizes = f"{layout.row_steps // 2}, {layout.column_steps}, {product.depth}, {layout.threads // WARP}"
+    operands: tuple[tuple[str, bool], ...] = (a, product.transposed_a), (b, product.transposed_b)
+    rows = ""
     if a in code.plan.registers:
-        turned, rows = turned[1:], "_rows"
-    call = f"pa_tile_start{rows}<{', '.join([sizes, *turned])}>"
-    out.line(f"{call}({sums or 'sums'}, {cname(a)}, {cname(b)}, depth, rank);")
+        operands, rows = operands[1:], "_rows"
+    flags = [code.across[name] for name, _ in operands if name in code.across]
+    for values in itertools.product((True, False), repeat=len(flags)):
+        test = " && ".join(flag if value else f"!{flag}" for flag, value in zip(flags, values, strict=True))
+        across = dict(zip(flags, values, strict=True))
+        turned = [str(x != across.get(code.across.get(name, ""), False)).lower() for name, x in operands]
+        with out.block(f"if ({test})") if flags else nullcontext():
+            call = f"pa_tile_start{rows}<{', '.join([sizes, *turned])}>"
+            out.line(f"{call}({sums or 'sums'}, {cname(a)}, {cname(b)}, depth, rank);")
     if code.meanwhile is not None:
         code.meanwhile()
         code.meanwhile = None

@@ -1,7 +1,7 @@
 """Vectors of 16 bytes in nests of loops over tile axes: elements of arrays that a thread loads and stores together.
 
 A nest has a second text for arrays whose neighbours in memory are along the nest's last axis, and aligned; which one
-runs is tested once, for the whole tile."""
+runs is tested once, for the whole tile. Of strided arrays that may be any of theirs."""
 
 from __future__ import annotations
 
@@ -56,13 +56,21 @@ def find_vectors(code: Emitter, loops: list[ir.For], body: Any, count: int) -> V
 
 
 def _fits(node: Any, variable: str, changed: Set[str]) -> bool:
-    """Whether neighbours along the variable's axis are an access's, whose other positions don't change meanwhile."""
+    """Whether neighbours along the variable's axis may be an access's in memory, whose other positions don't change
+    meanwhile."""
     kind = node.array.type
     if not isinstance(node.array, ir.Local) or kind.reshape_of is not None or not kind.ndim:
         return False
-    *others, last = node.index
+    axis = axis_of(node, variable)
+    others = [i for k, i in enumerate(node.index) if k != axis]
     unchanged = all(kinds_in(i) <= _NUMBERS and not names_in(i) & changed for i in others)
-    return isinstance(last, ir.Local) and last.name == variable and unchanged
+    may_be_dense = axis == kind.ndim - 1 or (kind.strided and isinstance(node, ir.Load))
+    return axis >= 0 and may_be_dense and unchanged
+
+
+def axis_of(node: Any, variable: str) -> int:
+    """The axis of an access's array whose position is the variable; -1 if there is none."""
+    return next((k for k, i in enumerate(node.index) if isinstance(i, ir.Local) and i.name == variable), -1)
 
 
 def vector_test(code: Emitter, loops: list[ir.For], vectors: Vectors) -> str:
@@ -77,8 +85,9 @@ def vector_test(code: Emitter, loops: list[ir.For], vectors: Vectors) -> str:
         start = code.expr(loops[-1].ranges[0].start)  # type: ignore[arg-type]
         tests.append(f"((uint64_t){array}.data + (uint64_t)({start} * {size})) % {nbytes} == 0")
         if kind.strided:
-            tests.append(f"{array}.s{kind.ndim - 1} == {size}")
-            tests += [f"{array}.s{k} % {nbytes} == 0" for k in range(kind.ndim - 1)]
+            axis = axis_of(node, loops[-1].variables[0])
+            tests.append(f"{array}.s{axis} == {size}")
+            tests += [f"{array}.s{k} % {nbytes} == 0" for k in range(kind.ndim) if k != axis]
         elif kind.ndim > 1:
             tests.append(f"{array}.n{kind.ndim - 1} * {size} % {nbytes} == 0")
     return " && ".join(dict.fromkeys(tests))

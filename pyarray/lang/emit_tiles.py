@@ -41,6 +41,7 @@ class TileEmitter(BarrierEmitter):
     rolled: bool = False  # loops over a thread's elements stay loops, for less text where speed doesn't count
     register: str = ""  # C text of which element of a thread's registers is at hand
     meanwhile: Callable[[], None] | None = None  # prints what threads do while matrix units compute the next product
+    across: dict[str, str]  # tile that may be kept transposed → C name of whether it is
     in_flight: bool = False  # the next product goes on when its iteration ends
 
     # ---- the iteration
@@ -51,6 +52,7 @@ class TileEmitter(BarrierEmitter):
         ahead = self.sites <= self.hoisted
         plan = plan_of(loop, dict(self.kernel.variables), self.dialect.matrix_units, ahead, frozenset(self.pure))
         self.plan, self.offsets, self.scratch_bytes = plan, {}, plan.shared_bytes
+        self.across = {}
         self.pending = self.whole(loop.body)
         text = self.printed(self.write, loop.body)
         self.plan = None

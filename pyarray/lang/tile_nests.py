@@ -5,6 +5,7 @@ for: reductions, contractions, products by matrix instructions, copies."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeGuard
 
 from . import ir
@@ -119,6 +120,13 @@ def copied_elements(s: ir.For) -> tuple[Any, Any] | None:
         return None
     own = tuple(v for v, _ in axes_of(loops))
     return (body[0], body[0].value) if run_names(body[0].index) == own and len(own) == 2 else None
+
+
+def transposed_copy(s: ir.For) -> ir.For:
+    """The same copy into a tile of two axes that is kept transposed."""
+    (outer, inner), (store,) = nest_of(s)
+    store = replace(store, shape=store.shape[::-1], index=store.index[::-1])
+    return replace(inner, body=(replace(outer, body=(store,)),))
 
 
 def first_operand_axes(loops: list[ir.For], product: Product) -> Axes | None:

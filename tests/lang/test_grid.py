@@ -152,7 +152,7 @@ def test_matmul(compiled, dtype):
         assert Nvrtc("sm_90").compile(program.text).startswith(b"\x7fELF")
         (step,) = program.steps
         *_, blocks = bound_launch.first_slots(program.params)
-        assert step == KernelStep("kernel_matmul", (blocks,), team=True)
+        assert step == KernelStep("kernel_matmul", (blocks,), team=True, dependent_launch=True)
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,8 @@ def _one_by_one(c: ndarray, a: ndarray, b: ndarray, ends: ndarray) -> None:
 
 def _by_tiles(c: ndarray, a: ndarray, b: ndarray, ends: ndarray) -> None:
     checked, groups, depth = launch_state.debug, b._shape[0], b._shape[1]
-    # as many groups of equal sizes, by whose shape tiles are chosen
-    rows = -(-c._shape[0] // groups)
+    # as many groups of equal sizes, by whose shape tiles are chosen; of each group's last tile half is full
+    rows = c._shape[0] // groups + th.LEAST_TILE_ROWS
     like = c._view(0, (groups, rows, c._shape[1]), (0, *c._strides))
     plain = matmul.split_k.schedule(like, depth, True)[0]
     a, b, tiles = (a, b, plain) if checked else _for_tensor_cores(a, b, like, plain)
@@ -71,9 +71,12 @@ def _for_tensor_cores(a: ndarray, b: ndarray, c: ndarray, plain: int) -> tuple[n
     if float32 and is_tf32(None) and (tile := tile_for(c, depth, True)):
         aligned = copy_if_unaligned(a, columns)
         if is_aligned(aligned) and (rows >= th.COPY_USES or (b._strides[1] == b.itemsize and is_aligned(b))):
-            return aligned, along_depth(a, b)[1], tile
-    if tile := matmul.gemm_bf16x6.bf16x6_tile(a, b, c) or tile_for(c, depth):
-        return (a, b, tile) if tile.bf16x6 else (copy_if_unaligned(a, columns), copy_if_unaligned(b, rows), tile)
+            return aligned, along_depth(a, b)[1], tile._replace(cluster=1)
+    if tile := matmul.gemm_bf16x6.bf16x6_tile(a, b, c):
+        return a, b, tile
+    if tile := tile_for(c, depth):
+        # clusters' tiles are twice as high: more of their rows are of no use than the clusters save
+        return copy_if_unaligned(a, columns), copy_if_unaligned(b, rows), tile._replace(cluster=1)
     return a, b, plain
 
 
