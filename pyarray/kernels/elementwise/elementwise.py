@@ -241,11 +241,17 @@ def assign(out: ndarray, value: Any) -> None:
         check_device(out, value)
         if value._dtype.kind == "c" and out._dtype.kind != "c":
             raise TypeError(f"{value._dtype} can't be assigned to {out._dtype}: take .real, .imag or abs() first")
-    elif isinstance(value, complex) and out._dtype.kind != "c":
-        raise TypeError(f"a complex number can't be assigned to an array of {out._dtype}")
-    elif out._dtype.kind in "iub":
-        value = out._dtype(value).item()
+    else:
+        value = assigned_number(out, value)
     _copy_into(out, value)
+
+
+def assigned_number(out: ndarray, value: Any) -> Any:
+    """A Python number as it is assigned to an array. Raises `TypeError`, and `OverflowError` for an integer that
+    doesn't fit."""
+    if isinstance(value, complex) and out._dtype.kind != "c":
+        raise TypeError(f"a complex number can't be assigned to an array of {out._dtype}")
+    return out._dtype(value).item() if out._dtype.kind in "iub" else value
 
 
 def _resolve_copy(operands: tuple[Any, ...], out: ndarray | None) -> tuple[int, int] | None:

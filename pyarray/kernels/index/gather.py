@@ -18,7 +18,7 @@ from ...dtypes import int64
 from ...jit.launch_state import launch_state
 from ...lang.markers import ndrange
 from ...memory.host_access import on_host
-from ..elementwise.elementwise import check_device
+from ..elementwise.elementwise import assigned_number, check_device
 from ..reduce.reduce import on_grid
 from ..scan.nonzero import check_range, nonzero, reinterpret_unsigned, select_by_mask, unsigned_view
 from .fill_where_gpu import fill_where_dense
@@ -26,6 +26,8 @@ from .index_key import IndexPlan, index_plan, single_mask
 
 # Elements of a row that one iteration copies on CPUs; on GPUs neighbouring threads copy neighbours.
 ROW = 256
+
+NUMBERS = bool, int, float, complex
 
 _SCOPE = {"ndrange": ndrange, "int64": int64}
 
@@ -52,11 +54,13 @@ def put(a: ndarray, key: Any, value: Any) -> None:
     Raises as `take` does, before anything is written, and `ValueError` for a value that doesn't broadcast.
     """
     mask = single_mask(a, key)
+    if mask is not None and type(value) in NUMBERS and (dense := _dense_runs(a, mask)):
+        return fill_where_dense(*dense, assigned_number(a, value))
     if mask is not None and (not isinstance(value, ndarray) or value._size == 1):
         source = _converted_value(a, value)
         if source._size == 1:
             if dense := _dense_runs(a, mask):
-                return fill_where_dense(*dense, unsigned_view(source)._view(0, (1,), (a.itemsize,)))
+                return fill_where_dense(*dense, source._view(0, (1,), (a.itemsize,)))
             return _fill_where(a, mask, source)
         value = source
     plan = index_plan(a, key)
@@ -101,14 +105,14 @@ def take_along_axis(a: ndarray, indices: ndarray, axis: int) -> ndarray:
 
 
 def _dense_runs(a: ndarray, mask: ndarray) -> tuple[ndarray, ndarray] | None:
-    """`a`, as unsigned integers, and the mask as contiguous 1-D arrays that share no memory, where a grid takes them by
+    """`a` and the mask as contiguous 1-D arrays that share no memory, where a grid takes them by
     vectors."""
     if not on_grid(a) or launch_state.debug or not a._size or mask._shape != a._shape:
         return None
     if (a._key | mask._key) & STRIDED:
         return None
     mask = mask.copy() if overlaps(mask, a) else mask
-    return unsigned_view(a)._view(0, (a._size,), (a.itemsize,)), mask._view(0, (a._size,), (1,))
+    return a._view(0, (a._size,), (a.itemsize,)), mask._view(0, (a._size,), (1,))
 
 
 def _fill_where(a: ndarray, mask: ndarray, source: ndarray) -> None:
@@ -165,7 +169,7 @@ def _converted_value(a: ndarray, value: Any) -> ndarray:
         check_device(a, value)
         if value._dtype is a._dtype:
             return value.copy() if overlaps(value, a) else value
-    elif type(value) not in (bool, int, float, complex):
+    elif type(value) not in NUMBERS:
         return _converted_value(a, assigned(a, value))
     source = empty(value._shape if isinstance(value, ndarray) else (), a._dtype, a.device)
     operation("assign")(source, value)
