@@ -30,7 +30,8 @@ PA_FN void pa_gemm_list_tiles(const pa_gemm_groups *g)
     const int thread = (int)threadIdx.x;
     int64_t before = 1;
     for (int64_t first = 0; first <= g->count; first += PA_GROUP_THREADS) {
-        const int64_t group = first + thread, begin = pa_gemm_group_end(g, group - 1), end = pa_gemm_group_end(g, group);
+        const int64_t group = first + thread;
+        const int64_t begin = pa_gemm_group_end(g, group - 1), end = pa_gemm_group_end(g, group);
         begins[thread] = begin, ends[thread] = end;
         /* tiles up to the end of each group */
         behind[thread] = group <= g->count && begin < end ? (end - begin - 1) / PA_GEMM_TILE_ROWS + 1 : 0;

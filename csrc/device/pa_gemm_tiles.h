@@ -1,6 +1,6 @@
 /* pa_gemm_tiles.h: common to the matrix products on grids: arguments, the order of tiles, asynchronous copies. With
-   PA_GEMM_ENDS the rows of A and C are in groups, and group g is multiplied by matrix g of B; rows behind the last group
-   become 0. A tile never spans two groups: a table has the rows of each (pa_gemm_groups.h). */
+   PA_GEMM_ENDS the rows of A and C are in groups, and group g is multiplied by matrix g of B; rows behind the last one
+   become 0. A tile never spans two groups: a table has the rows of each. */
 #ifndef PA_GEMM_TILES_H
 #define PA_GEMM_TILES_H
 #include "pa_base.h"

@@ -13,7 +13,8 @@ from targets.target_compilers import TARGETS, missing, refused
 from pyarray.driver import hip
 from pyarray.driver.cc import include_dirs
 from pyarray.kernels.matmul import gemm_mma, split_k
-from pyarray.kernels.matmul.gemm_text import ProductKey, program
+from pyarray.kernels.matmul.gemm_key import ProductKey
+from pyarray.kernels.matmul.gemm_text import program
 
 from .harness import KernelFault, compiled, decoded, needs_toolchain, run
 

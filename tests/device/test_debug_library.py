@@ -10,7 +10,8 @@ from pyarray.array import ndarray
 from pyarray.errors import BoundsError
 from pyarray.jit.launch_state import add_observer, debug, remove_observer
 from pyarray.jit.report import raise_bounds
-from pyarray.kernels.matmul.gemm_text import KERNEL, ProductKey
+from pyarray.kernels.matmul.gemm_key import ProductKey
+from pyarray.kernels.matmul.gemm_text import KERNEL
 
 GUARD = 23
 

@@ -10,7 +10,7 @@ from test_tensor_cores import LAYOUTS, integers, laid, tiles_of, with_clusters
 import pyarray as pa
 from pyarray import config
 from pyarray._core import clear_plans
-from pyarray.kernels.matmul import gemm_bf16x6, gemm_mma, gemm_text, grouped, split_k
+from pyarray.kernels.matmul import gemm_bf16x6, gemm_key, gemm_mma, grouped, split_k
 from pyarray.kernels.matmul.gemm_types import PRECISION
 
 DTYPES = "float16", "bfloat16", "float32", "float64"
@@ -49,7 +49,7 @@ def test_drawn(device, data):
 def forms(device, dtype):
     """Of the kernel: a name, and a tile."""
     tensor_cores = [("tile", tile) for tile in tiles_of(device, dtype) if tile]
-    others = [("plain", number) for number in (gemm_text.TALL, gemm_text.SMALL, gemm_text.WIDE, gemm_text.SQUARE)]
+    others = [("plain", number) for number in (gemm_key.TALL, gemm_key.SMALL, gemm_key.WIDE, gemm_key.SQUARE)]
     if dtype == "float32" and pa.empty(0, device=device).device.driver.properties().get("tensor_cores") == "wgmma":
         others += [("bf16x6", tile) for tile in with_clusters([tile for tile, _ in gemm_bf16x6.TILES])]
         others += [("tf32", tile) for tile in with_clusters([tile for tile, _ in gemm_mma.TILES["wgmma", 4]])]

@@ -18,7 +18,7 @@ from pyarray.jit import kernel as jit
 from pyarray.jit.kernel import func, kernel
 from pyarray.kernels.elementwise import elementwise as maps
 from pyarray.kernels.matmul import gemm_mma, gemm_text
-from pyarray.kernels.matmul.gemm_text import ProductKey
+from pyarray.kernels.matmul.gemm_key import ProductKey
 from pyarray.kernels.reduce import reduce
 from pyarray.kernels.sort import sort_gpu
 from pyarray.kernels.sort.sort_keys import key_transform

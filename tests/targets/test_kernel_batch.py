@@ -9,8 +9,9 @@ from target_compilers import refused
 
 from pyarray.kernels.matmul import gemm_bf16x6
 from pyarray.kernels.matmul.gemm_epilogue import Epilogue
+from pyarray.kernels.matmul.gemm_key import ProductKey
 from pyarray.kernels.matmul.gemm_mma import TILES
-from pyarray.kernels.matmul.gemm_text import ProductKey, program
+from pyarray.kernels.matmul.gemm_text import program
 from pyarray.lang.dialect import DIALECTS
 from pyarray.lang.pipeline import Program
 

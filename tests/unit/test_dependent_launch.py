@@ -11,8 +11,9 @@ from pyarray.driver.nvrtc import FLAGS
 from pyarray.driver.runtime_compiler import call, compile_program
 from pyarray.kernels.matmul import gemm_bf16x6, gemv
 from pyarray.kernels.matmul.gemm_epilogue import Epilogue
+from pyarray.kernels.matmul.gemm_key import ProductKey
 from pyarray.kernels.matmul.gemm_mma import TILES
-from pyarray.kernels.matmul.gemm_text import ProductKey, program
+from pyarray.kernels.matmul.gemm_text import program
 from pyarray.kernels.scan import scan_gpu
 
 

@@ -17,8 +17,9 @@ from .. import matmul
 from ..elementwise.elementwise import copy_if_aliased
 from ..workspace import unchecked_empty
 from . import thresholds as th
+from .gemm_key import ProductKey
 from .gemm_mma import Tile, along_depth, copy_if_unaligned, is_turned_faster, k_major_operands, tile_for
-from .gemm_text import KERNEL, ProductKey, program
+from .gemm_text import KERNEL, program
 from .gemm_types import BLOCKS, is_tf32
 
 if TYPE_CHECKING:
@@ -71,14 +72,12 @@ def gemm(
             gemm(part[2], part[0], part[1], epilogue, part[3:], numbers, precision)
         return
     if parts > 1 and not isinstance(tiles, Tile):
-        matmul.split_k.add_parts(views[0], views[1], views[2], tiles, parts)
+        matmul.split_k.add_parts(KERNEL, views[0], views[1], views[2], tiles, parts)
         return
     if isinstance(tiles, Tile) and tiles.bf16x6:
-        plain = matmul.split_k.schedule(c, a._shape[-1], True)[0]
-        grids = tiles.blocks(c), matmul.split_k.blocks(plain, c, a._dtype)
-        if matmul.gemm_bf16x6.multiply(views, (tiles, plain), grids, epilogue, numbers):
+        by_parts, tiles = tiles, matmul.split_k.schedule(c, a._shape[-1], True)[0]
+        if matmul.gemm_bf16x6.multiply(KERNEL, views, (by_parts, tiles), epilogue, numbers):
             return
-        tiles = plain
     extra: list[int] = [end for x in arrays for end in buffer_range(x)] if checked else []
     if epilogue is None and a._dtype.is_narrow and a._dtype is not c._dtype:
         epilogue = matmul.gemm_epilogue.Epilogue(c._dtype.name)

@@ -20,8 +20,8 @@ from ..workspace import unchecked_empty
 from . import split_k
 from . import thresholds as th
 from .gemm_epilogue import Epilogue
+from .gemm_key import ProductKey
 from .gemm_mma import Tile, tile_cost
-from .gemm_text import KERNEL, ProductKey
 from .gemm_types import BF16X6_PARTS, BF16X6_PRODUCTS
 
 MOST_TILES = 1 << 28  # as pa_tma_fits in csrc/device/pa_gemm_bulk_copies.h
@@ -67,16 +67,17 @@ def _padded(depth: int) -> int:
 
 
 def multiply(
+    kernel: TextKernel,
     views: Sequence[ndarray],
     tiles: tuple[Tile, int],
-    grids: tuple[int, int],
     epilogue: Epilogue | None = None,
     numbers: tuple[Any, ...] = (),
     groups: tuple[ndarray, ndarray] | None = None,
+    grids: tuple[int, int] | None = None,
 ) -> bool:
     """The product of `views`, which are a, b, c and the arrays of an epilogue that takes `numbers`. Of the product by
-    parts and that of float32, whose `tiles` and `grids` are given, one does it. `groups` of rows: their ends, and room
-    for a table of tiles. False if there is no memory for the parts."""
+    parts and that of float32, whose `tiles` are given, one does it. `groups` of rows: their ends, and room for a table
+    of tiles; their `grids` depend on these. False if there is no memory for the parts."""
     (a, b, c, *addends), device = views, views[2]._buffer.device
     split_a = a if groups is None else a._view(0, (1, *a._shape), (0, *a._strides))  # with the axes of b
     operands, each = (split_a, b.mT), _padded(a._shape[-1])
@@ -89,13 +90,14 @@ def multiply(
     _SPLIT.launch(len(b._shape) - 2, device, blocks, *operands, *parts, flags, checked=False)
     left, right = (_as_operand(x, like) for x, like in zip(parts, operands, strict=True))
     more: tuple[Any, ...] = (*addends, *numbers, flags)
+    of_parts, plain = grids or (tiles[0].blocks(c), split_k.blocks(tiles[1], c, c._dtype))
     key = ProductKey("bfloat16", len(c._shape) - 2, tiles[0], epilogue or Epilogue(c._dtype.name), flagged=True)
     if groups is not None:
         left = left._view(0, left._shape[1:], left._strides[1:])
         more, key = (*more, *groups), key._replace(ends=groups[0]._dtype.name)
-    KERNEL.launch(key, device, left, right.mT, c, *more, grids[0], checked=False)
+    kernel.launch(key, device, left, right.mT, c, *more, of_parts, checked=False)
     key = key._replace(dtype=c._dtype.name, tiles=tiles[1])
-    KERNEL.launch(key, device, a, b, c, *more, grids[1], checked=False)
+    kernel.launch(key, device, a, b, c, *more, plain, checked=False)
     return True
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ... import jit, lang
 from ...driver.kernel_step import KernelStep
@@ -13,6 +13,7 @@ from ...dtypes import BY_NAME, DType, int8, int32, int64, uint8, uint32
 from ...jit.text_kernel import TextKernel
 from .. import matmul
 from ..argument_slots import slot_fields
+from .gemm_key import ProductKey, tile_macros
 from .gemm_mma import Tile
 from .gemm_types import BF16X6_PARTS, BF16X6_PRODUCTS, BLOCKS, count_nothing, gemm_operations, headers, macros
 
@@ -20,23 +21,6 @@ if TYPE_CHECKING:
     from .gemm_epilogue import Epilogue
 
 _NAMES = ("a", "b", "c")  # d and e may follow
-# Tiles of 256 x 128, 64 x 64, 128 x 256 and 128 x 128 elements: csrc/device/pa_gemm_gpu.h
-TALL, SMALL, WIDE, SQUARE = range(4)
-
-
-class ProductKey(NamedTuple):
-    """What the text depends on besides the target: the type of the operands, the axes of the batch, the tiles of a grid
-    (`TALL` to `SQUARE`, or tensor cores'), an epilogue; on CPUs whether `blocks`' sizes are arguments. On grids
-    `flagged`: flags say whether it computes; `ends`: the type of the ends of groups of rows, each with a matrix of b,
-    of which there is an axis more then, and a table of tiles is made first; '': without groups."""
-
-    dtype: str
-    batch_axes: int
-    tiles: int | Tile = 0
-    epilogue: Epilogue | None = None
-    blocks: bool = False
-    flagged: bool = False
-    ends: str = ""
 
 
 def program(key: ProductKey, target: str, debug: bool) -> lang.pipeline.Program:
@@ -81,12 +65,6 @@ def program(key: ProductKey, target: str, debug: bool) -> lang.pipeline.Program:
 def _grid_result(dtype: DType, tiles: int | Tile) -> DType:
     """The dtype of a product without an epilogue: that of its operands, but tensor cores make int32 of bytes."""
     return int32 if isinstance(tiles, Tile) and dtype in (int8, uint8) else dtype
-
-
-def tile_macros(tiles: int | Tile) -> str:
-    """The macros that select a tile in pa_gemm_gpu.h; a `Tile` of tensor cores selects none of them."""
-    kinds = {"SMALL": SMALL, "WIDE": WIDE, "SQUARE": SQUARE}
-    return "".join(f"#define PA_G_{name} {int(tiles == kind)}\n" for name, kind in kinds.items())
 
 
 def _text(dtype: DType, nb: int, params: Any, epilogue: Epilogue | None, debug: bool) -> tuple[str, KernelStep]:
@@ -152,23 +130,7 @@ def _grid_text(key: ProductKey, params: Any, debug: bool, target: str) -> tuple[
             "kernel_matmul", (blocks,), team=True, shared=tiles.shared(dtype, out), threads=tiles.threads,
             dependent_launch=tiles.header == "pa_gemm_mma.h",
         )  # fmt: skip
-    slots, addends = slot_fields(params, debug), epilogue.addends if epilogue else ()
-    body = f"    g.m = s->c_n{nb}, g.n = s->c_n{nb + 1}, g.k = s->a_n{nb + 1};\n"
-    for number, n in enumerate(_NAMES):
-        batch_axes = nb + bool(key.ends and n == "b")
-        body += (
-            f"    g.{n} = (char *)s->{n}_data, g.r{n}s = s->{n}_s{batch_axes}, g.c{n}s = s->{n}_s{batch_axes + 1};\n"
-        )
-        body += "".join(f"    g.batch_{n}[{k}] = s->{n}_s{k};\n" for k in range(batch_axes))
-        if debug:
-            body += f"    g.range[{number}][0] = (const char *)s->{n}_low;\n"
-            body += f"    g.range[{number}][1] = (const char *)s->{n}_high;\n"
-    for number, n in enumerate(addends):
-        places = f"g.d[{number}] = (char *)s->{n}_data, g.rds[{number}] = s->{n}_s{nb}"
-        body += f"    {places}, g.cds[{number}] = s->{n}_s{nb + 1};\n"
-        body += "".join(f"    g.batch_d[{number}][{k}] = s->{n}_s{k};\n" for k in range(nb))
-    body += "    g.more = s;\n" if epilogue else ""
-    body += "".join(f"    g.batch[{k}] = s->c_n{k};\n" for k in range(nb)) or "    g.batch[0] = 1;\n"
+    slots, body = slot_fields(params, debug), _grid_arguments(key, debug)
     if debug:
         slots += "    pa_runtime run;\n"
         body += "    run = s->run;\n"
@@ -180,7 +142,6 @@ def _grid_text(key: ProductKey, params: Any, debug: bool, target: str) -> tuple[
     steps, list_tiles = [step], ""
     if key.ends:
         defines += f"#define PA_GEMM_ENDS {key.ends}_t\n"
-        body += "    g.tiles = (const pa_gemm_group_tile *)s->tiles_data, g.batch[0] = s->ends_n0;\n"
         steps, list_tiles = [KernelStep("kernel_list_tiles", team=True), step], _list_tiles_text(done)
     if flagged or letter == "G":  # else the header says when
         body = "    pa_griddep_wait();\n" + body
@@ -203,6 +164,27 @@ kernel_matmul(const matmul_slots memory)
 }}
 """
     return text, *steps
+
+
+def _grid_arguments(key: ProductKey, debug: bool) -> str:
+    """Text that sets the arguments of a product on a grid from the slots."""
+    nb = key.batch_axes
+    body = f"    g.m = s->c_n{nb}, g.n = s->c_n{nb + 1}, g.k = s->a_n{nb + 1};\n"
+    for number, n in enumerate(_NAMES):
+        row = nb + bool(key.ends and n == "b")
+        body += f"    g.{n} = (char *)s->{n}_data, g.r{n}s = s->{n}_s{row}, g.c{n}s = s->{n}_s{row + 1};\n"
+        body += "".join(f"    g.batch_{n}[{k}] = s->{n}_s{k};\n" for k in range(row))
+        if debug:
+            body += f"    g.range[{number}][0] = (const char *)s->{n}_low;\n"
+            body += f"    g.range[{number}][1] = (const char *)s->{n}_high;\n"
+    for number, n in enumerate(key.epilogue.addends if key.epilogue else ()):
+        places = f"g.d[{number}] = (char *)s->{n}_data, g.rds[{number}] = s->{n}_s{nb}"
+        body += f"    {places}, g.cds[{number}] = s->{n}_s{nb + 1};\n"
+        body += "".join(f"    g.batch_d[{number}][{k}] = s->{n}_s{k};\n" for k in range(nb))
+    body += "    g.more = s;\n" if key.epilogue else ""
+    if key.ends:
+        return body + "    g.tiles = (const pa_gemm_group_tile *)s->tiles_data, g.batch[0] = s->ends_n0;\n"
+    return body + ("".join(f"    g.batch[{k}] = s->c_n{k};\n" for k in range(nb)) or "    g.batch[0] = 1;\n")
 
 
 def _list_tiles_text(done: str) -> str:

@@ -16,7 +16,7 @@ from ..aligned_rows import VECTOR_BYTES
 from ..argument_slots import slot_fields
 from ..workspace import unchecked_empty
 from . import thresholds as th
-from .gemm_text import SMALL, tile_macros
+from .gemm_key import SMALL, tile_macros
 from .gemm_types import gemm_operations, headers, macros
 
 THREADS = 512  # of a block

@@ -14,8 +14,9 @@ from .. import matmul
 from ..workspace import unchecked_empty
 from . import thresholds as th
 from .gemm import buffer_range, gemm
+from .gemm_key import ProductKey
 from .gemm_mma import Tile, along_depth, copy_if_unaligned, is_aligned, tile_for
-from .gemm_text import KERNEL, ProductKey
+from .gemm_text import KERNEL
 from .gemm_types import is_tf32
 
 
@@ -53,11 +54,10 @@ def _by_tiles(c: ndarray, a: ndarray, b: ndarray, ends: ndarray) -> None:
     table = unchecked_empty((_tile_rows(c, groups, th.LEAST_TILE_ROWS) + 1, 3), int64, c.device)
     grid = _blocks(tiles, c, groups)
     if isinstance(tiles, Tile) and tiles.bf16x6:
-        if matmul.gemm_bf16x6.multiply(
-            (a, b, c), (tiles, plain), (grid, _blocks(plain, c, groups)), groups=(ends, table)
-        ):
+        grids = grid, _blocks(plain, c, groups)
+        if matmul.gemm_bf16x6.multiply(KERNEL, (a, b, c), (tiles, plain), groups=(ends, table), grids=grids):
             return
-        tiles, grid = plain, _blocks(plain, c, groups)
+        tiles, grid = plain, grids[1]
     ranges = [end for x in (a, b, c) for end in buffer_range(x)] if checked else []
     key = ProductKey(c._dtype.name, 0, tiles, ends=ends._dtype.name)
     KERNEL.launch(key, c.device, a, b, c, *ranges, ends, table, grid, checked=checked)

@@ -7,12 +7,13 @@ import functools
 from ...array import ndarray
 from ...driver.kernel_step import BLOCKS
 from ...dtypes import DType, float32
+from ...jit.text_kernel import TextKernel
 from ..reduce.reduce import reduce_into
 from ..reduce.reduce_text import ReduceOp
 from ..workspace import unchecked_empty
 from . import thresholds as th
+from .gemm_key import SMALL, SQUARE, TALL, WIDE, ProductKey
 from .gemm_mma import Tile
-from .gemm_text import KERNEL, SMALL, SQUARE, TALL, WIDE, ProductKey
 
 _PART_SUM = ReduceOp("part_sum", "{0} + {1}", 0)
 
@@ -67,7 +68,7 @@ def float32_schedule(m: int, n: int, batch: int, depth: int, processors: int, mo
     return min(times)
 
 
-def add_parts(a: ndarray, b: ndarray, c: ndarray, tiles: int, parts: int) -> None:
+def add_parts(kernel: TextKernel, a: ndarray, b: ndarray, c: ndarray, tiles: int, parts: int) -> None:
     """The product as the sum of those of `parts` of the depth, and of what is left over: `c` has too few tiles for all
     processors. The arrays have the same batch axes."""
     each, rest = divmod(a._shape[-1], parts)
@@ -77,10 +78,10 @@ def add_parts(a: ndarray, b: ndarray, c: ndarray, tiles: int, parts: int) -> Non
     right = b._view(0, (parts, *b._shape[:-2], each, b._shape[-1]), (each * down, *b._strides))
     key = ProductKey(a._dtype.name, len(c._shape) - 1, tiles)
     target, grid = sums._view(0, (parts, *c._shape), sums._strides), blocks(tiles, c, a._dtype)
-    KERNEL.launch(key, c.device, left, right, target, grid)
+    kernel.launch(key, c.device, left, right, target, grid)
     if rest:
         left = a._view(end * along, (*a._shape[:-1], rest), a._strides)
         right = b._view(end * down, (*b._shape[:-2], rest, b._shape[-1]), b._strides)
         last = sums._view(parts * sums._strides[0], c._shape, sums._strides[1:])
-        KERNEL.launch(key._replace(batch_axes=len(c._shape) - 2), c.device, left, right, last, grid)
+        kernel.launch(key._replace(batch_axes=len(c._shape) - 2), c.device, left, right, last, grid)
     reduce_into(_PART_SUM, c, sums, (0,), c._dtype)
