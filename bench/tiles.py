@@ -51,9 +51,10 @@ def narrow(c, a, b, sums: pa.constexpr, rows: pa.constexpr, columns: pa.constexp
         c[i, j] = total
 
 
-def product(ex: Any, n: int) -> tuple[Call, Call]:
-    """By tiles, and by the library itself."""
+def product(ex: Any, n: int, transposed: bool = False) -> tuple[Call, Call]:
+    """By tiles, and by the library itself; of operands whose rows lie across memory with `transposed`."""
     a, b = (pa.asarray(drawn(n, n)) for _ in range(2))
+    a, b = (a.T, b.T) if transposed else (a, b)
     c, d = pa.empty_like(a), pa.empty_like(a)
     return lambda: ex.gemm(c, a, b, *TILE), lambda: pa.matmul(a, b, out=d)
 
@@ -84,10 +85,12 @@ def run(quick: bool = False) -> Iterator[Row | Figure]:
     """All of it, printed as it comes."""
     ex, torch, budget = examples(), peers.peer("torch"), 0.1 if quick else 0.5
     rows = list[Row]()
-    for n in SIDES[:2] if quick else SIDES:
-        tiles, own = product(ex, n)
+    for transposed, n in itertools.product((False, True), SIDES[:2] if quick else SIDES):
+        tiles, own = product(ex, n, transposed)
         times = race({"pyarray": tiles, "matmul": own}, budget)
-        rows.append(Row("products in tiles", f"float32 {n}³", times, PRODUCT, 2.0 * n**3, n, ("matmul",)))
+        name = f"float32 {n}³{' of transposed views' * transposed}"
+        target = None if transposed else PRODUCT
+        rows.append(Row("products in tiles", name, times, target, 2.0 * n**3, n, ("matmul",)))
     for (kind, result), n in itertools.product(NARROW, SIDES[:1] if quick else SIDES):
         tiles, own = narrow_product(n, kind, result)
         times = race({"pyarray": tiles, "matmul": own}, budget)

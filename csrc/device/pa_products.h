@@ -6,19 +6,24 @@
 #include "pa_prefetch.h"
 #include "pa_real.h"
 
-/* Rows of a block, whose columns are two vectors: the sums are in registers, and as many chains as hide a step. */
+/* Rows of a block, whose columns are two vectors: the sums are in registers, and as many chains as hide a step. Rows
+   that are left over are in blocks of fewer. */
 #if defined(__AVX512F__)
 #define PA_PRODUCTS_BYTES 64
 #define PA_PRODUCTS_ROWS 8
+#define PA_PRODUCTS_FEWER 4
 #elif defined(__AVX__)
 #define PA_PRODUCTS_BYTES 32
-#define PA_PRODUCTS_ROWS 4
+#define PA_PRODUCTS_ROWS 6
+#define PA_PRODUCTS_FEWER 2
 #elif defined(__ARM_NEON)
 #define PA_PRODUCTS_BYTES 16
 #define PA_PRODUCTS_ROWS 8
+#define PA_PRODUCTS_FEWER 4
 #else
 #define PA_PRODUCTS_BYTES 16
 #define PA_PRODUCTS_ROWS 4
+#define PA_PRODUCTS_FEWER 2
 #endif
 #define PA_PRODUCTS_DEPTH 128 /* of a panel of columns that aren't neighbours in memory */
 #define PA_PRODUCTS_INLINE static inline __attribute__((always_inline))

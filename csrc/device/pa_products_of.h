@@ -51,10 +51,12 @@ PA_PRODUCTS_INLINE void PA_P(blocks)(PA_P_T *c, int64_t pitch, PA_P(matrix) a, c
     int64_t i = 0;
     for (; i + PA_PRODUCTS_ROWS <= rows; i += PA_PRODUCTS_ROWS, a.at += PA_PRODUCTS_ROWS * a.rows) {
         if (next) pa_prefetch_rows(next, prefetched);
+        for (int r = 0; r < PA_PRODUCTS_ROWS; ++r) /* of the next block's sums */
+            __builtin_prefetch(c + (i + PA_PRODUCTS_ROWS + r) * pitch, 1, 3);
         PA_P(block)(c + i * pitch, pitch, a, b, step, depth, PA_PRODUCTS_ROWS, across);
     }
-    for (; i + PA_PRODUCTS_ROWS / 2 <= rows; i += PA_PRODUCTS_ROWS / 2, a.at += PA_PRODUCTS_ROWS / 2 * a.rows)
-        PA_P(block)(c + i * pitch, pitch, a, b, step, depth, PA_PRODUCTS_ROWS / 2, across);
+    for (; i + PA_PRODUCTS_FEWER <= rows; i += PA_PRODUCTS_FEWER, a.at += PA_PRODUCTS_FEWER * a.rows)
+        PA_P(block)(c + i * pitch, pitch, a, b, step, depth, PA_PRODUCTS_FEWER, across);
     for (; i < rows; ++i, a.at += a.rows) PA_P(block)(c + i * pitch, pitch, a, b, step, depth, 1, across);
 }
 PA_PRODUCTS_APART void PA_P(strip)(PA_P_T *c, int64_t pitch, PA_P(matrix) a, const PA_P_T *b, int64_t step,

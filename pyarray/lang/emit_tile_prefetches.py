@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from . import emit_views as views
 from . import ir
+from .emit_cpu_transposes import find_across
 from .emit_expressions import cname, literal
 from .summaries import assigned_in, has_any, names_in
 from .tile_layout import leading_statements
@@ -96,8 +97,11 @@ def write_next(code: Any, copies: Sequence[Access]) -> str:
     def write() -> None:
         for k, copy in enumerate(copies):
             step, itemsize = _steps(code, copy)[0], copy[1].type.dtype.itemsize
-            value = f"{{{{{{at}}, {step}, {{rows}}, {{columns}} * {itemsize}}}}}"
-            _write_first(code, copy, f"next[{k}] = (pa_prefetch_next){value};")
+            value = f"(pa_prefetch_next){{{{{{at}}, {step}, {{rows}}, {{columns}} * {itemsize}}}}}"
+            if across := find_across(code, *copy):
+                turned = f"(pa_prefetch_next){{{{{{at}}, {across.step}, {{columns}}, {{rows}} * {itemsize}}}}}"
+                value = f"{across.test} ? {turned} : {value}"
+            _write_first(code, copy, f"next[{k}] = {value};")
 
     _write_in_next(code, write)
     return "next"
