@@ -60,6 +60,18 @@ PA_FN void pa_tile_copy(void *to, const void *from)
 #endif
 }
 
+/* 16 bytes from an address that is aligned to an element. Words are read as a whole. */
+PA_FN uint4 pa_tile_load_unaligned(const void *from)
+{
+    const unsigned *const words = (const unsigned *)((uint64_t)from & ~(uint64_t)3);
+    uint4 x = make_uint4(words[0], words[1], words[2], words[3]);
+    if ((uint64_t)from & 2) {
+        x.x = x.x >> 16 | x.y << 16, x.y = x.y >> 16 | x.z << 16;
+        x.z = x.z >> 16 | x.w << 16, x.w = x.w >> 16 | words[4] << 16;
+    }
+    return x;
+}
+
 /* A group of copies ends; a wait for all groups but the last `left`. */
 #if PA_TILE_ASYNCHRONOUS
 PA_FN void pa_tile_commit(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }

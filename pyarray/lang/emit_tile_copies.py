@@ -18,6 +18,8 @@ from .summaries import assigned_in, names_in
 from .tile_layout import Layout
 from .tile_nests import axes_of, copied_elements, nest_of
 
+MOST_LOADED = 4  # vectors of a thread that are loaded before they are stored
+
 
 class Copy(NamedTuple):
     """A nest that copies a tile of an array, element for element. With `size` and `end`, its axis number `axis` is a
@@ -95,9 +97,11 @@ def _both_ways(code: Any, copy: Copy, write: Callable[[Copy], None]) -> None:
 
 
 class _Vectors(NamedTuple):
-    """How threads take a tile in vectors of 16 bytes: whether the array allows it, and a thread's first column."""
+    """How threads take a tile in vectors of 16 bytes: whether the array allows it, aligned or not, and a thread's first
+    column."""
 
     test: str
+    unaligned: str
     layout: Layout
     at: str  # the name of the column, and its text
     column: str
@@ -112,7 +116,8 @@ def _vectors_of(code: Any, copy: Copy) -> _Vectors | None:
     (_, rows), (variable, columns) = axes_of(loops)
     layout = Layout(rows, columns, code.plan.threads, each)
     column = f"(rank % {layout.lanes} + column_step * {layout.lanes}) * {each}"
-    return _Vectors(vector_test(code, loops, vectors), layout, f"at_{cname(variable)}", column)
+    test, unaligned = (vector_test(code, loops, vectors, aligned) for aligned in (True, False))
+    return _Vectors(test, unaligned, layout, f"at_{cname(variable)}", column)
 
 
 def _is_linear(copy: Copy) -> bool:
@@ -184,6 +189,10 @@ def _write_any_copy(code: Any, copy: Copy, v: _Vectors | None) -> None:
             _write_address(code, copy, v, "from", 0)
             _write_address(code, copy, v, "next", 1)
             _write_vectors(code, copy, v, "from", "(next - from)", guarded=True)
+        rows, columns = (f"length_{cname(x.variables[0])}" for x in loops)
+        with out.block(f"else if ({v.unaligned} && {rows} > 0 && {columns} > 0)"):
+            _write_unaligned(code, copy, v, f"{rows}", f"{columns}")
+            out.line("pa_tile_fence();")
         with out.orelse():
             rolled, code.rolled = code.rolled, True
             code.rows_of_elements(code.plan.layout(axes_of(loops)), loops, lambda: code.write(body), True, None)
@@ -205,7 +214,7 @@ def _write_address(code: Any, copy: Copy, v: _Vectors, name: str, row_step: int,
     code.register, code.offsets = "", {}
 
 
-def _write_vectors(code: Any, copy: Copy, v: _Vectors, start: str, pitch: str, guarded: bool) -> None:
+def _write_vectors(code: Any, copy: Copy, v: _Vectors, start: str, pitch: str, guarded: bool, how: str = "") -> None:
     """The copies of a thread's vectors, from an address on, with a distance between its rows."""
     (rows, columns), out = axes_of(copy.loops), code.out
     guarded = guarded or not v.layout.is_exact
@@ -219,3 +228,39 @@ def _write_vectors(code: Any, copy: Copy, v: _Vectors, start: str, pitch: str, g
                 distance = f"row_step * {pitch} + column_step * {16 * v.layout.lanes}"
                 out.line(f"pa_tile_copy(&{element}, {start} + {distance});")
     code.register, code.offsets = "", {}
+
+
+def _write_unaligned(code: Any, copy: Copy, v: _Vectors, rows: str, columns: str) -> None:
+    """Copies of a thread's vectors, which aren't aligned: some are loaded before the first is stored. Those outside
+    load the tile's first one."""
+    out, layout = code.out, v.layout
+    (first, _), (last, _) = axes_of(copy.loops)
+    out.line("const char *from, *next, *corner;")
+    _write_address(code, copy, v, "from", 0)
+    _write_address(code, copy, v, "next", 1)
+    with out.block():
+        for s in copy.loops:
+            out.line(f"const int64_t {cname(s.variables[0])} = {code.expr(s.ranges[0].start)};")
+        out.line(f"corner = (const char *)&{code.lvalue(copy.load)};")
+    code.offsets[first], code.offsets[last] = f"at_{cname(first)}", v.at
+    element = code.tile_element(copy.store.name, copy.store.shape, copy.store.index)
+    code.offsets = {}
+    steps = [(row, column) for row in range(layout.row_steps) for column in range(layout.column_steps)]
+    for k in range(0, len(steps), MOST_LOADED):
+        some = steps[k : k + MOST_LOADED]
+        with out.block():
+            for n, (row, column) in enumerate(some):
+                at = _step(layout.row, row=row), _step(v.column, column=column)
+                out.line(f"const int row{n} = {at[0]}, column{n} = {at[1]};")
+                out.line(f"const bool is{n} = row{n} < {rows} && column{n} < {columns};")
+                address = f"from + {row} * (next - from) + {16 * layout.lanes * column}"
+                out.line(f"const uint4 line{n} = pa_tile_load_unaligned(is{n} ? {address} : corner);")
+            for n in range(len(some)):
+                with out.block(f"if (is{n})"):
+                    out.line(f"const int at_{cname(first)} = row{n}, {v.at} = column{n};")
+                    out.line(f"*(uint4 *)&{element} = line{n};")
+
+
+def _step(text: str, row: int = 0, column: int = 0) -> str:
+    """The text of a thread's row or column at a step."""
+    return text.replace("row_step", str(row)).replace("column_step", str(column))

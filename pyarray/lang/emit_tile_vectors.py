@@ -73,8 +73,9 @@ def axis_of(node: Any, variable: str) -> int:
     return next((k for k, i in enumerate(node.index) if isinstance(i, ir.Local) and i.name == variable), -1)
 
 
-def vector_test(code: Emitter, loops: list[ir.For], vectors: Vectors) -> str:
-    """Whether a tile has whole vectors alone: their length, their strides and where the first one is."""
+def vector_test(code: Emitter, loops: list[ir.For], vectors: Vectors, aligned: bool = True) -> str:
+    """Whether a tile has whole vectors alone: their length, their strides and, if they are to be `aligned`, where the
+    first one is."""
     last = f"length_{cname(loops[-1].variables[0])}"
     tests = [f"{last} % {vectors.count} == 0"]
     accesses: list[Any] = [*vectors.loads.values(), *([vectors.store] if vectors.store else [])]
@@ -83,10 +84,12 @@ def vector_test(code: Emitter, loops: list[ir.For], vectors: Vectors) -> str:
         size = kind.dtype.itemsize
         nbytes = min(16, size * vectors.count)
         start = code.expr(loops[-1].ranges[0].start)  # type: ignore[arg-type]
+        axis = axis_of(node, loops[-1].variables[0])
+        tests += [f"{array}.s{axis} == {size}"] if kind.strided else []
+        if not aligned:
+            continue
         tests.append(f"((uint64_t){array}.data + (uint64_t)({start} * {size})) % {nbytes} == 0")
         if kind.strided:
-            axis = axis_of(node, loops[-1].variables[0])
-            tests.append(f"{array}.s{axis} == {size}")
             tests += [f"{array}.s{k} % {nbytes} == 0" for k in range(kind.ndim) if k != axis]
         elif kind.ndim > 1:
             tests.append(f"{array}.n{kind.ndim - 1} * {size} % {nbytes} == 0")
