@@ -3,33 +3,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from . import ir
 from .emit_expressions import cname
-from .summaries import names_in
+from .emit_tile_across import find_across
 from .tile_nests import copied_elements, nest_of
 
 _SIZES = 2, 4, 8  # bytes of an element
-
-
-class Across(NamedTuple):
-    """Whether an array has its neighbours in memory across the rows of a tile, and its stride along these; C text."""
-
-    test: str
-    step: str
-
-
-def find_across(code: Any, s: ir.For, load: Any) -> Across | None:
-    """Of the array that a nest copies to a tile; None where it has no such neighbours."""
-    kind, variables = load.array.type, [loop.variables[0] for loop in nest_of(s)[0]]
-    places = [[k for k, i in enumerate(load.index) if variable in names_in(i)] for variable in variables]
-    plain = all(len(found) == 1 and isinstance(load.index[found[0]], ir.Local) for found in places)
-    if not kind.strided or kind.reshape_of is not None or not isinstance(load.array, ir.Local) or not plain:
-        return None
-    array, size = code.expr(load.array), kind.dtype.itemsize
-    along, step = (f"{array}.s{found[0]}" for found in places)
-    return Across(f"{along} == {size} && {step} != {size}", step)
 
 
 def write_transposed_copy(code: Any, s: ir.For) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from . import ir
 from .emit_statements import cname
 from .emit_tile_products import zero_operands
-from .emit_tile_vectors import axis_of, find_vectors, vector_test
+from .emit_tile_vectors import find_vectors, vector_test
 from .summaries import assigned_in, names_in
 from .tile_layout import Layout
 from .tile_nests import axes_of, copied_elements, nest_of
@@ -73,16 +73,6 @@ def _end_of_tiles(s: ir.For, number: str, values: dict[str, Any]) -> Any:
         ) if (n, begin, step, length) == (number, first, size, size) and replace(end, loc=same.loc) == same:
             return end
     return None
-
-
-def across_test(code: Any, copy: Copy) -> str:
-    """Whether the array has its neighbours in memory across the rows of the tile; '' where it can't have."""
-    kind, size = copy.load.array.type, copy.load.array.type.dtype.itemsize
-    rows, columns = (axis_of(copy.load, s.variables[0]) for s in copy.loops)
-    if not kind.strided or not isinstance(copy.load.array, ir.Local) or min(rows, columns) < 0:
-        return ""
-    array = code.expr(copy.load.array)
-    return f"{array}.s{rows} == {size} && {array}.s{columns} != {size}"
 
 
 def _both_ways(code: Any, copy: Copy, write: Callable[[Copy], None]) -> None:

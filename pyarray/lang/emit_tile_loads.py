@@ -12,7 +12,8 @@ from typing import Any
 from . import ir
 from .emit_loop import declarations
 from .emit_statements import cname
-from .emit_tile_copies import Copy, across_test, copy_of, write_copy, write_first_address
+from .emit_tile_across import find_across
+from .emit_tile_copies import Copy, copy_of, write_copy, write_first_address
 from .emit_tile_products import sums_in_place
 from .tile_layout import copied_tile, leading_statements, loaded_ahead
 from .tile_nests import nest_of, transposed_copy
@@ -41,10 +42,11 @@ class _Loop:
 
     def copy_of(self, nest: ir.For, ordinal: int) -> Copy:
         copy = copy_of(nest, ordinal, self.loop, self.leading)
-        if not self.is_for_products_alone(copy.store.name) or not (test := across_test(self.code, copy)):
+        found = find_across(self.code, nest, copy.load)
+        if found is None or not self.is_for_products_alone(copy.store.name):
             return copy
         across = copy_of(transposed_copy(nest), ordinal, self.loop, self.leading)
-        return copy._replace(across=across, test=test)
+        return copy._replace(across=across, test=found.test)
 
     def is_for_products_alone(self, name: str) -> bool:
         """Whether all that reads a tile are products by matrix instructions, which also take it transposed."""

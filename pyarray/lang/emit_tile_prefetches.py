@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from . import emit_views as views
 from . import ir
-from .emit_cpu_transposes import find_across
 from .emit_expressions import cname, literal
+from .emit_tile_across import find_across
 from .summaries import assigned_in, has_any, names_in
 from .tile_layout import leading_statements
 from .tile_nests import axes_of, copied_elements, is_reduction, nest_of

@@ -61,14 +61,14 @@ def _fits(node: Any, variable: str, changed: Set[str]) -> bool:
     kind = node.array.type
     if not isinstance(node.array, ir.Local) or kind.reshape_of is not None or not kind.ndim:
         return False
-    axis = axis_of(node, variable)
+    axis = _axis_of(node, variable)
     others = [i for k, i in enumerate(node.index) if k != axis]
     unchanged = all(kinds_in(i) <= _NUMBERS and not names_in(i) & changed for i in others)
     may_be_dense = axis == kind.ndim - 1 or (kind.strided and isinstance(node, ir.Load))
     return axis >= 0 and may_be_dense and unchanged
 
 
-def axis_of(node: Any, variable: str) -> int:
+def _axis_of(node: Any, variable: str) -> int:
     """The axis of an access's array whose position is the variable; -1 if there is none."""
     return next((k for k, i in enumerate(node.index) if isinstance(i, ir.Local) and i.name == variable), -1)
 
@@ -84,7 +84,7 @@ def vector_test(code: Emitter, loops: list[ir.For], vectors: Vectors, aligned: b
         size = kind.dtype.itemsize
         nbytes = min(16, size * vectors.count)
         start = code.expr(loops[-1].ranges[0].start)  # type: ignore[arg-type]
-        axis = axis_of(node, loops[-1].variables[0])
+        axis = _axis_of(node, loops[-1].variables[0])
         tests += [f"{array}.s{axis} == {size}"] if kind.strided else []
         if not aligned:
             continue
