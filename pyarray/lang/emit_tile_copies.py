@@ -39,7 +39,7 @@ class Copy(NamedTuple):
     @property
     def flag(self) -> str:
         """The name of what the test gives."""
-        return f"across{self.ordinal}"
+        return f"across_{cname(self.store.name)}"
 
     @property
     def loops(self) -> list[ir.For]:

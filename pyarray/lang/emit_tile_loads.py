@@ -59,10 +59,9 @@ class _Loop:
     def write(self) -> None:
         code, out, (range_,) = self.code, self.code.out, self.loop.ranges
         with out.block():
-            for x in self.copies:
-                if x.across is not None:
-                    out.line(f"const bool {x.flag} = {x.test};")
-                    code.across[x.store.name] = x.flag
+            across = [x for x in self.copies if x.across is not None]
+            out.lines([f"const bool {x.flag} = {x.test};" for x in across])
+            outer, code.across = code.across, code.across | {x.store.name: x.flag for x in across}
             start = code.expr(range_.start) if range_.start is not None else "0"
             out.line(f"const int64_t first_iteration = {start}, past_iterations = {code.expr(range_.stop)};")
             out.line(f"const int ahead = stages - 1{' - PA_TILE_IN_FLIGHT' if self.sums else ''};")
@@ -83,7 +82,7 @@ class _Loop:
                     self.write_iteration()
                 for name in self.sums:
                     out.line(f"pa_tile_finish<{code.plan.registers[name].elements}>({cname(name)});")
-        code.across = {}
+        code.across = outer
 
     def write_iteration(self) -> None:
         code, out = self.code, self.code.out

@@ -1,6 +1,8 @@
 """Products of tiles of arrays in all layouts, on every device, against NumPy: what a tile is copied from may have its
 neighbours in memory along the tile's rows, across them, or nowhere."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from strategies import examples
 from test_tensor_cores import LAYOUTS, integers, laid
 
 import pyarray as pa
+from pyarray.lang.dialect import DIALECTS
 
 SUMS = {
     "float16": "float32", "bfloat16": "float32", "float32": "float32", "float64": "float64", "int8": "int32",
@@ -39,6 +42,20 @@ def of_both(c, a, b, rows: pa.constexpr, columns: pa.constexpr, depth: pa.conste
         c[i, j] = total
 
 
+@pa.kernel
+def nested(c, a, b, d, e):
+    """A loop that loads ahead in another one, whose operand is used behind it."""
+    for i, j in pa.tiles(c, (64, 64)):
+        total = pa.zeros((i, j), pa.float32)
+        for k in pa.tiles(a.shape[1], 32):
+            x = a[i, k]
+            y = b[k, j]
+            for p in pa.tiles(d.shape[1], 32):
+                total += d[i, p] @ e[p, j]
+            total += x @ y
+        c[i, j] = total
+
+
 SIZES = st.one_of(st.integers(1, 20), st.sampled_from([63, 64, 65, 127, 128, 130, 200]))
 
 
@@ -57,10 +74,24 @@ def test_drawn(device, data, m, k, n):
 
 @pytest.mark.parametrize("layouts", [("rows", "columns"), ("columns", "rows"), ("columns", "columns")], ids=str)
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
-def test_an_operand_that_is_read_otherwise_too(device, dtype, layouts):
+def test_an_operand_that_is_read_otherwise_too(device, dtype, layouts, monkeypatch):
+    if device.startswith("hip"):
+        monkeypatch.setitem(DIALECTS, "hip", DIALECTS["cuda"])
     x, y = integers((150, 100), 1), integers((2, 100, 70), 2)
     a, b = (laid(v, layout, dtype, device) for v, layout in zip((x, y), layouts, strict=True))
     c = pa.empty((150, 70), dtype="float32", device=device)
     of_both(c, a, b, 64, 64, 32)
     want = x @ y[1] + x.sum(1, keepdims=True)
     np.testing.assert_array_equal(pa.asnumpy(c), want)
+
+
+@pytest.mark.parametrize("layouts", list(itertools.product(("odd rows", "columns"), repeat=4)), ids=str)
+def test_a_loop_in_a_loop(device, layouts, monkeypatch):
+    if device.startswith("hip"):  # on the emulated device by the text for matrix instructions
+        monkeypatch.setitem(DIALECTS, "hip", DIALECTS["cuda"])
+    shapes = (70, 64), (64, 130), (70, 40), (40, 130)
+    x, y, z, w = (integers(shape, seed) for seed, shape in enumerate(shapes))
+    operands = (laid(v, layout, "float16", device) for v, layout in zip((x, y, z, w), layouts, strict=True))
+    c = pa.empty((70, 130), dtype="float32", device=device)
+    nested(c, *operands)
+    np.testing.assert_array_equal(pa.asnumpy(c), x @ y + 2 * (z @ w))
