@@ -1,5 +1,5 @@
-"""CPU text of copies from arrays into tiles whose rows lie across memory, which is a function's
-(csrc/device/pa_transposed_copy.h): the loops of such a nest would read a line for each element."""
+"""CPU text of transposing copies from arrays into tiles, by calls of csrc/device/pa_transposed_copy.h: loops over a
+tile whose rows lie across memory would read a line for each element."""
 
 from __future__ import annotations
 

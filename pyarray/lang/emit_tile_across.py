@@ -1,4 +1,4 @@
-"""Tests for arrays whose neighbours in memory are across the rows of a tile that is copied from them."""
+"""C text that tests strides: whether neighbours in an array's memory are across the rows of a tile copied from it."""
 
 from __future__ import annotations
 
