@@ -60,6 +60,18 @@ PA_FN void pa_tile_copy(void *to, const void *from)
 #endif
 }
 
+/* The same of an element of 4 or 8 bytes. */
+template <typename T> PA_FN void pa_tile_copy_element(T *to, const T *from)
+{
+#if PA_TILE_ASYNCHRONOUS
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8, "as wide as the instruction copies");
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from),
+                 "n"((int)sizeof(T)) : "memory");
+#else
+    *to = *from;
+#endif
+}
+
 /* 16 bytes from an address that is aligned to an element. Words are read as a whole. */
 PA_FN uint4 pa_tile_load_unaligned(const void *from)
 {

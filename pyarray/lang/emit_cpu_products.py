@@ -4,7 +4,8 @@ In the tree an element's whole sum is computed before the next one. Here the loo
 elements, each of which has a sum, in the same order: what is read along the axis serves several elements, which are
 vectors. Products of floats are a function's (csrc/device/pa_products.h), which meanwhile prefetches the operands of the
 next iteration of the loop around. Operands that are cast are cast once, into tiles of their own; those of bfloat16 make
-pairs there, where the processor has an instruction for them (csrc/device/pa_products_pairs.h)."""
+pairs there, where the processor has an instruction for them (csrc/device/pa_products_pairs.h), and narrow integers do
+so on every processor (csrc/device/pa_products_words.h)."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ..dtypes import DType, bfloat16, float32, float64
+from ..dtypes import DType, bfloat16, float32, float64, int8, int16, int32, uint8, uint32
 from . import ir
 from .emit_cast import cast
 from .emit_expressions import cname, ctype
@@ -29,6 +30,7 @@ FEWEST_USES = 4  # of an element that is cast ahead
 MOST_CAST = 128 << 10  # bytes of a tile of what an operand is cast to
 _ROWS = 8  # of a block of sums
 _COLUMNS = 32  # more than gcc unrolls before it looks for vectors
+_WORDS, _SUMS_OF_WORDS = (int8, uint8, int16), (int32, uint32)  # what fits 16-bit words with a sign
 _IN_BLOCKS = ("float", "int32_t", "uint32_t")  # with wider ones blocks have more registers than AVX2
 
 
@@ -44,7 +46,7 @@ def write_cpu_contraction(code: Any, s: ir.For) -> None:
     along the last axis, whose elements' sums are those of the result."""
     loops, (begin, along, result) = nest_of(s)
     loop, tiles = _cast_operands(code, loops, along)
-    product = _product(loops, begin, loop, result)
+    product = _product(loops, (begin, loop, result), tiles)
     with _written_casts(code, (*loops, along), tiles, product):
         if product is not None:
             _write_product(code, product, tiles)
@@ -92,12 +94,12 @@ def _written_casts(code: Any, loops: tuple[ir.For, ...], tiles: _Casts, product:
         for name, (_, own) in tiles.items():
             code.declare(own)
             out.line(f"{ctype(own)} {cname(name)} __attribute__((aligned(64)));")
-        pairs = product is not None and _is_of_pairs(product, tiles)
-        if pairs:
+        pairs = product.pairs if product is not None else ""
+        if pairs == "bf16":
             out.line("#if !PA_PRODUCTS_PAIRS")
-        for name, (element, own) in tiles.items():
+        for name, (element, own) in tiles.items() if pairs != "words" else ():
             _write_cast(code, cname(name), element, own, [of_axis[v] for v in run_names(element.index) or ()])
-        if pairs:
+        if pairs == "bf16":
             out.line("#endif")
         yield
 
@@ -159,8 +161,9 @@ def _write_sums(code: Any, loops: list[ir.For], body: tuple[Any, Any, Any]) -> N
 
 
 class _Product(NamedTuple):
-    """A product of two tiles of floats onto a third. Steps are numbers of elements between neighbours of a tile along
-    the rows, the columns and the depth."""
+    """A product of two tiles onto a third. Steps are numbers of elements between neighbours of a tile along the rows,
+    the columns and the depth. `pairs`: what two elements of an operand that are adjacent along the depth can be for an
+    instruction, "bf16" or "words"; else ""."""
 
     outer: list[ir.For]
     loops: tuple[ir.For, ir.For, Any]
@@ -169,29 +172,52 @@ class _Product(NamedTuple):
     a: Any
     b: Any
     steps: list[list[int]]
+    pairs: str
 
 
-def _product(loops: list[ir.For], begin: Any, along: Any, result: Any) -> _Product | None:
+def _product(loops: list[ir.For], body: tuple[Any, Any, Any], tiles: _Casts) -> _Product | None:
     """The product that a contraction is, if a function computes it."""
-    value: Any = along.body[0].value
-    if len(loops) < 2 or not isinstance(value, ir.Builtin) or value.name != "fma":
+    begin, along, result = body
+    value, operands = along.body[0].value, _factors(along.body[0].value, begin.name)
+    if len(loops) < 2 or not operands:
         return None
     *outer, row, column = loops
     kind, (i, j) = value.type.dtype, (row.variables[0], column.variables[0])
-    if kind not in (float32, float64) or row.capacity < FEWEST_ROWS or column.capacity * kind.itemsize < FEWEST_BYTES:
+    if row.capacity < FEWEST_ROWS or column.capacity * kind.itemsize < FEWEST_BYTES:
         return None
-    operands, total = list[Any](value.args[:2]), value.args[2]
-    if getattr(total, "name", "") != begin.name or not all(_is_operand(x, kind) for x in operands):
+    if not all(_is_operand(x, kind) for x in operands):
         return None
+    pairs = _pairs(kind, [tiles[x.array.name][0].array.type.dtype for x in operands if x.array.name in tiles])
     used = [run_names(x.index) or () for x in operands]
     if j in used[0]:
         operands, used = operands[::-1], used[::-1]
     names = i, j, along.variables[0]
     places = ((result.shape, result.index), *((x.array.type.shape, x.index) for x in operands))
     steps = [_steps_of(*place, names) for place in places]
-    if j in used[0] or i in used[1] or steps[0][1] != 1:
+    if j in used[0] or i in used[1] or steps[0][1] != 1 or (kind in _SUMS_OF_WORDS and pairs != "words"):
         return None
-    return _Product(outer, (row, column, along), begin, result, operands[0], operands[1], steps)
+    return _Product(outer, (row, column, along), begin, result, *operands, steps, pairs)
+
+
+def _factors(value: Any, total: str) -> list[Any]:
+    """Of a product that is added to the number with this name, in a type that a function has; else none."""
+    if isinstance(value, ir.Builtin) and value.name == "fma" and value.type.dtype in (float32, float64):
+        *factors, added = value.args
+    elif isinstance(value, ir.Binary) and value.op == "add" and value.type.dtype in _SUMS_OF_WORDS:
+        product, added = (value.b, value.a) if isinstance(value.b, ir.Binary) else (value.a, value.b)
+        factors = [product.a, product.b] if isinstance(product, ir.Binary) and product.op == "mul" else []
+    else:
+        return []
+    return factors if getattr(added, "name", "") == total else []
+
+
+def _pairs(kind: DType, cast: list[DType]) -> str:
+    """See `_Product`. `kind` of the sums, and what is cast to it."""
+    if len(cast) < 2:
+        return ""
+    if kind is float32 and all(x is bfloat16 for x in cast):
+        return "bf16"
+    return "words" if kind in _SUMS_OF_WORDS and all(x in _WORDS for x in cast) else ""
 
 
 def _is_operand(x: Any, kind: DType) -> bool:
@@ -208,15 +234,9 @@ def _steps_of(shape: tuple[int, ...], index: tuple[Any, ...], names: tuple[str, 
     return [steps[name] for name in names]
 
 
-def _is_of_pairs(p: _Product, tiles: _Casts) -> bool:
-    """Whether both operands are cast from bfloat16 to float32."""
-    casts = [tiles.get(x.array.name) for x in (p.a, p.b)]
-    return all(x is not None and x[0].array.type.dtype is bfloat16 for x in casts) and p.a.type.dtype is float32
-
-
 def _write_product(code: Any, p: _Product, tiles: _Casts) -> None:
     result, out = p.result, code.out
-    place, kind = code.element(cname(result.name), result.shape, result.index, None), result.value.type.dtype.suffix
+    place = code.element(cname(result.name), result.shape, result.index, None)
     row, column, _ = p.loops
     for loop in p.outer:
         out.open(_head(code, loop))
@@ -227,29 +247,58 @@ def _write_product(code: Any, p: _Product, tiles: _Casts) -> None:
         operands = {tiles[x.array.name][0].array.name if x.array.name in tiles else x.array.name for x in (p.a, p.b)}
         copies = [copy for copy in leading_copies(code) if nest_of(copy[0])[1][0].name in operands]
         prefetched = write_next(code, copies) if copies else "0"
-        lengths = []
-        for loop in p.loops:
+        for name, loop in zip(("rows", "columns", "depth"), p.loops, strict=True):
             start, stop = _bounds(code, loop)
-            out.line(f"const int64_t {cname(loop.variables[0])} = {start};")
-            lengths.append(f"{stop} - {start}")
-        (pitch, *_), (a_rows, _, a_depth), (_, b_columns, b_depth) = p.steps
-        pairs, ends = _is_of_pairs(p, tiles), f"{', '.join(lengths)}, {prefetched}"
-        if pairs:
-            (x, _), (y, _) = (tiles[operand.array.name] for operand in (p.a, p.b))
-            workspaces = ", ".join(f"{cname(operand.array.name)}.m" for operand in (p.a, p.b))
+            out.line(f"const int64_t {cname(loop.variables[0])} = {start}, {name} = {stop} - {start};")
+        sums = f"&{place}, {p.steps[0][0]}"
+        if p.pairs == "words":
+            _write_words(code, p, tiles, (sums, prefetched))
+        elif p.pairs == "bf16":
             out.line("#if PA_PRODUCTS_PAIRS")
-            out.line(f"const pa_products_bf16 a = {{&{code.expr(x)}, {a_rows}, {a_depth}}};")
-            out.line(f"const pa_products_bf16 b = {{&{code.expr(y)}, {b_columns}, {b_depth}}};")
-            out.line(f"pa_products_add_bf16(&{place}, {pitch}, a, b, {workspaces}, {ends});")
+            _write_pairs(code, p, tiles, (sums, prefetched))
             out.line("#else")
-        matrix = f"const pa_products_matrix_{kind}"
-        out.line(f"{matrix} a = {{&{code.expr(p.a)}, {a_rows}, {a_depth}}};")
-        out.line(f"{matrix} b = {{&{code.expr(p.b)}, {b_depth}, {b_columns}}};")
-        out.line(f"pa_products_add_{kind}(&{place}, {pitch}, a, b, {ends});")
-        if pairs:
+            _write_numbers(code, p, (sums, prefetched))
             out.line("#endif")
+        else:
+            _write_numbers(code, p, (sums, prefetched))
     for _ in p.outer:
         out.close()
+
+
+def _write_numbers(code: Any, p: _Product, ends: tuple[str, str]) -> None:
+    """`ends`: the first arguments of the function, where sums are and how far their rows, and the last one, what it
+    prefetches."""
+    (sums, prefetched), kind = ends, p.result.value.type.dtype.suffix
+    (a_rows, _, a_depth), (_, b_columns, b_depth) = p.steps[1:]
+    code.out.line(f"const pa_products_matrix_{kind} a = {{&{code.expr(p.a)}, {a_rows}, {a_depth}}};")
+    code.out.line(f"const pa_products_matrix_{kind} b = {{&{code.expr(p.b)}, {b_depth}, {b_columns}}};")
+    code.out.line(f"pa_products_add_{kind}({sums}, a, b, rows, columns, depth, {prefetched});")
+
+
+def _write_pairs(code: Any, p: _Product, tiles: _Casts, ends: tuple[str, str]) -> None:
+    """Of bfloat16. The tiles have the pairs."""
+    (sums, prefetched), (a_rows, _, a_depth), (_, b_columns, b_depth) = ends, *p.steps[1:]
+    (x, _), (y, _) = (tiles[operand.array.name] for operand in (p.a, p.b))
+    workspaces = ", ".join(f"{cname(operand.array.name)}.m" for operand in (p.a, p.b))
+    code.out.line(f"const pa_products_bf16 a = {{&{code.expr(x)}, {a_rows}, {a_depth}}};")
+    code.out.line(f"const pa_products_bf16 b = {{&{code.expr(y)}, {b_columns}, {b_depth}}};")
+    code.out.line(f"pa_products_add_bf16({sums}, a, b, {workspaces}, rows, columns, depth, {prefetched});")
+
+
+def _write_words(code: Any, p: _Product, tiles: _Casts, ends: tuple[str, str]) -> None:
+    """Of narrow integers. The tiles have the pairs."""
+    (sums, prefetched), out = ends, code.out
+    ways = (p.a, "pairs, 1", p.steps[1][0], p.steps[1][2], "rows"), (p.b, "1, columns", *p.steps[2][1:], "columns")
+    out.line("const int64_t pairs = (depth + 1) / 2;")
+    for operand, steps, line, along, lines in ways:
+        element, _ = tiles[operand.array.name]
+        kind, workspace = element.array.type.dtype.suffix, f"(pa_products_two_words *){cname(operand.array.name)}.m"
+        matrix = f"(pa_products_{kind}){{&{code.expr(element)}, {line}, {along}}}"
+        out.line(f"pa_products_words_of_{kind}({workspace}, {steps}, {matrix}, {lines}, depth);")
+    places = (f"{{(pa_products_two_words *){cname(operand.array.name)}.m" for operand in (p.a, p.b))
+    for name, place, steps in zip("ab", places, ("pairs, 1", "columns, 1"), strict=True):
+        out.line(f"const pa_products_matrix_words {name} = {place}, {steps}}};")
+    out.line(f"pa_products_add_words((pa_products_two_words *){sums}, a, b, rows, columns, pairs, {prefetched});")
 
 
 def _write_blocks(code: Any, loops: tuple[ir.For, Any, ir.For], sums: tuple[str, str, str]) -> None:

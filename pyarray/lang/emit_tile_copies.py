@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 
 from . import ir
 from .emit_statements import cname
+from .emit_tile_across import find_across
 from .emit_tile_products import zero_operands
 from .emit_tile_vectors import find_vectors, vector_test
 from .summaries import assigned_in, names_in
 from .tile_layout import Layout
 from .tile_nests import axes_of, copied_elements, nest_of
 
+_SECTOR = 8  # elements of 4 bytes that memory is read by
 MOST_LOADED = 4  # vectors of a thread that are loaded before they are stored
 
 
@@ -170,15 +172,14 @@ def _write_one_way(code: Any, copy: Copy, number: str) -> None:
 def _write_any_copy(code: Any, copy: Copy, v: _Vectors | None) -> None:
     """Of a tile that need not be whole, with zeros where it has no elements."""
     (loops, body), out = nest_of(copy.nest), code.out
-    if v is None:
+    if copy.store.name in code.plan.contracted:
+        _write_vectors_or_elements(code, copy, v)
+    elif v is None:
         code.each_element(loops, body, lambda: code.write(body))
         out.line("pa_tile_fence();")
     else:
         with out.block(f"if ({v.test})"):
-            out.line("const char *from, *next;")
-            _write_address(code, copy, v, "from", 0)
-            _write_address(code, copy, v, "next", 1)
-            _write_vectors(code, copy, v, "from", "(next - from)", guarded=True)
+            _write_guarded_vectors(code, copy, v)
         rows, columns = (f"length_{cname(x.variables[0])}" for x in loops)
         with out.block(f"else if ({v.unaligned} && {rows} > 0 && {columns} > 0)"):
             _write_unaligned(code, copy, v, f"{rows}", f"{columns}")
@@ -189,6 +190,43 @@ def _write_any_copy(code: Any, copy: Copy, v: _Vectors | None) -> None:
             code.rolled = rolled
             out.line("pa_tile_fence();")
     zero_operands(code, loops, body)
+
+
+def _write_guarded_vectors(code: Any, copy: Copy, v: _Vectors) -> None:
+    code.out.line("const char *from, *next;")
+    _write_address(code, copy, v, "from", 0)
+    _write_address(code, copy, v, "next", 1)
+    _write_vectors(code, copy, v, "from", "(next - from)", guarded=True)
+
+
+def _write_vectors_or_elements(code: Any, copy: Copy, v: _Vectors | None) -> None:
+    """The same of a tile that no matrix instruction reads: where there are no vectors, elements are copied one by one,
+    asynchronously as well."""
+    if v is not None:
+        with code.out.block(f"if ({v.test})"):
+            _write_guarded_vectors(code, copy, v)
+    with code.out.orelse() if v is not None else code.out.block():
+        across = find_across(code, copy.nest, copy.load)
+        code.out.line(f"const bool is_across = {across.test if across else 'false'};")
+        _write_elements(code, copy)
+
+
+def _write_elements(code: Any, copy: Copy) -> None:
+    """Copies of a thread's elements. Lanes have neighbours of a row, or where these are across memory, eight of a
+    column, and four such columns: what they read fills sectors, and what they write is in different banks."""
+    out, ((rows, high), (columns, wide)) = code.out, axes_of(copy.loops)
+    names, threads = [f"at_{cname(x)}" for x in (rows, columns)], code.plan.threads
+    total = -(-high // _SECTOR) * _SECTOR * wide
+    with out.block(f"for (int e = rank; e < {total}; e += {threads})"):
+        group = f"e / {_SECTOR}"
+        out.line(f"const int {names[0]} = is_across ? e % {_SECTOR} + {group} / {wide} * {_SECTOR} : e / {wide};")
+        out.line(f"const int {names[1]} = is_across ? {group} % {wide} : e % {wide};")
+        with out.block(f"if ({' && '.join(f'{n} < length_{n[3:]}' for n in names)})"):
+            code.offsets[rows], code.offsets[columns] = names
+            code.bind_variables(copy.loops)
+            element = code.tile_element(copy.store.name, copy.store.shape, copy.store.index)
+            out.line(f"pa_tile_copy_element(&{element}, &{code.lvalue(copy.load)});")
+    code.offsets = {}
 
 
 def _write_address(code: Any, copy: Copy, v: _Vectors, name: str, row_step: int, below: int = 0) -> None:

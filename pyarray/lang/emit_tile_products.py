@@ -19,15 +19,18 @@ DEPTH = 4  # neighbours along the axis that are taken at once
 
 
 def write_contraction(code: Any, loops: list[ir.For], body: Any) -> None:
-    """GPU text: a thread's elements, whose sums are in registers."""
+    """GPU text: a thread's elements, whose sums are in registers, those of the tile that they are added to if they are
+    no more than that."""
     begin, along, result = body
     layout, name, out = code.plan.layout(axes_of(loops)), begin.name, code.out
     code.order(code.effects((loops[0],)))
     code.declare_lengths(loops)
-    zero_new_registers(code, body)
-    out.line(f"{code.type_of(name).dtype.ctype} sums[{layout.elements}];")
-    code.renamed[name] = f"sums[(row_step * {layout.column_steps} + column_step) * {layout.vector} + v]"
-    code.each_element(loops, (), lambda: code.write((begin,)))
+    sums = sums_in_place(code, loops, body)
+    code.renamed[name] = f"{sums or 'sums'}[(row_step * {layout.column_steps} + column_step) * {layout.vector} + v]"
+    if not sums:
+        zero_new_registers(code, body)
+        out.line(f"{code.type_of(name).dtype.ctype} sums[{layout.elements}];")
+        code.each_element(loops, (), lambda: code.write((begin,)))
     (variable,), (range_,), (update,) = along.variables, along.ranges, along.body
     reads = any(isinstance(n, (ir.Load, ir.Invoke, ir.Atomic)) for n in ir.walk(update))
     start, stop = code.expr(range_.start), code.expr(range_.stop)
@@ -38,7 +41,8 @@ def write_contraction(code: Any, loops: list[ir.For], body: Any) -> None:
         with out.block(head):
             write = _steps(code, step, variable, start, update)
             code.each_element(loops, (), write, guarded=reads or not layout.is_exact)
-    code.each_element(loops, (), lambda: code.write((result,)))
+    if not sums:
+        code.each_element(loops, (), lambda: code.write((result,)))
     del code.renamed[name]
 
 

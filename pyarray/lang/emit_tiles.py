@@ -397,10 +397,10 @@ class TileEmitter(BarrierEmitter):
             if isinstance(position, ir.Binary) and isinstance(position.a, ir.Local):
                 positions[k] = self.offsets.get(position.a.name) or f"(int)({self.expr(position)})"
         if name in self.plan.operands:
-            sizes = ", ".join(map(str, shape))
-            return f"{cname(name)}[pa_tile_at<{sizes}>({', '.join(positions)})]"
-        text = "0"
-        for n, at in zip(shape, positions, strict=True):
+            both = ", ".join(map(str, shape))
+            return f"{cname(name)}[pa_tile_at<{both}>({', '.join(positions)})]"
+        text, sizes = "0", (*shape[:-1], shape[-1] + self.plan.padding(name))
+        for n, at in zip(sizes, positions, strict=True):
             text = at if text == "0" else f"({text}) * {n} + {at}"
         return f"{cname(name)}[{text}]"
 

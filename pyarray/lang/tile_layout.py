@@ -117,8 +117,10 @@ class Rows(Fragments):
 class TilePlan:
     """`blocks` of so many `threads` run on a multiprocessor at a time, 0 if that is left open. `registers`: the tiles
     that are there, with their layout. `shared`: the others, with their offsets in bytes. `products`: the axes of nests
-    whose elements are fragments, and of those along their rows. `operands`: the tiles that matrix instructions read.
-    `staged`: those of them that loops load ahead, with their offsets in a stage of `stage_bytes`."""
+    whose elements are fragments, and of those along their rows. `operands`: the tiles that matrix instructions read;
+    `contracted`: those that other products read, of elements that threads can copy one by one, with how many follow a
+    row where loops load them ahead, so that neighbours of a column are in different banks. `staged`: those of both that
+    loops load ahead, with their offsets in a stage of `stage_bytes`."""
 
     threads: int
     vector: int
@@ -128,6 +130,7 @@ class TilePlan:
     shared_bytes: int
     products: frozenset[Axes] = frozenset()
     operands: frozenset[str] = frozenset()
+    contracted: Mapping[str, int] = field(default_factory=dict)
     staged: Mapping[str, int] = field(default_factory=dict)
     stage_bytes: int = 0
     pure: frozenset[str] = frozenset()  # functions without effects
@@ -136,6 +139,10 @@ class TilePlan:
     def exchanged(self) -> frozenset[str]:
         """The tiles in shared memory."""
         return frozenset(self.shared) | frozenset(self.staged)
+
+    def padding(self, name: str) -> int:
+        """Elements behind a row of a tile."""
+        return self.contracted.get(name, 0) if name in self.staged else 0
 
     def layout(self, axes: Axes) -> Layout:
         return _layout_in(axes, self.threads, self.vector, self.products)
@@ -150,7 +157,8 @@ class TilePlan:
         if not self.staged:
             return scratch_bytes, 0
         first = self.stages_at(scratch_bytes)
-        return first + 2 * self.stage_bytes, first + STAGES * self.stage_bytes
+        most = 0 if self.blocks else first + STAGES * self.stage_bytes  # another block computes meanwhile, too
+        return first + 2 * self.stage_bytes, most
 
     def stages_at(self, scratch_bytes: int) -> int:
         """Where stages begin, behind all else that threads share, which has so many bytes."""
@@ -204,7 +212,8 @@ def plan_of(
         plan = _plan(loop, variables, _warps(found) * WARP, found)
         if plan.shared_bytes <= MOST_SHARED - SCRATCH:
             return _staged(replace(plan, pure=pure), loop, variables) if ahead else plan
-    return _plan(loop, variables, 0, {})
+    plan = _plan(loop, variables, 0, {})
+    return _staged(replace(plan, pure=pure), loop, variables) if matrix_units and ahead else plan
 
 
 def _staged(plan: TilePlan, loop: ir.For, variables: Mapping[str, Any]) -> TilePlan:
@@ -216,7 +225,7 @@ def _staged(plan: TilePlan, loop: ir.For, variables: Mapping[str, Any]) -> TileP
         staged, nbytes = dict(plan.staged), plan.stage_bytes
         for name in loaded_ahead(n, plan, loop) if isinstance(n, ir.For) else ():
             staged[name] = nbytes
-            nbytes += _bytes_of(variables[name], True)
+            nbytes += _bytes_of(variables[name], True, plan.contracted.get(name, 0))
         if nbytes == plan.stage_bytes:
             continue
         shared, offset = dict[str, int](), 0
@@ -265,10 +274,11 @@ def leading_statements(s: ir.For) -> list[Any]:
 
 
 def copied_tile(s: Any, plan: TilePlan) -> tuple[Any, Any] | None:
-    """The element of an operand that a nest sets, and the one of an array that it loads for that, if it does no
-    more."""
+    """The element of a product's operand that a nest sets, and the one of an array that it loads for that, if it does
+    no more."""
     copied = copied_elements(s) if isinstance(s, ir.For) and s.capacity else None
-    return copied if copied and copied[0].name in plan.operands and copied[0].name not in plan.registers else None
+    operands = plan.operands | set(plan.contracted)
+    return copied if copied and copied[0].name in operands and copied[0].name not in plan.registers else None
 
 
 def _products(loop: ir.For) -> dict[Axes, list[Product]]:
@@ -303,14 +313,16 @@ def _row_axes(loop: ir.For, products: Iterable[Axes]) -> set[Axes]:
 
 def _plan(loop: ir.For, variables: Mapping[str, Any], threads: int, found: Mapping[Axes, list[Product]]) -> TilePlan:
     """The plan for so many threads, 0 if their number follows from the sizes."""
-    largest, most, widest = 1, MOST_THREADS, 16 // MOST_VECTOR
+    largest, most, widest, contracted = 1, MOST_THREADS, 16 // MOST_VECTOR, set[str]()
     products = frozenset(found) | _row_axes(loop, found)
     operands = frozenset(x.array.name for group in found.values() for p in group for x in (p.a, p.b))
     for n in ir.walk(*loop.body):
         if isinstance(n, ir.For) and n.capacity:
             loops, body = nest_of(n)
             largest = max(largest, math.prod(capacity for _, capacity in axes_of(loops)))
-            most = MOST_PRODUCT_THREADS if is_contraction(body) else most
+            if is_contraction(body):
+                most = MOST_PRODUCT_THREADS
+                contracted |= {n.array.name for n in ir.walk(body[1]) if isinstance(n, ir.Element)}
         elif isinstance(n, (ir.Load, ir.Store)):
             widest = max(widest, n.array.type.dtype.itemsize)
     threads = threads or min(most, max(FEWEST_THREADS, 1 << max(largest // _ELEMENTS, 1).bit_length() - 1))
@@ -329,7 +341,9 @@ def _plan(loop: ir.For, variables: Mapping[str, Any], threads: int, found: Mappi
         offset += _bytes_of(kind, name in operands)
     # one computes while the other waits; products by matrix instructions take the registers of both
     blocks = 2 if most == MOST_PRODUCT_THREADS == threads and not found else 0
-    return TilePlan(threads, vector, blocks, registers, shared, offset, products, operands)
+    padding = {name: 16 // variables[name].dtype.itemsize for name in contracted & set(shared) - operands}
+    padding = {name: each for name, each in padding.items() if each in (2, 4)}
+    return TilePlan(threads, vector, blocks, registers, shared, offset, products, operands, padding)
 
 
 def most_bytes(kind: Any) -> int:
@@ -341,8 +355,9 @@ def most_bytes(kind: Any) -> int:
     return int(kind.dtype.itemsize * (kind.size if isinstance(kind, ir.LocalArrayType) else 1))
 
 
-def _bytes_of(kind: Any, is_operand: bool) -> int:
-    return _aligned(kind.size * kind.dtype.itemsize, SWIZZLE if is_operand else 16)
+def _bytes_of(kind: Any, is_operand: bool, padding: int = 0) -> int:
+    size = kind.size + padding * math.prod(kind.shape[:-1])
+    return _aligned(size * kind.dtype.itemsize, SWIZZLE if is_operand else 16)
 
 
 def _aligned(nbytes: int, to: int) -> int:

@@ -1,4 +1,4 @@
-"""Random products of tiles of halves are on every device what NumPy makes of them, in release and in debug mode."""
+"""Random products of tiles are on every device what NumPy makes of them, in release and in debug mode."""
 
 import linecache
 import os

@@ -68,9 +68,9 @@ SHAPES = (
 LAYOUTS = (("rows", "rows"), ("columns", "rows"), ("rows", "columns"), ("offset", "steps"))
 
 
-def reason(name):
-    """Why a set can't be tried here; '' where it can."""
-    command, wanted, _ = SETS[name]
+def reason(way):
+    """Why a way of SETS can't be tried here; '' where it can."""
+    command, wanted, _ = way
     if shutil.which(command[0]) is None:
         return f"no {command[0]}: apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
     if isinstance(wanted, str):
@@ -118,7 +118,7 @@ def problem(rng, dtype, kind, place):
 @pytest.mark.slow
 def test_products(name, tmp_path):
     _, runner, kinds = SETS[name]
-    said = reason(name)
+    said = reason(SETS[name])
     if said and isinstance(runner, str):
         pytest.skip(said)
     program = [built(name, tmp_path)]

@@ -126,7 +126,7 @@ def check(x, kth, wanted, falling, out, positions):
     [("sse2", "plain"), ("avx2", "long"), ("avx512", "no tries"), ("avx512", "long"), ("neon", "no tries")],
 )
 def test_sorts(name, variant, bits, tmp_path):
-    said, runner = reason(name), SETS[name][1]
+    said, runner = reason(SETS[name]), SETS[name][1]
     if said and isinstance(runner, str):
         pytest.skip(said)
     program = [built(name, variant, bits, tmp_path)]
