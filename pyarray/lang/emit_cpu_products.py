@@ -196,7 +196,7 @@ def _product(loops: list[ir.For], body: tuple[Any, Any, Any], tiles: _Casts) -> 
     steps = [_steps_of(*place, names) for place in places]
     if j in used[0] or i in used[1] or steps[0][1] != 1 or (kind in _SUMS_OF_WORDS and pairs != "words"):
         return None
-    return _Product(outer, (row, column, along), begin, result, *operands, steps, pairs)
+    return _Product(outer, (row, column, along), begin, result, operands[0], operands[1], steps, pairs)
 
 
 def _factors(value: Any, total: str) -> list[Any]:

@@ -7,19 +7,26 @@ another text."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from . import ir
 from .emit_statements import cname
-from .emit_tile_across import find_across
+from .emit_tile_elements import (
+    declare_elements,
+    is_for_elements,
+    set_first_element,
+    steps_of,
+    write_elements,
+    write_whole_elements,
+)
 from .emit_tile_products import zero_operands
 from .emit_tile_vectors import find_vectors, vector_test
 from .summaries import assigned_in, names_in
 from .tile_layout import Layout
 from .tile_nests import axes_of, copied_elements, nest_of
 
-_SECTOR = 8  # elements of 4 bytes that memory is read by
 MOST_LOADED = 4  # vectors of a thread that are loaded before they are stored
 
 
@@ -127,6 +134,8 @@ def write_first_address(code: Any, copy: Copy, write_numbers: Any) -> None:
         return
     out.line(f"const char *from{k} = 0;")
     out.line(f"int64_t pitch{k} = 0, step{k} = 0, whole{k} = first_iteration;")
+    if is_for_elements(code, copy):
+        declare_elements(code, copy)
     with out.block("if (first_iteration < past_iterations)"):
         write_numbers()
         code.declare_lengths(copy.loops)
@@ -136,8 +145,9 @@ def write_first_address(code: Any, copy: Copy, write_numbers: Any) -> None:
 def _set_first_address(code: Any, copy: Copy) -> None:
     v, k, out = _vectors_of(code, copy), copy.ordinal, code.out
     assert v is not None
-    other = copy.loops[1 - copy.axis]
-    with out.block(f"if (length_{cname(other.variables[0])} == {other.capacity} && {v.test})"):
+    other, elements = copy.loops[1 - copy.axis], is_for_elements(code, copy)
+    is_whole = f"length_{cname(other.variables[0])} == {other.capacity}"
+    with out.block(f"if ({is_whole} && {v.test})"):
         out.line("const char *next;")
         _write_address(code, copy, v, f"from{k}", 0)
         _write_address(code, copy, v, "next", 1)
@@ -147,6 +157,12 @@ def _set_first_address(code: Any, copy: Copy) -> None:
         else:
             _write_address(code, copy, v, "next", 0, copy.size)
             out.line(f"step{k} = next - from{k};")
+        if elements:
+            out.line(f"is_vectors{k} = true;")
+    if elements and steps_of(code, copy) is not None:
+        with out.block(f"else if ({is_whole})"):
+            set_first_element(code, copy)
+            out.line(f"whole{k} = {code.expr(copy.end)} / {copy.size};")
 
 
 def write_copy(code: Any, copy: Copy, number: str) -> None:
@@ -161,7 +177,12 @@ def _write_one_way(code: Any, copy: Copy, number: str) -> None:
         _write_any_copy(code, copy, v)
         return
     with out.block(f"if ({number} < whole{k})"):
-        _write_vectors(code, copy, v, f"from{k}", f"pitch{k}", guarded=False)
+        by_elements = is_for_elements(code, copy) and steps_of(code, copy) is not None
+        with out.block(f"if (is_vectors{k})") if by_elements else nullcontext():
+            _write_vectors(code, copy, v, f"from{k}", f"pitch{k}", guarded=False)
+        if by_elements:
+            with out.orelse():
+                write_whole_elements(code, copy)
         out.line(f"from{k} += step{k};")
     with out.orelse():
         rolled, code.rolled = code.rolled, True
@@ -172,7 +193,7 @@ def _write_one_way(code: Any, copy: Copy, number: str) -> None:
 def _write_any_copy(code: Any, copy: Copy, v: _Vectors | None) -> None:
     """Of a tile that need not be whole, with zeros where it has no elements."""
     (loops, body), out = nest_of(copy.nest), code.out
-    if copy.store.name in code.plan.contracted:
+    if is_for_elements(code, copy):
         _write_vectors_or_elements(code, copy, v)
     elif v is None:
         code.each_element(loops, body, lambda: code.write(body))
@@ -206,27 +227,7 @@ def _write_vectors_or_elements(code: Any, copy: Copy, v: _Vectors | None) -> Non
         with code.out.block(f"if ({v.test})"):
             _write_guarded_vectors(code, copy, v)
     with code.out.orelse() if v is not None else code.out.block():
-        across = find_across(code, copy.nest, copy.load)
-        code.out.line(f"const bool is_across = {across.test if across else 'false'};")
-        _write_elements(code, copy)
-
-
-def _write_elements(code: Any, copy: Copy) -> None:
-    """Copies of a thread's elements. Lanes have neighbours of a row, or where these are across memory, eight of a
-    column, and four such columns: what they read fills sectors, and what they write is in different banks."""
-    out, ((rows, high), (columns, wide)) = code.out, axes_of(copy.loops)
-    names, threads = [f"at_{cname(x)}" for x in (rows, columns)], code.plan.threads
-    total = -(-high // _SECTOR) * _SECTOR * wide
-    with out.block(f"for (int e = rank; e < {total}; e += {threads})"):
-        group = f"e / {_SECTOR}"
-        out.line(f"const int {names[0]} = is_across ? e % {_SECTOR} + {group} / {wide} * {_SECTOR} : e / {wide};")
-        out.line(f"const int {names[1]} = is_across ? {group} % {wide} : e % {wide};")
-        with out.block(f"if ({' && '.join(f'{n} < length_{n[3:]}' for n in names)})"):
-            code.offsets[rows], code.offsets[columns] = names
-            code.bind_variables(copy.loops)
-            element = code.tile_element(copy.store.name, copy.store.shape, copy.store.index)
-            out.line(f"pa_tile_copy_element(&{element}, &{code.lvalue(copy.load)});")
-    code.offsets = {}
+        write_elements(code, copy)
 
 
 def _write_address(code: Any, copy: Copy, v: _Vectors, name: str, row_step: int, below: int = 0) -> None:

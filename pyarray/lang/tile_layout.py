@@ -322,7 +322,7 @@ def _plan(loop: ir.For, variables: Mapping[str, Any], threads: int, found: Mappi
             largest = max(largest, math.prod(capacity for _, capacity in axes_of(loops)))
             if is_contraction(body):
                 most = MOST_PRODUCT_THREADS
-                contracted |= {n.array.name for n in ir.walk(body[1]) if isinstance(n, ir.Element)}
+                contracted |= {getattr(n.array, "name", "") for n in ir.walk(body[1]) if isinstance(n, ir.Element)}
         elif isinstance(n, (ir.Load, ir.Store)):
             widest = max(widest, n.array.type.dtype.itemsize)
     threads = threads or min(most, max(FEWEST_THREADS, 1 << max(largest // _ELEMENTS, 1).bit_length() - 1))

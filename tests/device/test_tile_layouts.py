@@ -43,14 +43,14 @@ def of_both(c, a, b, rows: pa.constexpr, columns: pa.constexpr, depth: pa.conste
 
 
 @pa.kernel
-def nested(c, a, b, d, e):
+def nested(c, a, b, d, e, depth: pa.constexpr):
     """A loop that loads ahead in another one, whose operand is used behind it."""
     for i, j in pa.tiles(c, (64, 64)):
         total = pa.zeros((i, j), pa.float32)
-        for k in pa.tiles(a.shape[1], 32):
+        for k in pa.tiles(a.shape[1], depth):
             x = a[i, k]
             y = b[k, j]
-            for p in pa.tiles(d.shape[1], 32):
+            for p in pa.tiles(d.shape[1], depth):
                 total += d[i, p] @ e[p, j]
             total += x @ y
         c[i, j] = total
@@ -86,12 +86,13 @@ def test_an_operand_that_is_read_otherwise_too(device, dtype, layouts, monkeypat
 
 
 @pytest.mark.parametrize("layouts", list(itertools.product(("odd rows", "columns"), repeat=4)), ids=str)
-def test_a_loop_in_a_loop(device, layouts, monkeypatch):
+@pytest.mark.parametrize(("dtype", "depth"), [("float16", 32), ("float32", 16)])
+def test_a_loop_in_a_loop(device, dtype, depth, layouts, monkeypatch):
     if device.startswith("hip"):  # on the emulated device by the text for matrix instructions
         monkeypatch.setitem(DIALECTS, "hip", DIALECTS["cuda"])
     shapes = (70, 64), (64, 130), (70, 40), (40, 130)
     x, y, z, w = (integers(shape, seed) for seed, shape in enumerate(shapes))
-    operands = (laid(v, layout, "float16", device) for v, layout in zip((x, y, z, w), layouts, strict=True))
+    operands = (laid(v, layout, dtype, device) for v, layout in zip((x, y, z, w), layouts, strict=True))
     c = pa.empty((70, 130), dtype="float32", device=device)
-    nested(c, *operands)
-    np.testing.assert_array_equal(pa.asnumpy(c), x @ y + 2 * (z @ w))
+    nested(c, *operands, depth)
+    np.testing.assert_array_equal(pa.asnumpy(c), x @ y + 64 // depth * (z @ w))
