@@ -11,8 +11,9 @@ class Dialect:
     is the head of a parallel loop's function, `entry` the frame of the kernel; `start` starts a loop from the entry;
     `lanes` stands before the loop over the accumulators of an unordered reduction; `nontemporal` says that large
     results go to memory past the cache, `blocks` that the loop's function gets blocks of iterations:
-    otherwise an iteration is a thread of a grid, and reductions are plain loops. `matrix_units` says that products of
-    tiles of halves are fragments of matrix instructions (`pa_tile_mma.h`)."""
+    otherwise an iteration is a thread of a grid, and reductions are plain loops. `matrix_units` says which matrix
+    instructions compute products of tiles of halves: "mma" (`pa_tile_mma.h`) or "waves" (`pa_tile_waves.h`), "" for
+    none; `copies_ahead`, that threads go on while they copy to shared memory."""
 
     prelude: str
     function: str
@@ -23,7 +24,8 @@ class Dialect:
     entry: str
     nontemporal: bool = False
     blocks: bool = False
-    matrix_units: bool = False
+    matrix_units: str = ""
+    copies_ahead: bool = False
 
 
 CPU = Dialect(
@@ -191,4 +193,9 @@ extern "C" __global__ void __launch_bounds__(256) {symbol}(const {slots} memory)
 )
 
 # text for the null device is recorded, and never run
-DIALECTS = {"cpu": CPU, "cuda": replace(GPU, matrix_units=True), "hip": GPU, "null": CPU}
+DIALECTS = {
+    "cpu": CPU,
+    "cuda": replace(GPU, matrix_units="mma", copies_ahead=True),
+    "hip": replace(GPU, matrix_units="waves"),
+    "null": CPU,
+}

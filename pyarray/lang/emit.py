@@ -39,6 +39,7 @@ _HEADERS = (  # header, and what its functions end with; the order is that of th
     ("pa_complex.h", re.compile(r"\b(?:pa_\w+_c(64|128)\b|pa_\w+_from_c\w+|pa_make_\w+|pa_cast_c(64|128)_\w+)")),
     ("pa_atomic.h", re.compile(r"\b(?:pa_atomic_\w+)")),
     ("pa_tile_mma.h", re.compile(r"\b(?:pa_tile_\w+)")),
+    ("pa_tile_waves.h", re.compile(r"\bpa_tile_waves\b")),
     ("pa_quotients_gpu.h", re.compile(r"\bpa_quotients\b")),
     ("pa_prefetch.h", re.compile(r"\b(?:pa_prefetch_\w+)")),
     ("pa_transposed_copy.h", re.compile(r"\b(?:pa_transposed_copy_\w+)")),

@@ -59,6 +59,29 @@ def write_product(code: Any, loops: list[ir.For], body: Any, product: Product) -
     start, stop = code.expr(along.ranges[0].start), code.expr(along.ranges[0].stop)
     out.line(f"const int depth = (int)({stop} - {start});")
     a, b = product.a.array.name, product.b.array.name
+    if code.plan.waves:
+        turned = f"{product.transposed_a}, {product.transposed_b}".lower()
+        sizes = f"{layout.rows}, {layout.columns}, {product.depth}, {layout.threads}"
+        out.line(f"pa_tile_waves<{sizes}, {turned}>({sums or 'sums'}, {cname(a)}, {cname(b)}, depth, rank);")
+    else:
+        _start_product(code, product, layout, sums or "sums")
+    if code.meanwhile is not None:
+        code.meanwhile()
+        code.meanwhile = None
+    if code.in_flight:
+        out.line("pa_tile_finish_before();")
+        code.in_flight = False
+        return
+    if not code.plan.waves:
+        out.line(f"pa_tile_finish<{layout.elements}>({sums or 'sums'});")
+    if not sums:
+        code.each_element(loops, (), lambda: code.write((result,)), guarded=False)
+        del code.renamed[name]
+
+
+def _start_product(code: Any, product: Product, layout: Any, sums: str) -> None:
+    """By instructions whose operands may be transposed, by flags at run time, or the first one in registers."""
+    a, b, out = product.a.array.name, product.b.array.name, code.out
     sizes = f"{layout.row_steps // 2}, {layout.column_steps}, {product.depth}, {layout.threads // WARP}"
     operands: tuple[tuple[str, bool], ...] = (a, product.transposed_a), (b, product.transposed_b)
     rows = ""
@@ -71,18 +94,7 @@ def write_product(code: Any, loops: list[ir.For], body: Any, product: Product) -
         turned = [str(x != across.get(code.across.get(name, ""), False)).lower() for name, x in operands]
         with out.block(f"if ({test})") if flags else nullcontext():
             call = f"pa_tile_start{rows}<{', '.join([sizes, *turned])}>"
-            out.line(f"{call}({sums or 'sums'}, {cname(a)}, {cname(b)}, depth, rank);")
-    if code.meanwhile is not None:
-        code.meanwhile()
-        code.meanwhile = None
-    if code.in_flight:
-        out.line("pa_tile_finish_before();")
-        code.in_flight = False
-        return
-    out.line(f"pa_tile_finish<{layout.elements}>({sums or 'sums'});")
-    if not sums:
-        code.each_element(loops, (), lambda: code.write((result,)), guarded=False)
-        del code.renamed[name]
+            out.line(f"{call}({sums}, {cname(a)}, {cname(b)}, depth, rank);")
 
 
 def sums_in_place(code: Any, loops: list[ir.For], body: Any) -> str:

@@ -49,7 +49,7 @@ class TileEmitter(BarrierEmitter):
     def tile_iteration(self, loop: ir.For) -> tuple[str, TilePlan]:
         """The text of an iteration, and how its tiles are kept."""
         # with checks iterations are in order, so that the first failure is reported
-        ahead = self.sites <= self.hoisted
+        ahead = self.dialect.copies_ahead and self.sites <= self.hoisted
         plan = plan_of(loop, dict(self.kernel.variables), self.dialect.matrix_units, ahead, frozenset(self.pure))
         self.plan, self.offsets, self.scratch_bytes = plan, {}, plan.shared_bytes
         self.across = {}

@@ -114,13 +114,27 @@ class Rows(Fragments):
 
 
 @dataclass(frozen=True)
+class Waves(Layout):
+    """Elements as the matrix instructions of AMD GPUs leave them (`pa_tile_waves.h`): 16 lanes have 16 columns of a
+    row; which one depends on the target."""
+
+    @property
+    def lanes(self) -> int:
+        return 16
+
+    @property
+    def row(self) -> str:
+        return f"pa_tile_row<{self.threads}>(rank, row_step)"
+
+
+@dataclass(frozen=True)
 class TilePlan:
     """`blocks` of so many `threads` run on a multiprocessor at a time, 0 if that is left open. `registers`: the tiles
     that are there, with their layout. `shared`: the others, with their offsets in bytes. `products`: the axes of nests
     whose elements are fragments, and of those along their rows. `operands`: the tiles that matrix instructions read;
     `contracted`: those that other products read, of elements that threads can copy one by one, with how many follow a
     row where loops load them ahead, so that neighbours of a column are in different banks. `staged`: those of both that
-    loops load ahead, with their offsets in a stage of `stage_bytes`."""
+    loops load ahead, with their offsets in a stage of `stage_bytes`. `waves`: fragments are those of AMD GPUs."""
 
     threads: int
     vector: int
@@ -134,6 +148,7 @@ class TilePlan:
     staged: Mapping[str, int] = field(default_factory=dict)
     stage_bytes: int = 0
     pure: frozenset[str] = frozenset()  # functions without effects
+    waves: bool = False
 
     @property
     def exchanged(self) -> frozenset[str]:
@@ -145,7 +160,7 @@ class TilePlan:
         return self.contracted.get(name, 0) if name in self.staged else 0
 
     def layout(self, axes: Axes) -> Layout:
-        return _layout_in(axes, self.threads, self.vector, self.products)
+        return _layout_in(axes, self.threads, self.vector, self.products, self.waves)
 
     def has_two_in_flight(self, scratch_bytes: int) -> bool:
         """Whether sm_90 has memory for four stages: two products at a time, and what is loaded for the next two."""
@@ -170,7 +185,9 @@ def layout_of(axes: Axes, threads: int, vector: int) -> Layout:
     return Layout(math.prod(n for _, n in axes[:-1]), columns, threads, math.gcd(vector, columns))
 
 
-def _layout_in(axes: Axes, threads: int, vector: int, products: frozenset[Axes]) -> Layout:
+def _layout_in(axes: Axes, threads: int, vector: int, products: frozenset[Axes], waves: bool) -> Layout:
+    if axes in products and waves:
+        return Waves(axes[0][1], axes[1][1], threads)
     if axes in products:
         return Rows(axes[0][1], 1, threads) if len(axes) == 1 else Fragments(axes[0][1], axes[1][1], threads, 2)
     return layout_of(axes, threads, vector)
@@ -201,19 +218,19 @@ def check_tiles(tree: ir.Tree, source: FunctionSource) -> None:
 def plan_of(
     loop: ir.For,
     variables: Mapping[str, Any],
-    matrix_units: bool = False,
+    matrix_units: str = "",
     ahead: bool = False,
     pure: frozenset[str] = frozenset(),
 ) -> TilePlan:
-    """The plan of a parallel loop, whose variables have these types; with `matrix_units`, for matrix instructions,
-    where its products are of halves and the tiles fit; with `ahead`, tiles are loaded ahead. `pure` are the functions
-    without effects."""
+    """The plan of a parallel loop, whose variables have these types; with `matrix_units` (see `Dialect`), for these
+    instructions, where its products are of halves and the tiles fit; with `ahead`, tiles are loaded ahead. `pure` are
+    the functions without effects."""
     if matrix_units and (found := _products(loop)):
-        plan = _plan(loop, variables, _warps(found) * WARP, found)
+        plan = _plan(loop, variables, _warps(found) * WARP, found, matrix_units == "waves")
         if plan.shared_bytes <= MOST_SHARED - SCRATCH:
             return _staged(replace(plan, pure=pure), loop, variables) if ahead else plan
     plan = _plan(loop, variables, 0, {})
-    return _staged(replace(plan, pure=pure), loop, variables) if matrix_units and ahead else plan
+    return _staged(replace(plan, pure=pure), loop, variables) if ahead else plan
 
 
 def _staged(plan: TilePlan, loop: ir.For, variables: Mapping[str, Any]) -> TilePlan:
@@ -311,10 +328,16 @@ def _row_axes(loop: ir.For, products: Iterable[Axes]) -> set[Axes]:
     return first
 
 
-def _plan(loop: ir.For, variables: Mapping[str, Any], threads: int, found: Mapping[Axes, list[Product]]) -> TilePlan:
+def _plan(
+    loop: ir.For,
+    variables: Mapping[str, Any],
+    threads: int,
+    found: Mapping[Axes, list[Product]],
+    waves: bool = False,
+) -> TilePlan:
     """The plan for so many threads, 0 if their number follows from the sizes."""
     largest, most, widest, contracted = 1, MOST_THREADS, 16 // MOST_VECTOR, set[str]()
-    products = frozenset(found) | _row_axes(loop, found)
+    products = frozenset(found) | (_row_axes(loop, found) if not waves else set())
     operands = frozenset(x.array.name for group in found.values() for p in group for x in (p.a, p.b))
     for n in ir.walk(*loop.body):
         if isinstance(n, ir.For) and n.capacity:
@@ -332,18 +355,19 @@ def _plan(loop: ir.For, variables: Mapping[str, Any], threads: int, found: Mappi
         kind = variables[name]
         if not isinstance(kind, ir.TileType):
             continue  # a local array, which each thread has
-        if axes:
-            layout = _layout_in(axes, threads, vector, products)
+        if axes and not (waves and name in operands):
+            layout = _layout_in(axes, threads, vector, products, waves)
             if layout.elements * max(kind.dtype.itemsize // 4, 1) <= MOST_REGISTERS:
                 registers[name] = layout
                 continue
         shared[name] = offset = _aligned(offset, SWIZZLE if name in operands else 16)
         offset += _bytes_of(kind, name in operands)
-    # one computes while the other waits; products by matrix instructions take the registers of both
-    blocks = 2 if most == MOST_PRODUCT_THREADS == threads and not found else 0
+    # one computes while the other waits; products by matrix instructions take the registers of both, but on AMD GPUs,
+    # where it is waves of a unit that share them, and with more than half of them sums would be moved
+    blocks = 2 if waves or (most == MOST_PRODUCT_THREADS == threads and not found) else 0
     padding = {name: 16 // variables[name].dtype.itemsize for name in contracted & set(shared) - operands}
     padding = {name: each for name, each in padding.items() if each in (2, 4)}
-    return TilePlan(threads, vector, blocks, registers, shared, offset, products, operands, padding)
+    return TilePlan(threads, vector, blocks, registers, shared, offset, products, operands, padding, waves=waves)
 
 
 def most_bytes(kind: Any) -> int:
@@ -414,7 +438,7 @@ def _accesses_of_loop(s: ir.For, axes: Axes | None, products: frozenset[Axes]) -
         return
     inner, update = nest_of(body[1])
     whole = (*nest, *axes_of(inner))
-    yield from _accesses((body[0], body[2]), nest if whole in products else None, products)
+    yield from _accesses((body[0], body[2]), nest if {whole, nest} <= products else None, products)
     yield from _accesses(update, whole if len(inner) == 1 else None, products)
 
 

@@ -1,6 +1,6 @@
-"""Matrix products by MFMA and WMMA (csrc/device/pa_gemm_amd.h), kernel by kernel: the instructions of their code
-objects, the numbers of all tiles, and bugs in them that are found. tests/device/test_tensor_cores.py has the products
-as users call them."""
+"""Matrix products by MFMA and WMMA (csrc/device/pa_gemm_amd.h, pa_tile_waves.h), kernel by kernel: the instructions of
+their code objects, the numbers of all tiles, and bugs in them that are found. tests/device/test_tensor_cores.py has the
+products as users call them, and test_drawn_tile_products.py those of tiles."""
 
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import pytest
 from targets.kernel_batch import Emitted, joined
 from targets.target_compilers import TARGETS, missing, refused
 
+import pyarray as pa
 from pyarray.driver import hip
 from pyarray.driver.cc import include_dirs
 from pyarray.kernels.matmul import gemm_mma, split_k
@@ -74,6 +75,27 @@ def test_code_objects_multiply_by_matrix_instructions(target):
             assert instruction in names
             assert not any(name.startswith(("SCRATCH", "BUFFER_STORE", "V_ACCVGPR")) for name in names)
             assert tile.shared(*(np.dtype(TYPES[dtype]),) * 2) <= LDS // 2  # of two blocks at the same time
+
+
+@pa.kernel
+def product_of_tiles(c, a, b, rows: pa.constexpr, columns: pa.constexpr):
+    for i, j in pa.tiles(c, (rows, columns)):
+        total = pa.zeros((i, j), pa.float32)
+        for k in pa.tiles(a.shape[1], 32):
+            total += a[i, k] @ b[k, j]
+        c[i, j] = total
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_products_of_tiles_use_them(target, dtype):
+    c, a = (pa.zeros((256, 256), x) for x in ("float32", dtype))
+    for sizes in ((64, 64), (128, 128)):
+        bound = product_of_tiles.bind((c, a, a, *sizes))
+        _, names = decoded(target, compiled(target, product_of_tiles._lowered(bound, False, "hip").text))
+        assert INSTRUCTIONS[target][dtype] in names
+        assert not any(name.startswith("V_ACCVGPR") for name in names)
+        # of the larger tile some addresses are spilled, which are computed ahead of the loop over tiles
+        assert sizes[0] > 64 or not any(name.startswith(("SCRATCH", "BUFFER_STORE")) for name in names)
 
 
 @pytest.mark.slow
