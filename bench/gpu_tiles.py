@@ -1,7 +1,7 @@
 """Products in tiles on a GPU: a kernel of six lines next to torch's library, Triton, and pyarray's own product.
 
-`python -m bench.gpu_tiles [--quick] [--json PATH]`: the kernel is that of docs/examples/tiles.py, of halves. The
-fastest of several tiles counts, of Triton's, too.
+`python -m bench.gpu_tiles [--quick] [--json PATH]`: the kernel is that of docs/examples/tiles.py, of halves and of
+float32. The fastest of several tiles counts, of Triton's, too.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from .timing import Figure, Row, Times, aligned
 ABOUT = """Products in tiles on a GPU, by a kernel of six lines, next to PyTorch's library, Triton and pyarray's own
 product: time on the device, on arrays that the libraries share."""
 SIZES = (2048, 4096, 8192)
-# of bfloat16 of the second size: operands whose rows lie across memory, or aren't aligned
+# of bfloat16 and float32 of the second size: operands whose rows lie across memory, or aren't aligned
 LAYOUTS = ("a.T @ b", "a @ b.T", "a.T @ b.T", "odd rows")
 TILES = ((128, 256, 64), (128, 128, 64), (256, 128, 64), (64, 128, 64))
+FLOAT32_TILES = ((128, 128, 32), (128, 128, 16), (128, 64, 32), (64, 128, 32))
 
 
 @pa.kernel
@@ -42,8 +43,8 @@ def run(quick: bool = False) -> Iterator[Row | Figure]:
     yield Figure("device", torch.cuda.get_device_name())
     measure, triton = timer(torch, quick, calls=5), peers.peer("triton")
     lines = [["product in tiles", "TFLOP/s", "torch", "triton", "own product", "of torch", "of triton"]]
-    cases = [(dtype, n, "") for dtype in ("bfloat16", "float16") for n in SIZES]
-    cases += [("bfloat16", SIZES[1], layout) for layout in LAYOUTS]
+    cases = [(dtype, n, "") for dtype in ("bfloat16", "float16", "float32") for n in SIZES]
+    cases += [(dtype, SIZES[1], layout) for dtype in ("bfloat16", "float32") for layout in LAYOUTS]
     for dtype, n, layout in cases[:2] if quick else cases:
         times = _times(torch, triton, measure, dtype, n, layout)
         rates = ["-" if t is None else f"{2.0 * n**3 / t.median / 1e12:.0f}" for t in times.values()]
@@ -61,7 +62,8 @@ def _times(torch: Any, triton: Any, measure: Any, dtype: str, n: int, layout: st
     x, y = x.T if "a.T" in layout else x, y.T if "b.T" in layout else y
     z = torch.empty(n, n, device="cuda", dtype=x.dtype)
     a, b, c = (pa.from_dlpack(t) for t in (x, y, z))
-    own = [measure(lambda tile=tile: product(c, a, b, *tile)) for tile in TILES]
+    tiles = FLOAT32_TILES if dtype == "float32" else TILES
+    own = [measure(lambda tile=tile: product(c, a, b, *tile)) for tile in tiles]
     theirs = []
     if triton is not None:
         from . import kernels_triton

@@ -14,12 +14,14 @@ CHOICES = (
     ((128, 256, 64), 8, 3), ((128, 256, 64), 8, 4), ((128, 128, 64), 4, 3), ((128, 128, 64), 8, 4),
     ((64, 256, 64), 4, 3), ((64, 128, 64), 4, 4),
 )  # fmt: skip
+FLOAT32_CHOICES = (((128, 128, 32), 8, 3), ((128, 64, 32), 8, 3), ((64, 64, 32), 4, 3), ((64, 64, 16), 4, 3))
 
 
 @triton.jit
 def _product(
     a, b, c, m, n, k, a_row, a_column, b_row, b_column, c_row, c_column,
     rows: tl.constexpr, columns: tl.constexpr, depth: tl.constexpr, strip: tl.constexpr,
+    precision: tl.constexpr,
 ):  # fmt: skip
     down, across, number = tl.cdiv(m, rows), tl.cdiv(n, columns), tl.program_id(0)
     first = number // (strip * across) * strip
@@ -32,7 +34,7 @@ def _product(
     for step in range(0, tl.cdiv(k, depth)):
         x = tl.load(left, mask=d[None, :] < k - step * depth, other=0.0)
         y = tl.load(right, mask=d[:, None] < k - step * depth, other=0.0)
-        total = tl.dot(x, y, total)
+        total = tl.dot(x, y, total, input_precision=precision)
         left += depth * a_column
         right += depth * b_row
     inside = (i[:, None] < m) & (j[None, :] < n)
@@ -40,12 +42,12 @@ def _product(
 
 
 def products(c: Any, a: Any, b: Any) -> list[Callable[[], Any]]:
-    """A call for each choice of tiles."""
-    (m, k), n = a.shape, b.shape[1]
+    """A call for each choice of tiles. Of float32 products have its precision."""
+    (m, k), n, is_float32 = a.shape, b.shape[1], a.element_size() == 4
 
     def of(tile: tuple[int, int, int], warps: int, stages: int) -> Callable[[], Any]:
         grid = (triton.cdiv(m, tile[0]) * triton.cdiv(n, tile[1]),)
-        sizes = (m, n, k, *a.stride(), *b.stride(), *c.stride(), *tile, STRIP)
+        sizes = (m, n, k, *a.stride(), *b.stride(), *c.stride(), *tile, STRIP, "ieee" if is_float32 else "tf32")
         return lambda: _product[grid](a, b, c, *sizes, num_warps=warps, num_stages=stages)
 
-    return [of(*choice) for choice in CHOICES]
+    return [of(*choice) for choice in (FLOAT32_CHOICES if is_float32 else CHOICES)]

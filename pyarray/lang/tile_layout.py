@@ -172,8 +172,8 @@ class TilePlan:
         if not self.staged:
             return scratch_bytes, 0
         first = self.stages_at(scratch_bytes)
-        most = 0 if self.blocks else first + STAGES * self.stage_bytes  # another block computes meanwhile, too
-        return first + 2 * self.stage_bytes, most
+        stages = 2 if self.blocks else STAGES  # with two blocks the other one computes meanwhile, too
+        return first + 2 * self.stage_bytes, first + stages * self.stage_bytes
 
     def stages_at(self, scratch_bytes: int) -> int:
         """Where stages begin, behind all else that threads share, which has so many bytes."""
@@ -236,7 +236,8 @@ def plan_of(
 def _staged(plan: TilePlan, loop: ir.For, variables: Mapping[str, Any]) -> TilePlan:
     """The plan with stages for the tiles that loops load ahead, as far as memory goes."""
     nodes = list(ir.walk(*loop.body))
-    scratch = max((most_bytes(n.type) for n in nodes if isinstance(n, (ir.Atomic, ir.Invoke))), default=0)
+    calls = [n for n in nodes if isinstance(n, (ir.Atomic, ir.Invoke)) and n.type is not None]
+    scratch = max((most_bytes(n.type) for n in calls), default=0)
     scratch = max(scratch, SCRATCH if any(getattr(n, "reductions", ()) for n in nodes) else 0)
     for n in nodes:
         staged, nbytes = dict(plan.staged), plan.stage_bytes
