@@ -60,13 +60,15 @@ PA_FN void pa_tile_copy(void *to, const void *from)
 #endif
 }
 
-/* The same of an element of 4 or 8 bytes. */
+/* The same of an element of 4 or 8 bytes, if its type is aligned to them. */
 template <typename T> PA_FN void pa_tile_copy_element(T *to, const T *from)
 {
 #if PA_TILE_ASYNCHRONOUS
     static_assert(sizeof(T) == 4 || sizeof(T) == 8, "as wide as the instruction copies");
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from),
-                 "n"((int)sizeof(T)) : "memory");
+    if (alignof(T) < sizeof(T)) *to = *from;
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)),
+                     "l"(from), "n"((int)sizeof(T)) : "memory");
 #else
     *to = *from;
 #endif

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from . import ir
+from .element_layout import Layout
 from .emit_statements import cname
 from .emit_tile_elements import (
     declare_elements,
@@ -24,7 +25,6 @@ from .emit_tile_elements import (
 from .emit_tile_products import zero_operands
 from .emit_tile_vectors import find_vectors, vector_test
 from .summaries import assigned_in, names_in
-from .tile_layout import Layout
 from .tile_nests import axes_of, copied_elements, nest_of
 
 MOST_LOADED = 4  # vectors of a thread that are loaded before they are stored

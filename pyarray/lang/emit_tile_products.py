@@ -11,8 +11,8 @@ from contextlib import nullcontext
 from typing import Any
 
 from . import ir
+from .element_layout import WARP
 from .emit_expressions import cname
-from .tile_layout import WARP
 from .tile_nests import Product, axes_of, run_names
 
 DEPTH = 4  # neighbours along the axis that are taken at once
@@ -60,7 +60,8 @@ def write_product(code: Any, loops: list[ir.For], body: Any, product: Product) -
     out.line(f"const int depth = (int)({stop} - {start});")
     a, b = product.a.array.name, product.b.array.name
     if code.plan.waves:
-        turned = f"{product.transposed_a}, {product.transposed_b}".lower()
+        ways = ((a, product.transposed_a), (b, product.transposed_b))
+        turned = ", ".join(str(across and name not in code.plan.turned).lower() for name, across in ways)
         sizes = f"{layout.rows}, {layout.columns}, {product.depth}, {layout.threads}"
         out.line(f"pa_tile_waves<{sizes}, {turned}>({sums or 'sums'}, {cname(a)}, {cname(b)}, depth, rank);")
     else:
@@ -129,6 +130,8 @@ def zero_operands(code: Any, loops: list[ir.For], body: Any) -> None:
             continue
         (rows, columns), (high, wide) = (lengths[v] for v in names), x.shape
         with code.out.block(f"if ({rows} < {high} || {columns} < {wide})"):
+            if x.name in code.plan.turned:
+                rows, columns, high, wide = columns, rows, wide, high
             there = f"{rows}, {columns}, rank, {code.plan.threads}"
             code.out.line(f"pa_tile_clear<{high}, {wide}>({cname(x.name)}, {there});")
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from . import ir
+from .element_layout import Fragments, Layout, Rows
 from .emit_statements import cname
 from .emit_tile_vectors import Vectors, load_vectors, vector_test
-from .tile_layout import Fragments, Layout, Rows
 from .tile_nests import HALVES
 
 LANES, TILE = 4, 8  # that have a row of fragments, and the columns of a fragment

@@ -13,12 +13,13 @@ from dataclasses import replace
 from typing import Any
 
 from . import ir
+from .element_layout import WARP, Layout, Rows
 from .emit_statements import cname
 from .emit_tile_barriers import BarrierEmitter, Pending
 from .emit_tile_products import write_contraction, write_product, zero_new_registers, zero_operands
 from .emit_tile_quads import is_for_quads, quad_test, write_quads
 from .emit_tile_vectors import Vectors, find_vectors, load_vectors, store_vectors, vector_test
-from .tile_layout import SWIZZLE, WARP, Layout, Rows, TilePlan, plan_of
+from .tile_layout import SWIZZLE, TilePlan, plan_of
 from .tile_nests import (
     Axes,
     Product,
@@ -397,8 +398,10 @@ class TileEmitter(BarrierEmitter):
             if isinstance(position, ir.Binary) and isinstance(position.a, ir.Local):
                 positions[k] = self.offsets.get(position.a.name) or f"(int)({self.expr(position)})"
         if name in self.plan.operands:
-            both = ", ".join(map(str, shape))
-            return f"{cname(name)}[pa_tile_at<{both}>({', '.join(positions)})]"
+            both = [str(n) for n in shape]
+            if name in self.plan.turned:
+                both, positions = both[::-1], positions[::-1]
+            return f"{cname(name)}[pa_tile_at<{', '.join(both)}>({', '.join(positions)})]"
         text, sizes = "0", (*shape[:-1], shape[-1] + self.plan.padding(name))
         for n, at in zip(sizes, positions, strict=True):
             text = at if text == "0" else f"({text}) * {n} + {at}"

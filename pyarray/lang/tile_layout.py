@@ -1,9 +1,7 @@
-"""How a block of threads keeps tiles: which elements belong to which thread, and which tiles are in registers.
+"""How a block of threads keeps tiles: in registers or in shared memory, and which of these are loaded ahead.
 
-The elements of a nest of loops over tile axes are rows along the last axis. A power of two of lanes takes a row;
-groups of lanes take rows, one after the other. A tile that is only ever used at the element at hand of nests over its
-own axes is in registers: each thread has what belongs to it. Others are in shared memory. All this follows from the
-text of the kernel."""
+A tile that is only ever used at the element at hand of nests over its own axes is in registers: each thread has what
+belongs to it (`element_layout.py`). Others are in shared memory. All this follows from the text of the kernel."""
 
 from __future__ import annotations
 
@@ -14,6 +12,7 @@ from typing import Any
 
 from ..driver.kernel_step import shared_up_to
 from . import ir
+from .element_layout import WARP, Fragments, Layout, Rows, Waves, layout_of
 from .parse import FunctionSource
 from .summaries import has_any, names_in
 from .tile_nests import (
@@ -30,7 +29,6 @@ from .tile_nests import (
     run_names,
 )
 
-WARP = 32  # lanes that combine by shuffles, on every device
 MOST_THREADS, FEWEST_THREADS = 512, 64  # of a block
 MOST_PRODUCT_THREADS = 256  # where there is a product: of more elements of a thread what it reads serves more
 MOST_REGISTERS = 128  # words of one tile in a thread
@@ -46,95 +44,14 @@ STAGES = 4  # of tiles that are loaded ahead, where memory goes that far
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Elements in rows, for so many threads, each of which has `vector` neighbours."""
-
-    rows: int
-    columns: int
-    threads: int
-    vector: int = 1
-
-    @property
-    def lanes(self) -> int:
-        """Of a row: a warp's if there is a row for each warp, and no more than the row has elements."""
-        rows = 1 << max(self.rows.bit_length() - 1, 0)
-        columns = 1 << max(self.columns // self.vector - 1, 0).bit_length()
-        return min(columns, max(WARP, self.threads // rows), self.threads)
-
-    @property
-    def groups(self) -> int:
-        return self.threads // self.lanes
-
-    @property
-    def row_steps(self) -> int:
-        return -(-self.rows // self.groups)
-
-    @property
-    def column_steps(self) -> int:
-        return -(-self.columns // (self.lanes * self.vector))
-
-    @property
-    def elements(self) -> int:
-        """Of a thread."""
-        return self.row_steps * self.column_steps * self.vector
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether each thread has as many elements as any other."""
-        return self.rows % self.groups == 0 and self.columns % (self.lanes * self.vector) == 0
-
-    @property
-    def row(self) -> str:
-        """C text of a thread's row."""
-        return f"rank / {self.lanes} + row_step * {self.groups}"
-
-
-@dataclass(frozen=True)
-class Fragments(Layout):
-    """Elements as matrix instructions leave them (PTX ISA, "Matrix fragments for mma.m16n8k16"): warps have 16 rows
-    below each other, as often as there are rows for it, and four lanes have two neighbours each of 8 columns."""
-
-    @property
-    def lanes(self) -> int:
-        return 4
-
-    @property
-    def row(self) -> str:
-        rows = self.threads // WARP * 16
-        return f"row_step / 2 * {rows} + rank / {WARP} * 16 + rank % {WARP} / 4 + row_step % 2 * 8"
-
-
-@dataclass(frozen=True)
-class Rows(Fragments):
-    """One element for each row of fragments; the four lanes of a row have the same."""
-
-    @property
-    def is_exact(self) -> bool:
-        return True
-
-
-@dataclass(frozen=True)
-class Waves(Layout):
-    """Elements as the matrix instructions of AMD GPUs leave them (`pa_tile_waves.h`): 16 lanes have 16 columns of a
-    row; which one depends on the target."""
-
-    @property
-    def lanes(self) -> int:
-        return 16
-
-    @property
-    def row(self) -> str:
-        return f"pa_tile_row<{self.threads}>(rank, row_step)"
-
-
-@dataclass(frozen=True)
 class TilePlan:
     """`blocks` of so many `threads` run on a multiprocessor at a time, 0 if that is left open. `registers`: the tiles
     that are there, with their layout. `shared`: the others, with their offsets in bytes. `products`: the axes of nests
     whose elements are fragments, and of those along their rows. `operands`: the tiles that matrix instructions read;
     `contracted`: those that other products read, of elements that threads can copy one by one, with how many follow a
     row where loops load them ahead, so that neighbours of a column are in different banks. `staged`: those of both that
-    loops load ahead, with their offsets in a stage of `stage_bytes`. `waves`: fragments are those of AMD GPUs."""
+    loops load ahead, with their offsets in a stage of `stage_bytes`. `waves`: fragments are those of AMD GPUs.
+    `turned`: operands that are kept transposed, so that their rows are along the depth."""
 
     threads: int
     vector: int
@@ -149,6 +66,7 @@ class TilePlan:
     stage_bytes: int = 0
     pure: frozenset[str] = frozenset()  # functions without effects
     waves: bool = False
+    turned: frozenset[str] = frozenset()
 
     @property
     def exchanged(self) -> frozenset[str]:
@@ -178,11 +96,6 @@ class TilePlan:
     def stages_at(self, scratch_bytes: int) -> int:
         """Where stages begin, behind all else that threads share, which has so many bytes."""
         return _aligned(scratch_bytes, SWIZZLE)
-
-
-def layout_of(axes: Axes, threads: int, vector: int) -> Layout:
-    columns = axes[-1][1]
-    return Layout(math.prod(n for _, n in axes[:-1]), columns, threads, math.gcd(vector, columns))
 
 
 def _layout_in(axes: Axes, threads: int, vector: int, products: frozenset[Axes], waves: bool) -> Layout:
@@ -368,7 +281,17 @@ def _plan(
     blocks = 2 if waves or (most == MOST_PRODUCT_THREADS == threads and not found) else 0
     padding = {name: 16 // variables[name].dtype.itemsize for name in contracted & set(shared) - operands}
     padding = {name: each for name, each in padding.items() if each in (2, 4)}
-    return TilePlan(threads, vector, blocks, registers, shared, offset, products, operands, padding, waves=waves)
+    plan = TilePlan(threads, vector, blocks, registers, shared, offset, products, operands, padding, waves=waves)
+    return replace(plan, turned=_across_the_depth(found)) if waves else plan
+
+
+def _across_the_depth(found: Mapping[Axes, list[Product]]) -> frozenset[str]:
+    """The operands whose rows are across the depth of each product that reads them."""
+    ways: dict[str, set[bool]] = {}
+    for p in (p for group in found.values() for p in group):
+        for x, transposed in ((p.a, p.transposed_a), (p.b, p.transposed_b)):
+            ways.setdefault(x.array.name, set()).add(transposed)
+    return frozenset(name for name, transposed in ways.items() if transposed == {True})
 
 
 def most_bytes(kind: Any) -> int:
