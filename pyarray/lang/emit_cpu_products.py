@@ -194,7 +194,9 @@ def _product(loops: list[ir.For], body: tuple[Any, Any, Any], tiles: _Casts) -> 
     names = i, j, along.variables[0]
     places = ((result.shape, result.index), *((x.array.type.shape, x.index) for x in operands))
     steps = [_steps_of(*place, names) for place in places]
-    if j in used[0] or i in used[1] or steps[0][1] != 1 or (kind in _SUMS_OF_WORDS and pairs != "words"):
+    if j in used[0] or i in used[1] or not all(names[2] in x for x in used) or steps[0][1] != 1:
+        return None
+    if kind in _SUMS_OF_WORDS and pairs != "words":
         return None
     return _Product(outer, (row, column, along), begin, result, operands[0], operands[1], steps, pairs)
 
@@ -288,17 +290,22 @@ def _write_pairs(code: Any, p: _Product, tiles: _Casts, ends: tuple[str, str]) -
 def _write_words(code: Any, p: _Product, tiles: _Casts, ends: tuple[str, str]) -> None:
     """Of narrow integers. The tiles have the pairs."""
     (sums, prefetched), out = ends, code.out
-    ways = (p.a, "pairs, 1", p.steps[1][0], p.steps[1][2], "rows"), (p.b, "1, columns", *p.steps[2][1:], "columns")
+    (a_rows, _, a_depth), (_, b_columns, b_depth) = p.steps[1:]
+    left, right = (f"(pa_products_two_words *){cname(x.array.name)}.m" for x in (p.a, p.b))
+    x, y = (tiles[operand.array.name][0] for operand in (p.a, p.b))
+    of_x, of_y = (f"pa_products_{element.array.type.dtype.suffix}" for element in (x, y))
     out.line("const int64_t pairs = (depth + 1) / 2;")
-    for operand, steps, line, along, lines in ways:
-        element, _ = tiles[operand.array.name]
-        kind, workspace = element.array.type.dtype.suffix, f"(pa_products_two_words *){cname(operand.array.name)}.m"
-        matrix = f"(pa_products_{kind}){{&{code.expr(element)}, {line}, {along}}}"
-        out.line(f"pa_products_words_of_{kind}({workspace}, {steps}, {matrix}, {lines}, depth);")
-    places = (f"{{(pa_products_two_words *){cname(operand.array.name)}.m" for operand in (p.a, p.b))
-    for name, place, steps in zip("ab", places, ("pairs, 1", "columns, 1"), strict=True):
-        out.line(f"const pa_products_matrix_words {name} = {place}, {steps}}};")
+    out.line(f"const {of_x} x = {{&{code.expr(x)}, {a_rows}, {a_depth}}};")
+    out.line(f"const {of_y} y = {{&{code.expr(y)}, {b_columns}, {b_depth}}};")
+    out.line(f"{_maker(of_x)}({left}, pairs, 1, x, rows, depth);")
+    out.line(f"{_maker(of_y)}({right}, 1, columns, y, columns, depth);")
+    out.line(f"const pa_products_matrix_words a = {{{left}, pairs, 1}}, b = {{{right}, columns, 1}};")
     out.line(f"pa_products_add_words((pa_products_two_words *){sums}, a, b, rows, columns, pairs, {prefetched});")
+
+
+def _maker(operand: str) -> str:
+    """The function that makes pairs of an operand of this type."""
+    return operand.replace("products_", "products_words_of_")
 
 
 def _write_blocks(code: Any, loops: tuple[ir.For, Any, ir.For], sums: tuple[str, str, str]) -> None:

@@ -16,7 +16,7 @@ from .element_layout import Layout
 from .emit_statements import cname
 from .emit_tile_elements import (
     declare_elements,
-    is_for_elements,
+    is_contracted,
     set_first_element,
     steps_of,
     write_elements,
@@ -134,7 +134,7 @@ def write_first_address(code: Any, copy: Copy, write_numbers: Any) -> None:
         return
     out.line(f"const char *from{k} = 0;")
     out.line(f"int64_t pitch{k} = 0, step{k} = 0, whole{k} = first_iteration;")
-    if is_for_elements(code, copy):
+    if is_contracted(code, copy):
         declare_elements(code, copy)
     with out.block("if (first_iteration < past_iterations)"):
         write_numbers()
@@ -145,7 +145,7 @@ def write_first_address(code: Any, copy: Copy, write_numbers: Any) -> None:
 def _set_first_address(code: Any, copy: Copy) -> None:
     v, k, out = _vectors_of(code, copy), copy.ordinal, code.out
     assert v is not None
-    other, elements = copy.loops[1 - copy.axis], is_for_elements(code, copy)
+    other, elements = copy.loops[1 - copy.axis], is_contracted(code, copy)
     is_whole = f"length_{cname(other.variables[0])} == {other.capacity}"
     with out.block(f"if ({is_whole} && {v.test})"):
         out.line("const char *next;")
@@ -177,7 +177,7 @@ def _write_one_way(code: Any, copy: Copy, number: str) -> None:
         _write_any_copy(code, copy, v)
         return
     with out.block(f"if ({number} < whole{k})"):
-        by_elements = is_for_elements(code, copy) and steps_of(code, copy) is not None
+        by_elements = is_contracted(code, copy) and steps_of(code, copy) is not None
         with out.block(f"if (is_vectors{k})") if by_elements else nullcontext():
             _write_vectors(code, copy, v, f"from{k}", f"pitch{k}", guarded=False)
         if by_elements:
@@ -191,9 +191,9 @@ def _write_one_way(code: Any, copy: Copy, number: str) -> None:
 
 
 def _write_any_copy(code: Any, copy: Copy, v: _Vectors | None) -> None:
-    """Of a tile that need not be whole, with zeros where it has no elements."""
+    """Of a tile that need not be whole, with zeros where one for matrix instructions has no elements."""
     (loops, body), out = nest_of(copy.nest), code.out
-    if is_for_elements(code, copy):
+    if is_contracted(code, copy):
         _write_vectors_or_elements(code, copy, v)
     elif v is None:
         code.each_element(loops, body, lambda: code.write(body))

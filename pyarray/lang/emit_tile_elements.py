@@ -26,7 +26,8 @@ class Steps(NamedTuple):
     along: str
 
 
-def is_for_elements(code: Any, copy: Any) -> bool:
+def is_contracted(code: Any, copy: Any) -> bool:
+    """Whether the tile is for products that no matrix instruction computes."""
     return copy.store.name in code.plan.contracted
 
 
@@ -34,14 +35,14 @@ def steps_of(code: Any, copy: Any) -> tuple[int, Steps, Steps] | None:
     """How many elements of a whole tile a thread has, and where: of neighbours along the rows, and across them. None
     if threads don't share it evenly."""
     ((_, high), (_, wide)), threads = axes_of(copy.loops), code.plan.threads
-    rows = _shared(high, wide, threads, 1)
-    columns = _shared(high // _SECTOR, wide, threads // _SECTOR, _SECTOR)
+    rows = _dealt(high, wide, threads, 1)
+    columns = _dealt(high // _SECTOR, wide, threads // _SECTOR, _SECTOR)
     if rows is None or columns is None or high % _SECTOR or threads % _SECTOR:
         return None
     return high * wide // threads, rows, columns
 
 
-def _shared(high: int, wide: int, threads: int, each: int) -> Steps | None:
+def _dealt(high: int, wide: int, threads: int, each: int) -> Steps | None:
     """Of `high` x `wide` parts for so many groups of threads, each of which has `each` rows."""
     if not high or high * wide % threads or (threads % wide and wide % threads):
         return None
@@ -74,13 +75,13 @@ def set_first_element(code: Any, copy: Any) -> None:
     assert found is not None
     _, rows, columns = found
     next_tile = (0, copy.size) if copy.axis else (copy.size, 0)
-    names = [f"at_{cname(v)}" for v, _ in axes_of(copy.loops)]
+    variables = [v for v, _ in axes_of(copy.loops)]
+    names = [f"at_{cname(v)}" for v in variables]
     for variable, (down, along) in (("from", (0, 0)), ("down", (1, 0)), ("along", (0, 1)), ("step", next_tile)):
         with out.block():
             out.line(f"const int {names[0]} = (is_across{k} ? {columns.row} : {rows.row}) + {down};")
             out.line(f"const int {names[1]} = (is_across{k} ? {columns.column} : {rows.column}) + {along};")
-            for s, at in zip(copy.loops, names, strict=True):
-                code.offsets[s.variables[0]] = at
+            code.offsets = dict(zip(variables, names, strict=True))
             code.bind_variables(copy.loops)
             base = "" if variable == "from" else f" - from{k}"
             out.line(f"{variable}{k} = (const char *)&{code.lvalue(copy.load)}{base};")
@@ -92,15 +93,15 @@ def write_whole_elements(code: Any, copy: Any) -> None:
     found, k, out = steps_of(code, copy), copy.ordinal, code.out
     assert found is not None
     count, rows, columns = found
-    kind, names = copy.load.array.type.dtype, [cname(v) for v, _ in axes_of(copy.loops)]
+    kind, variables = copy.load.array.type.dtype, [v for v, _ in axes_of(copy.loops)]
+    names = [f"at_{cname(v)}" for v in variables]
     for test, steps, down in ((f"if (is_across{k})", columns, str(kind.itemsize)), ("else", rows, f"down{k}")):
         with out.block(test):
             out.line("#pragma unroll")
             with out.block(f"for (int n = 0; n < {count}; ++n)"):
-                out.line(f"const int at_{names[0]} = {steps.row} + {steps.down};")
-                out.line(f"const int at_{names[1]} = {steps.column} + {steps.along};")
-                for s, name in zip(copy.loops, names, strict=True):
-                    code.offsets[s.variables[0]] = f"at_{name}"
+                out.line(f"const int {names[0]} = {steps.row} + {steps.down};")
+                out.line(f"const int {names[1]} = {steps.column} + {steps.along};")
+                code.offsets = dict(zip(variables, names, strict=True))
                 element = code.tile_element(copy.store.name, copy.store.shape, copy.store.index)
                 distance = f"{steps.down} * {down} + {steps.along} * along{k}"
                 out.line(f"pa_tile_copy_element(&{element}, (const {kind.ctype} *)(from{k} + {distance}));")
@@ -119,7 +120,7 @@ def write_elements(code: Any, copy: Any) -> None:
         out.line(f"const int {names[0]} = is_across ? e % {_SECTOR} + {group} / {wide} * {_SECTOR} : e / {wide};")
         out.line(f"const int {names[1]} = is_across ? {group} % {wide} : e % {wide};")
         with out.block(f"if ({' && '.join(f'{n} < length_{n[3:]}' for n in names)})"):
-            code.offsets[rows], code.offsets[columns] = names
+            code.offsets = dict(zip((rows, columns), names, strict=True))
             code.bind_variables(copy.loops)
             element = code.tile_element(copy.store.name, copy.store.shape, copy.store.index)
             out.line(f"pa_tile_copy_element(&{element}, &{code.lvalue(copy.load)});")

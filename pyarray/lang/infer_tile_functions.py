@@ -377,7 +377,8 @@ def add_product(scope: Scope, node: ast.AST, target: Any, left: Any, right: Any)
     if named_axes(target.type) != kept or len(kept) != target.type.ndim or operands[1].type.ndim == 1 or not gone:
         return None
     wide = target.type.dtype
-    if join(ir.ScalarType(wide), ir.ScalarType(operands[0].type.dtype)).dtype is not wide or wide.is_narrow:
+    joined = [join(ir.ScalarType(wide), ir.ScalarType(x.type.dtype)).dtype for x in operands]
+    if any(kind is not wide for kind in joined) or wide.is_narrow:
         return None
     _accumulate(scope, node, kept, gone, operands, wide, target)
     return []

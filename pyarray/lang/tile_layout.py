@@ -156,14 +156,14 @@ def _staged(plan: TilePlan, loop: ir.For, variables: Mapping[str, Any]) -> TileP
         staged, nbytes = dict(plan.staged), plan.stage_bytes
         for name in loaded_ahead(n, plan, loop) if isinstance(n, ir.For) else ():
             staged[name] = nbytes
-            nbytes += _bytes_of(variables[name], True, plan.contracted.get(name, 0))
+            nbytes += _bytes_of(variables[name], SWIZZLE, plan.contracted.get(name, 0))
         if nbytes == plan.stage_bytes:
             continue
         shared, offset = dict[str, int](), 0
         for name in plan.shared:
             if name not in staged:
                 shared[name] = offset = _aligned(offset, SWIZZLE if name in plan.operands else 16)
-                offset += _bytes_of(variables[name], name in plan.operands)
+                offset += _bytes_of(variables[name], SWIZZLE if name in plan.operands else 16)
         if _aligned(offset + scratch, SWIZZLE) + 2 * nbytes <= MOST_STAGED:
             plan = replace(plan, staged=staged, stage_bytes=nbytes, shared=shared, shared_bytes=offset)
     return plan
@@ -274,13 +274,14 @@ def _plan(
             if layout.elements * max(kind.dtype.itemsize // 4, 1) <= MOST_REGISTERS:
                 registers[name] = layout
                 continue
-        shared[name] = offset = _aligned(offset, SWIZZLE if name in operands else 16)
-        offset += _bytes_of(kind, name in operands)
+        to = SWIZZLE if name in operands else 16
+        shared[name] = offset = _aligned(offset, to)
+        offset += _bytes_of(kind, to)
     # one computes while the other waits; products by matrix instructions take the registers of both, but on AMD GPUs,
     # where it is waves of a unit that share them, and with more than half of them sums would be moved
     blocks = 2 if waves or (most == MOST_PRODUCT_THREADS == threads and not found) else 0
-    padding = {name: 16 // variables[name].dtype.itemsize for name in contracted & set(shared) - operands}
-    padding = {name: each for name, each in padding.items() if each in (2, 4)}
+    padding = {name: _padding_of(variables[name]) for name in contracted & set(shared) - operands}
+    padding = {name: elements for name, elements in padding.items() if elements}
     plan = TilePlan(threads, vector, blocks, registers, shared, offset, products, operands, padding, waves=waves)
     return replace(plan, turned=_across_the_depth(found)) if waves else plan
 
@@ -294,6 +295,13 @@ def _across_the_depth(found: Mapping[Axes, list[Product]]) -> frozenset[str]:
     return frozenset(name for name, transposed in ways.items() if transposed == {True})
 
 
+def _padding_of(kind: Any) -> int:
+    """Elements behind a row, whose next one begins with a whole vector in other banks; 0 if elements are of a size that
+    can't be copied one by one."""
+    each = 16 // kind.dtype.itemsize
+    return each + -kind.shape[-1] % each if each in (2, 4) else 0
+
+
 def most_bytes(kind: Any) -> int:
     """Of a value that a variable holds: a number, a view, a local array or several of them."""
     if isinstance(kind, ir.TupleType):
@@ -303,9 +311,9 @@ def most_bytes(kind: Any) -> int:
     return int(kind.dtype.itemsize * (kind.size if isinstance(kind, ir.LocalArrayType) else 1))
 
 
-def _bytes_of(kind: Any, is_operand: bool, padding: int = 0) -> int:
-    size = kind.size + padding * math.prod(kind.shape[:-1])
-    return _aligned(size * kind.dtype.itemsize, SWIZZLE if is_operand else 16)
+def _bytes_of(kind: Any, to: int, padding: int = 0) -> int:
+    """Of a tile with padded rows, up to the next multiple."""
+    return _aligned((kind.size + padding * math.prod(kind.shape[:-1])) * kind.dtype.itemsize, to)
 
 
 def _aligned(nbytes: int, to: int) -> int:

@@ -72,6 +72,19 @@ def test_drawn(device, data, m, k, n):
     np.testing.assert_array_equal(pa.asnumpy(c), x @ y)
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_complex_numbers_that_are_aligned_as_their_parts(device, turned, monkeypatch):
+    if device.startswith("hip"):
+        monkeypatch.setitem(DIALECTS, "hip", DIALECTS["cuda"])
+    x, y = integers((70, 50), 1), integers((50, 66), 2)
+    a, b = (pa.zeros(2 * v.size + 1, "float32", device=device)[1:].view("complex64") for v in (x, y))
+    a, b = (v.reshape(w.shape[::-1]).T if turned else v.reshape(w.shape) for v, w in ((a, x), (b, y)))
+    a[...], b[...] = (pa.asarray(v * (1 + 1j), device=device) for v in (x, y))
+    c = pa.empty((70, 66), "complex64", device=device)
+    product(c, a, b, pa.complex64, 32, 32, 16)
+    np.testing.assert_array_equal(pa.asnumpy(c), x @ y * 2j)
+
+
 @pytest.mark.parametrize("layouts", [("rows", "columns"), ("columns", "rows"), ("columns", "columns")], ids=str)
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_an_operand_that_is_read_otherwise_too(device, dtype, layouts, monkeypatch):

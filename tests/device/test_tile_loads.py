@@ -1,6 +1,8 @@
 """Loops of products whose operands are loaded for the next iteration while one is in use, against NumPy: what the loads
 index with must be what that iteration would have."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -176,3 +178,31 @@ def test_as_numpy(device, name, dtype, monkeypatch):
     np.testing.assert_array_equal(pa.asnumpy(c), wanted)
     if not device.startswith("cpu"):
         assert ("pa_tile_copy(" in program.source(args=(c, at, bt))) == ahead
+
+
+@pa.kernel
+def of_any_size(c, a, b, sums: pa.constexpr, columns: pa.constexpr, depth: pa.constexpr):
+    for i, j in pa.tiles(c, (16, columns)):
+        acc = pa.zeros((i, j), sums)
+        for k in pa.tiles(a.shape[1], depth):
+            acc += a[i, k] @ b[k, j]
+        c[i, j] = acc
+
+
+@pytest.mark.parametrize("sizes", [(10, 6), (7, 9), (12, 4), (1, 1), (33, 2)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_of_tiles_begin_with_whole_vectors(device, dtype, sizes, monkeypatch):
+    """Copies of 16 bytes have such addresses in shared memory, however wide the tile is."""
+    if device.startswith("hip"):
+        monkeypatch.setitem(DIALECTS, "hip", DIALECTS["cuda"])
+    rng = np.random.default_rng(3)
+    x, y = rng.integers(-3, 4, (20, 24)), rng.integers(-3, 4, (24, 40))
+    a, b = (pa.asarray(v.astype(dtype), device=device) for v in (x, y))
+    c = pa.empty((20, 40), dtype, device=device)
+    of_any_size(c, a, b, getattr(pa, dtype), *sizes)
+    np.testing.assert_array_equal(pa.asnumpy(c), x @ y)
+    if not device.startswith("cpu"):
+        text = of_any_size.source(args=(c, a, b, getattr(pa, dtype), *sizes))
+        pitches = re.findall(r"pa_tile_copy\w*\(&\w+\[\(\w+\) \* (\d+) \+", text)
+        assert pitches
+        assert all(int(n) * np.dtype(dtype).itemsize % 16 == 0 for n in pitches)

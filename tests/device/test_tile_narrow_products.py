@@ -84,3 +84,45 @@ def test_what_is_cast_counts_as_tiles():
     product(c, a, b, pa.float64, 128, 128, 64)
     casts = [kernel.source("cpu").count("_float64 __attribute__") for kernel in (among_many, product)]
     assert casts[0] < casts[1]
+
+
+@pa.kernel
+def sums_of_one_operand(c, v, b, w):
+    """The axis that goes is one of `b` alone."""
+    for i, j in pa.tiles(c, (32, 64)):
+        x = v[i]
+        total = pa.zeros((i, j), pa.int32)
+        for k in pa.tiles(b.shape[0], 32):
+            y = b[k, j]
+            total = total + (pa.int32(x)[None, :, None] * pa.int32(y)[:, None, :]).sum(axis=0, dtype=pa.int32)
+            z = w[k, i]
+            total = total + (pa.int32(z)[:, :, None] * pa.int32(y)[:, None, :]).sum(axis=0, dtype=pa.int32)
+        c[i, j] = total
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int16"])
+def test_operands_without_the_depth(device, kind):
+    (x, v), (y, b), (z, w) = (drawn(shape, kind, device) for shape in ((90,), (50, 70), (50, 90)))
+    c = pa.empty((90, 70), "int32", device=device)
+    sums_of_one_operand(c, v, b, w)
+    np.testing.assert_array_equal(pa.asnumpy(c), x[:, None] * y.sum(0) + z.T @ y)
+
+
+@pa.kernel
+def of_two_types(c, a, b):
+    for i, j in pa.tiles(c, (16, 16)):
+        total = pa.zeros((i, j), pa.int32)
+        for k in pa.tiles(a.shape[1], 16):
+            total += a[i, k] @ b[k, j]
+        c[i, j] = total
+
+
+@pytest.mark.parametrize("kinds", [("int8", "float32"), ("float32", "int8")])
+def test_sums_of_a_narrower_type_than_an_operand(device, kinds):
+    """A sum becomes what NumPy makes of it, whichever operand is wide."""
+    x, y = (np.random.default_rng(3).integers(-4, 5, s) for s in ((20, 24), (24, 18)))
+    x, y = (v * 0.5 if kind == "float32" else v for v, kind in zip((x, y), kinds, strict=True))
+    a, b = (pa.asarray(v.astype(kind), device=device) for v, kind in zip((x, y), kinds, strict=True))
+    c = pa.empty((20, 18), "float64", device=device)
+    of_two_types(c, a, b)
+    np.testing.assert_array_equal(pa.asnumpy(c), x @ y)
