@@ -236,14 +236,18 @@ def test_blocks_run_at_the_same_time(entry, team):
 @pytest.mark.parametrize("team", [False, True])
 @pytest.mark.parametrize("count", [3, 4, 30, 301])
 def test_each_thread_begins_with_a_part_of_its_own(entry, team, count):
+    """Unless a worker finds the first part open before its own is, which is rare."""
     pool = lib.pa_pool_create(3)
     lib.pa_pool_use(pool, entry["team"] if team else 0)
     for grain in (1, 7):
-        seen, begun = (ctypes.c_int64 * 3)(), ctypes.c_int64()
-        slots = struct.pack("5q", count * grain, grain, ctypes.addressof(seen), ctypes.addressof(begun), 3)
-        lib.pa_launch(entry["starts"], slots, pool, ffi.NULL)
-        assert begun.value == count
-        assert sorted(seen) == [grain * (count // 3 * k + min(k, count % 3)) for k in range(3)]
+        wanted, found = [grain * (count // 3 * k + min(k, count % 3)) for k in range(3)], []
+        while wanted not in found:
+            assert len(found) < 20, found
+            seen, begun = (ctypes.c_int64 * 3)(), ctypes.c_int64()
+            slots = struct.pack("5q", count * grain, grain, ctypes.addressof(seen), ctypes.addressof(begun), 3)
+            lib.pa_launch(entry["starts"], slots, pool, ffi.NULL)
+            assert begun.value == count
+            found.append(sorted(seen))
     lib.pa_pool_destroy(pool)
 
 
