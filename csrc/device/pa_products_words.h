@@ -5,6 +5,7 @@
 #define PA_PRODUCTS_WORDS_H
 #include "pa_products.h"
 
+typedef uint16_t pa_products_word __attribute__((may_alias));
 typedef uint32_t pa_products_two_words __attribute__((may_alias)); /* a pair, the first one below, or a sum */
 typedef uint32_t pa_products_words_vector __attribute__((vector_size(PA_PRODUCTS_BYTES)));
 
@@ -34,7 +35,7 @@ PA_PRODUCTS_INLINE pa_products_words_vector pa_products_dot_words(pa_products_wo
 #define PA_P_FMA(x, y, sum) pa_products_dot_words(x, y, sum)
 #include "pa_products_of.h"
 
-/* For elements of T: pa_products_T, an operand by address and strides in elements, of its lines and along the depth;
+/* For elements of T: pa_products_name, an operand by address and strides in elements, of its lines and along the depth;
    and a function that makes pairs of `lines` lines, `step` apart, of which those of a line are `next` apart. The last
    element of an odd depth has 0 for a partner. */
 #define PA_PRODUCTS_WORDS(T, name)                                                                                     \
@@ -63,7 +64,6 @@ PA_PRODUCTS_INLINE pa_products_words_vector pa_products_dot_words(pa_products_wo
                 }                                                                                                      \
         }                                                                                                              \
     }
-typedef uint16_t pa_products_word __attribute__((may_alias));
 PA_PRODUCTS_WORDS(int8_t, i8)
 PA_PRODUCTS_WORDS(uint8_t, u8)
 PA_PRODUCTS_WORDS(int16_t, i16)

@@ -35,14 +35,14 @@ def steps_of(code: Any, copy: Any) -> tuple[int, Steps, Steps] | None:
     """How many elements of a whole tile a thread has, and where: of neighbours along the rows, and across them. None
     if threads don't share it evenly."""
     ((_, high), (_, wide)), threads = axes_of(copy.loops), code.plan.threads
-    rows = _dealt(high, wide, threads, 1)
-    columns = _dealt(high // _SECTOR, wide, threads // _SECTOR, _SECTOR)
+    rows = _steps(high, wide, threads, 1)
+    columns = _steps(high // _SECTOR, wide, threads // _SECTOR, _SECTOR)
     if rows is None or columns is None or high % _SECTOR or threads % _SECTOR:
         return None
     return high * wide // threads, rows, columns
 
 
-def _dealt(high: int, wide: int, threads: int, each: int) -> Steps | None:
+def _steps(high: int, wide: int, threads: int, each: int) -> Steps | None:
     """Of `high` x `wide` parts for so many groups of threads, each of which has `each` rows."""
     if not high or high * wide % threads or (threads % wide and wide % threads):
         return None

@@ -398,10 +398,10 @@ class TileEmitter(BarrierEmitter):
             if isinstance(position, ir.Binary) and isinstance(position.a, ir.Local):
                 positions[k] = self.offsets.get(position.a.name) or f"(int)({self.expr(position)})"
         if name in self.plan.operands:
-            both = [str(n) for n in shape]
+            extents = [str(n) for n in shape]
             if name in self.plan.turned:
-                both, positions = both[::-1], positions[::-1]
-            return f"{cname(name)}[pa_tile_at<{', '.join(both)}>({', '.join(positions)})]"
+                extents, positions = extents[::-1], positions[::-1]
+            return f"{cname(name)}[pa_tile_at<{', '.join(extents)}>({', '.join(positions)})]"
         text, sizes = "0", (*shape[:-1], shape[-1] + self.plan.padding(name))
         for n, at in zip(sizes, positions, strict=True):
             text = at if text == "0" else f"({text}) * {n} + {at}"

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples
 from test_tensor_cores import LAYOUTS, integers, laid
+from test_tile_narrow_products import product
 
 import pyarray as pa
 from pyarray.lang.dialect import DIALECTS
@@ -18,15 +19,6 @@ SUMS = {
     "int32": "int32",
 }  # fmt: skip
 TILES = (64, 64, 32), (64, 128, 16), (128, 48, 64), (5, 12, 7)
-
-
-@pa.kernel
-def product(c, a, b, sums: pa.constexpr, rows: pa.constexpr, columns: pa.constexpr, depth: pa.constexpr):
-    for i, j in pa.tiles(c, (rows, columns)):
-        total = pa.zeros((i, j), sums)
-        for k in pa.tiles(a.shape[1], depth):
-            total += a[i, k] @ b[k, j]
-        c[i, j] = total
 
 
 @pa.kernel

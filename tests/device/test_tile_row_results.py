@@ -1,5 +1,5 @@
-"""Numbers of rows of products of halves, which threads keep by the layout of matrix instructions: used in all ways that
-tiles are, on every device, against NumPy."""
+"""Reductions of the rows of products of halves, whose results threads keep by the layout of matrix instructions: used
+in all ways that tiles are, on every device, against NumPy."""
 
 import linecache
 
