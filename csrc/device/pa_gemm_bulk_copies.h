@@ -1,13 +1,13 @@
-/* pa_gemm_bulk_copies.h: bulk tensor copies of the operands of matrix products: whether they can be copied so, their
-   descriptions in global memory (PTX ISA, "Tensor-map"), and the copies, to one block or to all of a cluster. Included
-   with the macros of a tile (PA_M_*) and sizes of its slices. Addresses change from launch to launch, so each block
-   writes its own descriptions, in slots that it takes for its time. */
+/* pa_gemm_bulk_copies.h: bulk tensor copies of the operands of matrix products, and of results of two bytes: whether
+   they can be copied so, their descriptions in global memory (PTX ISA, "Tensor-map"), and the copies, to one block or
+   to all of a cluster, and from a block. Included with the macros of a tile (PA_M_*) and sizes of its slices. Addresses
+   change from launch to launch, so each block writes its own descriptions, in slots that it takes for its time. */
 #ifndef PA_GEMM_BULK_COPIES_H
 #define PA_GEMM_BULK_COPIES_H
 #include "pa_gemm_tiles.h"
 
 enum {
-    PA_TMA_SLOTS = 1024, /* more than two for each block that can run at a time */
+    PA_TMA_SLOTS = 2048, /* more than four for each block that can run at a time */
     PA_TMA_RANK = 2 + PA_GEMM_BATCHES,
     PA_TMA_ROWS = PA_GEMM_TILE_ROWS, /* of a cluster's tile */
     PA_TMA_LINE = 128 / PA_M_SIZE,          /* elements of a line across the depth, and of one along it */
@@ -20,24 +20,34 @@ static __device__ unsigned pa_tma_taken[PA_TMA_SLOTS];
 
 #if PA_GEMM_BATCHES <= 3 /* a tensor map has five axes */
 PA_FN bool pa_tma_fits_step(int64_t step) { return step >= 0 && step < (int64_t)1 << 40 && (step & 15) == 0; }
-PA_FN bool pa_tma_fits_operand(const pa_gemm_grid *g, const char *p, int64_t rs, int64_t cs, const int64_t *batch)
+PA_FN bool pa_tma_fits_matrix(const pa_gemm_grid *g, const char *p, int64_t pitch, const int64_t *batch)
 {
-    const int64_t pitch = cs == PA_M_SIZE ? rs : cs;
-    bool fits = (cs == PA_M_SIZE || rs == PA_M_SIZE) && ((uint64_t)p & 15) == 0 && pitch > 0 && pa_tma_fits_step(pitch);
+    bool fits = ((uint64_t)p & 15) == 0 && pitch > 0 && pa_tma_fits_step(pitch);
 #pragma unroll
     for (int d = 0; d < PA_GEMM_BATCHES; ++d) fits = fits && g->batch[d] < 1u << 31 && pa_tma_fits_step(batch[d]);
     return fits;
+}
+PA_FN bool pa_tma_fits_operand(const pa_gemm_grid *g, const char *p, int64_t rs, int64_t cs, const int64_t *batch)
+{
+    return (cs == PA_M_SIZE || rs == PA_M_SIZE) && pa_tma_fits_matrix(g, p, cs == PA_M_SIZE ? rs : cs, batch);
+}
+/* Whether such copies store results of two bytes, where they load the operands. */
+PA_FN bool pa_tma_fits_results(const pa_gemm_grid *g)
+{
+    return g->ccs == 2 && pa_tma_fits_matrix(g, g->c, g->rcs, g->batch_c);
 }
 PA_FN bool pa_tma_fits(const pa_gemm_grid *g)
 {
     const uint32_t tiles = pa_gemm_tiles<PA_TMA_ROWS, PA_M_COLUMNS>(g);
     return g->m < 1u << 31 && g->n < 1u << 31 && g->k < 1u << 31 && tiles < 1 << 28 &&
+           (PA_M_BF16X6 || g->k > 0) && /* sums begin with products */
            (PA_BYTES == 2 || PA_BYTES == 8 || (g->rbs == PA_M_SIZE && (PA_BYTES == 4 || g->cas == PA_M_SIZE))) &&
            pa_tma_fits_operand(g, g->a, g->ras, g->cas, g->batch_a) &&
            pa_tma_fits_operand(g, g->b, g->cbs, g->rbs, g->batch_b);
 }
 #else
 PA_FN bool pa_tma_fits(const pa_gemm_grid *) { return false; }
+PA_FN bool pa_tma_fits_results(const pa_gemm_grid *) { return false; }
 #endif
 
 #if PA_M_CLUSTER > 1
@@ -68,32 +78,35 @@ PA_FN void pa_cluster_sync(void) { __syncthreads(); }
 #define PA_TMA_AXIS(NAME, BITS, AXIS, TYPE, VALUE)                                                                     \
     asm volatile("tensormap.replace.tile." NAME ".shared::cta.b1024.b" BITS " [%0], %1, %2;" ::"r"(to), "n"(AXIS),    \
                  TYPE(VALUE) : "memory")
-template <int AXIS> PA_FN void pa_tma_axis(unsigned to, int64_t size, int64_t step, int box)
+/* An axis of a matrix: its size, bytes between its elements, and how many of them a copy has. */
+struct pa_tma_axis { int64_t size, step; int box; };
+template <int AXIS> PA_FN void pa_tma_describe_axis(unsigned to, pa_tma_axis axis)
 {
 #if __CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ < 5
-    step >>= 4; /* as these compilers take it */
+    axis.step >>= 4; /* as these compilers take it */
 #endif
-    PA_TMA_AXIS("global_dim", "32", AXIS, "r", (uint32_t)size);
-    PA_TMA_AXIS("box_dim", "32", AXIS, "r", box);
+    PA_TMA_AXIS("global_dim", "32", AXIS, "r", (uint32_t)axis.size);
+    PA_TMA_AXIS("box_dim", "32", AXIS, "r", axis.box);
     PA_TMA_AXIS("element_stride", "32", AXIS, "r", 1);
-    if (AXIS > 0) PA_TMA_AXIS("global_stride", "64", (AXIS > 0 ? AXIS - 1 : 0), "l", step);
+    if (AXIS > 0) PA_TMA_AXIS("global_stride", "64", (AXIS > 0 ? AXIS - 1 : 0), "l", axis.step);
 }
-PA_FN void pa_tma_describe(unsigned to, const pa_gemm_grid *g, const char *p, int64_t rows, int64_t rs, int64_t cs,
-                           const int64_t *batch, int box)
+enum { PA_TMA_SWIZZLE_64 = 2, PA_TMA_SWIZZLE_128 };
+/* Of elements of SIZE bytes; those of four are tf32. Neighbours along x are neighbours in memory. */
+template <int SIZE>
+PA_FN void pa_tma_describe(unsigned to, const pa_gemm_grid *g, const char *p, pa_tma_axis x, pa_tma_axis y,
+                           const int64_t *batch, int swizzle)
 {
-    /* `box`: rows of a copy, where they are lines along the depth */
-    const bool k_major = cs == PA_M_SIZE;
     PA_TMA_FIELD("global_address", "64", "l", p);
     PA_TMA_FIELD("rank", "32", "r", PA_TMA_RANK - 1);
-    PA_TMA_FIELD("elemtype", "32", "n", PA_BYTES == 4 ? 11 : PA_BYTES / 2); /* tf32, or u64, u16, u8 */
+    PA_TMA_FIELD("elemtype", "32", "n", SIZE == 4 ? 11 : SIZE / 2); /* tf32, or u64, u16, u8 */
     PA_TMA_FIELD("interleave_layout", "32", "n", 0);
-    if (PA_M_LINE_ALONG == 64 && k_major) PA_TMA_FIELD("swizzle_mode", "32", "n", 2); /* of 64 bytes */
-    else PA_TMA_FIELD("swizzle_mode", "32", "n", 3);                                  /* of 128 */
+    if (swizzle == PA_TMA_SWIZZLE_64) PA_TMA_FIELD("swizzle_mode", "32", "n", (int)PA_TMA_SWIZZLE_64);
+    else PA_TMA_FIELD("swizzle_mode", "32", "n", (int)PA_TMA_SWIZZLE_128);
     PA_TMA_FIELD("fill_mode", "32", "n", 0);
-    pa_tma_axis<0>(to, k_major ? g->k : rows, 0, k_major ? PA_TMA_LINE_ALONG : PA_TMA_LINE);
-    pa_tma_axis<1>(to, k_major ? rows : g->k, k_major ? rs : cs, k_major ? box : (int)PA_M_DEPTH);
+    pa_tma_describe_axis<0>(to, x);
+    pa_tma_describe_axis<1>(to, y);
     /* of a broadcast axis, the only index is 0 */
-#define PA_TMA_BATCH(D) pa_tma_axis<2 + D>(to, batch[D] ? g->batch[D] : 1, batch[D] ? batch[D] : 16, 1)
+#define PA_TMA_BATCH(D) pa_tma_describe_axis<2 + D>(to, {batch[D] ? g->batch[D] : 1, batch[D] ? batch[D] : 16, 1})
     PA_TMA_BATCH(0);
 #if PA_GEMM_BATCHES > 1
     PA_TMA_BATCH(1);
@@ -143,5 +156,23 @@ PA_FN void pa_tma_copy(unsigned to, const pa_tensor_map *map, unsigned barrier, 
     else
         asm volatile("cp.async.bulk.tensor." PA_TMA_AT("", "")
                      ::"r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y), "h"(mask), PA_TMA_INDEX : "memory");
+}
+/* Copies a box from shared memory to (x, y) of the matrix, what is inside of it. */
+#if PA_GEMM_BATCHES == 1
+#define PA_TMA_TO "3d.global.shared::cta.bulk_group [%0, {%1, %2, %4}], [%3];"
+#elif PA_GEMM_BATCHES == 2
+#define PA_TMA_TO "4d.global.shared::cta.bulk_group [%0, {%1, %2, %4, %5}], [%3];"
+#else
+#define PA_TMA_TO "5d.global.shared::cta.bulk_group [%0, {%1, %2, %4, %5, %6}], [%3];"
+#endif
+PA_FN void pa_tma_store(const pa_tensor_map *map, int x, int y, unsigned from, const int *index)
+{
+    asm volatile("cp.async.bulk.tensor." PA_TMA_TO ::"l"(map), "r"(x), "r"(y), "r"(from), PA_TMA_INDEX : "memory");
+}
+/* Ends a group of such copies; waits until all but the last N groups have read shared memory. */
+PA_FN void pa_tma_commit_stores(void) { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+template <int N> PA_FN void pa_tma_wait_stores(void)
+{
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");
 }
 #endif

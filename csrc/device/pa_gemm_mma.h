@@ -244,6 +244,15 @@ PA_FN void pa_mma(PA_ACC *c, const pa_mma_fragment &a, const pa_mma_fragment &b,
 #endif
 
 struct pa_mma_accumulators { PA_ACC v[PA_M_WARP_ROWS / 16][PA_M_WARP_COLUMNS / 8][4]; };
+PA_FN void pa_mma_clear(pa_mma_accumulators &sum)
+{
+#pragma unroll
+    for (int i = 0; i < PA_M_WARP_ROWS / 16; ++i)
+#pragma unroll
+        for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
+#pragma unroll
+            for (int e = 0; e < 4; ++e) sum.v[i][j][e] = 0;
+}
 
 #include "pa_gemm_results.h"
 #if PA_M_HALF_C || PA_BYTES == 8
@@ -398,21 +407,15 @@ PA_FN void pa_mma_tile(const pa_gemm_grid *g, const pa_gemm_tile_origin &t)
     const int warp = pa_mma_thread() / 32, row = warp % PA_M_DOWN * PA_M_WARP_ROWS,
               col = warp / PA_M_DOWN * PA_M_WARP_COLUMNS;
     pa_mma_accumulators sum;
-#pragma unroll
-    for (int i = 0; i < PA_M_WARP_ROWS / 16; ++i)
-#pragma unroll
-        for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
-#pragma unroll
-            for (int e = 0; e < 4; ++e) sum.v[i][j][e] = 0;
+    pa_mma_clear(sum);
 #if PA_BYTES == 4 || PA_BYTES == 1 /* instructions take lines along the depth only */
     pa_mma_mainloop<true, true>(g, t, pa_mma_memory, row, col, sum);
 #else
     const bool k_major_a = pa_gemm_k_major(g->ras, g->cas, PA_M_SIZE),
                k_major_b = pa_gemm_k_major(g->cbs, g->rbs, PA_M_SIZE);
-    if (k_major_a && k_major_b) pa_mma_mainloop<true, true>(g, t, pa_mma_memory, row, col, sum);
-    else if (k_major_a) pa_mma_mainloop<true, false>(g, t, pa_mma_memory, row, col, sum);
-    else if (k_major_b) pa_mma_mainloop<false, true>(g, t, pa_mma_memory, row, col, sum);
-    else pa_mma_mainloop<false, false>(g, t, pa_mma_memory, row, col, sum);
+    pa_gemm_by_layouts(k_major_a, k_major_b, [&](auto a, auto b) {
+        pa_mma_mainloop<a.value, b.value>(g, t, pa_mma_memory, row, col, sum);
+    });
 #endif
     pa_cp_async_wait<0>();
     pa_mma_sync(); /* no copy to the slices is in flight, and no thread reads them */

@@ -7,10 +7,16 @@
    there, computed in registers from pairs of an epilogue's arrays; but floats, and computed one by one, where a part
    isn't whole or the arrays have no pairs. */
 enum {
-    PA_M_LINE = (PA_M_WARP_COLUMNS < 128 ? PA_M_WARP_COLUMNS : 128) * 2, /* bytes */
-    PA_M_PART = PA_M_LINE / 2,                                           /* columns */
+    PA_M_LINE = (PA_M_WARP_COLUMNS < 64 ? PA_M_WARP_COLUMNS : 64) * 2, /* bytes */
+    PA_M_PART = PA_M_LINE / 2,                                         /* columns */
     PA_M_CHUNKS = PA_M_LINE / 16,
-    PA_M_STAGED = PA_M_WORKERS / 32 * PA_M_WARP_ROWS * PA_M_LINE /* bytes of all warps */
+    PA_M_BUFFER = PA_M_WARP_ROWS * PA_M_LINE, /* bytes of a warp's part */
+#if PA_M_TMA
+    PA_M_BUFFERS = 2, /* bulk copies read one while the other is written */
+#else
+    PA_M_BUFFERS = 1,
+#endif
+    PA_M_STAGED = PA_M_WORKERS / 32 * PA_M_BUFFERS * PA_M_BUFFER /* bytes of all warps */
 };
 /* The byte of a row's column in shared memory, whose chunks of 16 bytes are swizzled. */
 PA_FN int pa_mma_staged_at(int row, int col)
@@ -68,6 +74,18 @@ PA_FN void pa_mma_prefetch(const pa_gemm_grid *g, const pa_gemm_results &results
 PA_FN int pa_mma_pair_row(int i, int h) { return i * 16 + h * 8 + pa_mma_part::lane() / 4; }
 PA_FN int pa_mma_pair_col(int j) { return j * 8 + pa_mma_part::lane() % 4 * 2; }
 
+#if PA_M_HAS_WGMMA
+/* Stores four matrices of 8 x 8 elements of two bytes: lane n names row n % 8 of matrix n / 8, and has a pair of
+   each. */
+PA_FN void pa_mma_store_matrices(unsigned char *row, const uint32_t *pairs)
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                     (unsigned)__cvta_generic_to_shared(row)),
+                 "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
+                 : "memory");
+}
+#endif
+
 /* Results of a whole part to shared memory; `results` begins where it does. What an epilogue needs of its arrays is
    loaded ahead. */
 PA_FN void pa_mma_stage(const pa_mma_part &p, const pa_mma_accumulators &sum, const pa_gemm_results &results,
@@ -97,11 +115,20 @@ PA_FN void pa_mma_stage(const pa_mma_part &p, const pa_mma_accumulators &sum, co
 #pragma unroll
             for (int h = 0; h < 2; ++h)
                 results.compute<2>(&sum.v[i][p.first / 8 + first + j][2 * h], addends[(n - 1) % 2][j][h], y[j][h].v);
+#if PA_M_HAS_WGMMA
+#pragma unroll
+        for (int j = 0; j < TOGETHER; j += 2) {
+            const int lane = pa_mma_part::lane();
+            pa_mma_store_matrices(memory + pa_mma_staged_at(i * 16 + lane % 16, (first + j + lane / 16) * 8),
+                                  (const uint32_t *)y[j]);
+        }
+#else
 #pragma unroll
         for (int j = 0; j < TOGETHER; ++j)
 #pragma unroll
             for (int h = 0; h < 2; ++h)
                 *(pair *)(memory + pa_mma_staged_at(pa_mma_pair_row(i, h), pa_mma_pair_col(first + j))) = y[j][h];
+#endif
     }
 }
 /* Results in shared memory to C, of what is inside. */
@@ -149,15 +176,17 @@ PA_FN void pa_mma_store_elements(const pa_gemm_grid *g, const pa_mma_part &p, co
     }
 }
 #endif
+/* Stores a warp's sums. `store` has the memory of each part, and may store it from there. */
+template <class Store>
 PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const pa_mma_accumulators &sum,
-                        const pa_gemm_results &results, unsigned char *memory)
+                        const pa_gemm_results &results, const Store &store)
 {
-    memory += pa_mma_thread() / 32 * (PA_M_WARP_ROWS * PA_M_LINE);
 #pragma unroll
     for (int part = 0; part < PA_M_WARP_COLUMNS; part += PA_M_PART) {
         const pa_mma_part p(g, c, rows, columns, part);
         pa_gemm_results here = results;
         here.move(0, part);
+        unsigned char *memory = store.buffer();
 #if !PA_GEMM_ANYWHERE
         if (!p.is_whole() || !here.are_vectors<2>()) {
             pa_mma_store_elements(g, p, sum, here, memory);
@@ -165,10 +194,23 @@ PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t co
         }
 #endif
         pa_mma_stage(p, sum, here, memory);
+        if (store.store(part)) continue;
         __syncwarp();
         pa_mma_store_staged(g, p, memory);
         __syncwarp();
     }
+}
+/* The memory of a block's warps, from which each stores by itself. */
+struct pa_mma_warps_store {
+    unsigned char *memory;
+
+    __device__ inline unsigned char *buffer(void) const { return memory + pa_mma_thread() / 32 * PA_M_BUFFER; }
+    __device__ inline bool store(int) const { return false; }
+};
+PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const pa_mma_accumulators &sum,
+                        const pa_gemm_results &results, unsigned char *memory)
+{
+    pa_mma_store(g, c, rows, columns, sum, results, pa_mma_warps_store{memory});
 }
 #else
 /* Doubles. PAIRED: a lane has rows 2 n and 2 n + 1 of 16, where the instruction has n and n + 8 (pa_mma_slices). */

@@ -111,6 +111,16 @@ PA_FN bool pa_gemm_k_major(int64_t rs, int64_t cs, int64_t size)
     return (cs < 0 ? -cs : cs) <= (rs < 0 ? -rs : rs);
 }
 
+/* Calls a function for the layouts of A and B: whether their neighbours are along the depth. */
+template <bool VALUE> struct pa_gemm_constant { enum { value = VALUE }; };
+template <class Call> PA_FN void pa_gemm_by_layouts(bool k_major_a, bool k_major_b, const Call &call)
+{
+    if (k_major_a && k_major_b) call(pa_gemm_constant<true>(), pa_gemm_constant<true>());
+    else if (k_major_a) call(pa_gemm_constant<true>(), pa_gemm_constant<false>());
+    else if (k_major_b) call(pa_gemm_constant<false>(), pa_gemm_constant<true>());
+    else call(pa_gemm_constant<false>(), pa_gemm_constant<false>());
+}
+
 /* cp.async groups: commit one, and wait for all but the last N. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 PA_FN void pa_cp_async_commit(void) { asm volatile("cp.async.commit_group;" ::); }

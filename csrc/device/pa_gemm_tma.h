@@ -19,10 +19,14 @@ enum {
     /* slices of a block's first tile that the threads copy which multiply them, of halves */
     PA_TMA_AHEAD = PA_BYTES == 2 && !PA_M_BF16X6 ? PA_M_STAGES : 0,
     PA_TMA_EMPTY = PA_TMA_FULL + PA_M_STAGES * 8,
-    PA_TMA_MAPS = PA_TMA_FULL + 256
+    PA_TMA_RESULTS = PA_TMA_EMPTY + PA_M_STAGES * 8, /* barriers of results */
+    PA_TMA_MAPS = PA_TMA_FULL + 256, /* descriptions on their way to their slots */
+    PA_TMA_MATRICES = 4, /* warps with one */
+    /* whether sums begin with the first products, so that they needn't be cleared */
+    PA_TMA_BEGINS = PA_BYTES <= 2 && !PA_M_FLOAT8 && !PA_M_BF16X6
 };
 static_assert(PA_M_DEPTH * PA_M_SIZE == 128, "a line of 128 bytes, as swizzled");
-static_assert(PA_M_STAGES * 16 <= 256, "room for the barriers");
+static_assert(PA_M_STAGES * 16 + 64 <= 256, "room for the barriers");
 static_assert(PA_BYTES == 1 || PA_BYTES == 4 || PA_M_COLUMNS / PA_M_CLUSTER >= PA_TMA_LINE, "whole panels of B");
 
 /* A stage's number, and the parity of its use. */
@@ -128,25 +132,45 @@ PA_FN void pa_tma_produce(const pa_tma_block &o, const pa_tensor_map *map, bool 
     }
 }
 
-/* A warp for an operand: describes it, and one thread copies. The slot of the description, for this thread. */
-template <int ROWS, int OFFSET>
-PA_FN int pa_tma_operand(const pa_tma_block &o, const char *p, int64_t rows, int64_t rs, int64_t cs,
-                         const int64_t *batch)
+/* A warp describes a matrix (pa_tma_describe) in a slot that it takes. */
+template <int SIZE>
+PA_FN int pa_tma_publish_matrix(const pa_tma_block &o, const char *p, pa_tma_axis x, pa_tma_axis y,
+                                const int64_t *batch, int swizzle)
 {
     const int lane = (int)threadIdx.x % 32, number = (int)threadIdx.x / 32, offset = PA_TMA_MAPS + number * 128;
     unsigned processor;
     asm("mov.u32 %0, %%smid;" : "=r"(processor));
     /* a processor has one such block at a time: these slots are free, even while blocks of an earlier launch run */
-    int slot = lane == 0 ? pa_tma_take_slot((int)(processor * 2 + number) % PA_TMA_SLOTS) : 0;
+    int slot = lane == 0 ? pa_tma_take_slot((int)(processor * PA_TMA_MATRICES + number) % PA_TMA_SLOTS) : 0;
     if (lane < 16) *(uint64_t *)(o.memory + offset + lane * 8) = 0;
     __syncwarp();
-    if (lane == 0) pa_tma_describe(o.base + offset, o.g, p, rows, rs, cs, batch, OFFSET ? ROWS / PA_M_CLUSTER : ROWS);
+    if (lane == 0) pa_tma_describe<SIZE>(o.base + offset, o.g, p, x, y, batch, swizzle);
     slot = __shfl_sync(~0u, slot, 0);
     pa_tma_publish(&pa_tma_maps[slot], o.base + offset);
-    pa_griddep_wait();
-    if (lane == 0) pa_tma_produce<ROWS, OFFSET>(o, &pa_tma_maps[slot], cs == PA_M_SIZE, batch);
     return slot;
 }
+
+/* A warp for an operand: describes it, and one thread copies. The slot of the description. */
+template <int ROWS, int OFFSET>
+PA_FN int pa_tma_operand(const pa_tma_block &o, const char *p, int64_t rows, int64_t rs, int64_t cs,
+                         const int64_t *batch)
+{
+    const bool k_major = cs == PA_M_SIZE;
+    const int64_t k = o.g->k;
+    const pa_tma_axis x = {k_major ? k : rows, 0, k_major ? (int)PA_TMA_LINE_ALONG : (int)PA_TMA_LINE},
+                      y = {k_major ? rows : k, k_major ? rs : cs,
+                           k_major ? (OFFSET ? ROWS / PA_M_CLUSTER : ROWS) : (int)PA_M_DEPTH};
+    const int slot = pa_tma_publish_matrix<PA_BYTES>(
+        o, p, x, y, batch, PA_M_LINE_ALONG == 64 && k_major ? PA_TMA_SWIZZLE_64 : PA_TMA_SWIZZLE_128);
+    pa_griddep_wait();
+    if (threadIdx.x % 32 == 0) pa_tma_produce<ROWS, OFFSET>(o, &pa_tma_maps[slot], k_major, batch);
+    return slot;
+}
+#if PA_M_HALF_C
+#include "pa_gemm_tma_store.h"
+#else /* sums are stored as they are */
+struct pa_tma_result_buffers { __device__ inline pa_tma_result_buffers(const pa_tma_block &, int) {} };
+#endif
 
 /* The first slices of the block's first tile are copied by the threads that multiply them, while the operands are
    described: that takes microseconds. */
@@ -197,9 +221,10 @@ PA_FN void pa_tma_mainloop(const pa_tma_block &o, int depths, int row, int col, 
     }
 }
 #else
-template <bool K_MAJOR_A, bool K_MAJOR_B>
+/* `meanwhile` is called while the last slices are multiplied. */
+template <bool K_MAJOR_A, bool K_MAJOR_B, class Meanwhile>
 PA_FN void pa_tma_mainloop(const pa_tma_block &o, bool first, const pa_gemm_tile_origin &t, pa_tma_stage &stage,
-                           pa_mma_accumulators &sum)
+                           pa_mma_accumulators &sum, const Meanwhile &meanwhile)
 {
     const unsigned half = o.base + pa_mma_thread() / 128 * (PA_M_SLICE_A / 2); /* of A: 64 rows, or a panel */
     const bool says = threadIdx.x % 32 == 0; /* that the warp has read a stage */
@@ -220,12 +245,13 @@ PA_FN void pa_tma_mainloop(const pa_tma_block &o, bool first, const pa_gemm_tile
             asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
             pa_mma_sync();
         } else pa_mbarrier_wait(o.full(stage.at), stage.parity);
-        pa_wgmma_stage<K_MAJOR_A, K_MAJOR_B>(sum.v[0], a, b);
+        pa_wgmma_stage<K_MAJOR_A, K_MAJOR_B>(sum.v[0], a, b, PA_TMA_BEGINS ? s : 1);
         asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
         if (s && says) o.release(before);
         before = stage.at;
         stage.next();
     }
+    meanwhile();
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
     if (depths && says) o.release(before);
     pa_mma_keep(sum.v[0]);
@@ -261,11 +287,13 @@ PA_FN void pa_tma_step_from(const pa_tma_block &o, int left, pa_tma_stage &stage
         next.read(o.memory + stage.at * PA_M_SLICE);
     }
 }
-PA_FN void pa_tma_mainloop_from(const pa_tma_block &o, int depths, pa_tma_stage &stage, pa_mma_accumulators &sum)
+template <class Meanwhile>
+PA_FN void pa_tma_mainloop_from(const pa_tma_block &o, int depths, pa_tma_stage &stage, pa_mma_accumulators &sum,
+                                const Meanwhile &meanwhile)
 {
     pa_tf32_fragments even, odd;
     pa_tma_stage read = stage;
-    if (!depths) return;
+    if (!depths) return meanwhile();
     pa_mbarrier_wait(o.full(stage.at), stage.parity);
     even.read(o.memory + stage.at * PA_M_SLICE);
 #pragma unroll 1
@@ -273,75 +301,88 @@ PA_FN void pa_tma_mainloop_from(const pa_tma_block &o, int depths, pa_tma_stage 
         pa_tma_step_from(o, left, stage, read, sum, even, odd);
         if (left > 1) pa_tma_step_from(o, left - 1, stage, read, sum, odd, even);
     }
+    meanwhile();
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
     if (threadIdx.x % 32 == 0) o.release(read.at);
     pa_mma_keep(sum.v[0]);
 }
 #endif
 
-PA_FN void pa_tma_consume(const pa_tma_block &o)
+/* A warp's first row and column in a tile. */
+PA_FN int pa_tma_warp_row(void) { return pa_mma_thread() / 32 % PA_M_DOWN * PA_M_WARP_ROWS; }
+PA_FN int pa_tma_warp_column(void) { return pa_mma_thread() / 32 / PA_M_DOWN * PA_M_WARP_COLUMNS; }
+
+/* Multiplies a tile, and calls `meanwhile` once. */
+template <class Meanwhile>
+PA_FN void pa_tma_multiply(const pa_tma_block &o, bool first, const pa_gemm_tile_origin &t, pa_tma_stage &stage,
+                           pa_mma_accumulators &sum, const Meanwhile &meanwhile)
+{
+    const bool k_major_a = o.g->cas == PA_M_SIZE, k_major_b = o.g->rbs == PA_M_SIZE;
+#ifdef PA_GEMM_ENDS
+    const bool begins = PA_TMA_BEGINS && o.depths_of(t) > 0; /* a branch would make the instructions wait */
+#else
+    const bool begins = PA_TMA_BEGINS;
+#endif
+    if (!begins) pa_mma_clear(sum);
+#if PA_BYTES == 8
+    pa_gemm_by_layouts(k_major_a, k_major_b, [&](auto a, auto b) {
+        pa_tma_mainloop<a.value, b.value>(o, o.depths_of(t), pa_tma_warp_row(), pa_tma_warp_column(), stage, sum);
+    });
+    meanwhile();
+#elif PA_BYTES == 1
+    pa_tma_mainloop<true, true>(o, first, t, stage, sum, meanwhile);
+#elif PA_BYTES == 4
+    if (k_major_a) pa_tma_mainloop<true, true>(o, first, t, stage, sum, meanwhile);
+    else pa_tma_mainloop_from(o, o.depths_of(t), stage, sum, meanwhile);
+#else
+    pa_gemm_by_layouts(k_major_a, k_major_b, [&](auto a, auto b) {
+        pa_tma_mainloop<a.value, b.value>(o, first, t, stage, sum, meanwhile);
+    });
+#endif
+}
+
+/* Stores the sums of a warp's rows and columns in a tile. */
+PA_FN void pa_tma_store_tile(const pa_tma_block &o, const pa_gemm_tile_origin &t, const pa_mma_accumulators &sum,
+                             const pa_gemm_results &results, pa_tma_result_buffers &buffers)
 {
     const pa_gemm_grid *g = o.g;
-#if PA_BYTES > 1
-    const bool k_major_a = g->cas == PA_M_SIZE;
-#endif
-#if PA_BYTES == 2 || PA_BYTES == 8
-    const bool k_major_b = g->rbs == PA_M_SIZE;
-#endif
-    pa_tma_stage stage = {0, 0};
-    for (unsigned tile = o.first_tile(); tile < o.tiles; tile += o.tile_step()) {
-        const bool first = PA_TMA_AHEAD && tile == o.first_tile();
-        const pa_gemm_tile_origin t = o.origin(tile);
-        char *c = t.c + t.row * g->rcs + t.col * g->ccs;
-        const int64_t rows = pa_gemm_end(g, t) - t.row, columns = g->n - t.col;
-        pa_mma_accumulators sum;
-#pragma unroll
-        for (int i = 0; i < PA_M_WARP_ROWS / 16; ++i)
-#pragma unroll
-            for (int j = 0; j < PA_M_WARP_COLUMNS / 8; ++j)
-#pragma unroll
-                for (int e = 0; e < 4; ++e) sum.v[i][j][e] = 0;
-#if PA_M_HALF_C && !PA_M_BF16X6
-        const int row = pa_mma_thread() / 32 * PA_M_WARP_ROWS;
-        const pa_gemm_results results(g, t, t.row + row, t.col);
-        pa_mma_prefetch(g, results, rows - row, columns);
-#endif
-#if PA_BYTES == 8
-        const int warp = pa_mma_thread() / 32, row = warp % PA_M_DOWN * PA_M_WARP_ROWS,
-                  col = warp / PA_M_DOWN * PA_M_WARP_COLUMNS, depths = o.depths_of(t);
-        if (k_major_a && k_major_b) pa_tma_mainloop<true, true>(o, depths, row, col, stage, sum);
-        else if (k_major_a) pa_tma_mainloop<true, false>(o, depths, row, col, stage, sum);
-        else if (k_major_b) pa_tma_mainloop<false, true>(o, depths, row, col, stage, sum);
-        else pa_tma_mainloop<false, false>(o, depths, row, col, stage, sum);
-        const pa_gemm_results results(g, t, t.row + row, t.col + col);
-        if (tile + o.tile_step() >= o.tiles) pa_griddep_launch_dependents();
-        c += row * g->rcs + col * g->ccs;
-        if (!k_major_a) pa_mma_store<true>(g, c, rows - row, columns - col, sum, results);
-        else pa_mma_store<false>(g, c, rows - row, columns - col, sum, results);
-#elif PA_BYTES == 1 && PA_M_HALF_C
-        pa_tma_mainloop<true, true>(o, first, t, stage, sum);
-#elif PA_BYTES == 1
-        pa_tma_mainloop<true, true>(o, first, t, stage, sum);
-        pa_tf32_store<true>(g, c, pa_tf32_row<true>(), rows, columns, sum, pa_gemm_results(g, t, t.row, t.col));
-#elif PA_BYTES == 4
-        if (k_major_a) pa_tma_mainloop<true, true>(o, first, t, stage, sum);
-        else pa_tma_mainloop_from(o, o.depths_of(t), stage, sum);
-        const int row = k_major_a ? pa_tf32_row<true>() : pa_tf32_row<false>();
-        const pa_gemm_results results(g, t, t.row, t.col);
-        if (k_major_a) pa_tf32_store<true>(g, c, row, rows, columns, sum, results);
-        else pa_tf32_store<false>(g, c, row, rows, columns, sum, results);
+    const int row = pa_tma_warp_row(), col = pa_tma_warp_column();
+    const int64_t rows = pa_gemm_end(g, t) - t.row, columns = g->n - t.col;
+    char *c = t.c + t.row * g->rcs + t.col * g->ccs;
+#if PA_M_HALF_C
+    pa_mma_store(g, c + row * g->rcs, rows - row, columns, sum, results, pa_tma_bulk_store{buffers, t});
+#elif PA_BYTES == 8
+    c += row * g->rcs + col * g->ccs;
+    if (g->cas != PA_M_SIZE) pa_mma_store<true>(g, c, rows - row, columns - col, sum, results);
+    else pa_mma_store<false>(g, c, rows - row, columns - col, sum, results);
 #else
-        if (k_major_a && k_major_b) pa_tma_mainloop<true, true>(o, first, t, stage, sum);
-        else if (k_major_a) pa_tma_mainloop<true, false>(o, first, t, stage, sum);
-        else if (k_major_b) pa_tma_mainloop<false, true>(o, first, t, stage, sum);
-        else pa_tma_mainloop<false, false>(o, first, t, stage, sum);
+    const pa_gemm_results here(g, t, t.row, t.col);
+#if PA_BYTES == 4
+    if (g->cas != PA_M_SIZE) return pa_tf32_store<false>(g, c, pa_tf32_row<false>(), rows, columns, sum, here);
 #endif
-#if PA_M_BF16X6
-        pa_tf32_store<true>(g, c, pa_tf32_row<true>(), rows, columns, sum, pa_gemm_results(g, t, t.row, t.col));
-#elif PA_M_HALF_C
-        if (tile + o.tile_step() >= o.tiles) pa_griddep_launch_dependents();
-        pa_mma_store(g, c + row * g->rcs, rows - row, columns, sum, results, o.memory + PA_TMA_STAGED);
+    pa_tf32_store<true>(g, c, pa_tf32_row<true>(), rows, columns, sum, here);
 #endif
+}
+
+PA_FN void pa_tma_consume(const pa_tma_block &o, pa_gemm_tile_origin t)
+{
+    const pa_gemm_grid *g = o.g;
+    pa_tma_stage stage = {0, 0};
+    pa_tma_result_buffers buffers(o, pa_mma_thread() / 128);
+    for (unsigned tile = o.first_tile(), next; tile < o.tiles; tile = next) {
+        const bool first = PA_TMA_AHEAD && tile == o.first_tile();
+        const pa_gemm_results results(g, t, t.row + pa_tma_warp_row(), t.col + pa_tma_warp_column());
+#if PA_M_HALF_C
+        pa_mma_prefetch(g, results, pa_gemm_end(g, t) - t.row - pa_tma_warp_row(), g->n - t.col);
+#endif
+        next = tile + o.tile_step();
+        pa_gemm_tile_origin next_origin = t;
+        pa_mma_accumulators sum;
+        /* divisions take as long as a slice's products */
+        pa_tma_multiply(o, first, t, stage, sum, [&] { if (next < o.tiles) next_origin = o.origin(next); });
+        if (next >= o.tiles) pa_griddep_launch_dependents();
+        pa_tma_store_tile(o, t, sum, results, buffers);
+        t = next_origin;
     }
 }
 
@@ -357,8 +398,11 @@ PA_FN void pa_tma_gemm(const pa_gemm_grid *g)
 #if PA_M_BF16X6
     if (!fits) __trap(); /* its operands are copies that fit, and nothing else computes */
 #endif
-    int slot = 0;
+    int slot = -1;
     if (threadIdx.x == 0) {
+#if PA_M_HALF_C
+        for (int group = 0; group < PA_TMA_GROUPS; ++group) pa_tma_result_buffers(o, group).start();
+#endif
         for (int s = 0; s < PA_M_STAGES; ++s) {
             pa_mbarrier_init(o.full(s), 2); /* who copies A, and who copies B */
             pa_mbarrier_init(o.empty(s), PA_M_CLUSTER * PA_M_WORKERS / 32);
@@ -372,17 +416,21 @@ PA_FN void pa_tma_gemm(const pa_gemm_grid *g)
             slot = pa_tma_operand<PA_M_ROWS, 0>(o, g->a, g->m, g->ras, g->cas, g->batch_a);
         else if (fits && warp == 1)
             slot = pa_tma_operand<PA_M_COLUMNS, PA_M_SLICE_A>(o, g->b, g->n, g->cbs, g->rbs, g->batch_b);
+#if PA_M_HALF_C
+        else if (fits && pa_tma_fits_results(g) && warp < 2 + PA_TMA_GROUPS) slot = pa_tma_store_results(o, warp - 2);
+#endif
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+        const pa_gemm_tile_origin first = o.origin(o.first_tile());
         pa_griddep_wait();
-        if (PA_M_BF16X6 || fits) pa_tma_consume(o);
+        if (PA_M_BF16X6 || fits) pa_tma_consume(o, first);
 #if !PA_M_BF16X6
         else
             for (unsigned tile = o.first_tile(); tile < o.tiles; tile += o.tile_step()) pa_mma_tile(g, o.origin(tile));
 #endif
     }
     pa_cluster_sync(); /* all copies have arrived: neither this memory nor the descriptions are needed any more */
-    if (fits && warp < 2 && threadIdx.x % 32 == 0)
+    if (slot >= 0 && threadIdx.x % 32 == 0)
         asm volatile("st.release.gpu.global.b32 [%0], 0;" ::"l"(&pa_tma_taken[slot]) : "memory");
 }
 #endif

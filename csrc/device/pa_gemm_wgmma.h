@@ -109,9 +109,10 @@ PA_FN void pa_wgmma_add_stage(PA_ACC (&sum)[PA_M_COLUMNS / 8][4], uint64_t a, ui
             for (int e = 0; e < 4; ++e) sum[part * WIDTH / 8 + j][e] += some[j][e];
     }
 }
-/* Starts to add the products of a stage, to sums in tensor cores where they have the bits for it. */
+/* Starts to add the products of a stage, to sums in tensor cores where they have the bits for it: those begin with
+   the products, without `go`. */
 template <bool K_MAJOR_A, bool K_MAJOR_B>
-PA_FN void pa_wgmma_stage(PA_ACC (&sum)[PA_M_COLUMNS / 8][4], uint64_t a, uint64_t b)
+PA_FN void pa_wgmma_stage(PA_ACC (&sum)[PA_M_COLUMNS / 8][4], uint64_t a, uint64_t b, int go = 1)
 {
 #if PA_M_FLOAT8 /* about 14 bits */
     pa_wgmma_add_stage<true, true>(sum, a, b);
@@ -120,7 +121,7 @@ PA_FN void pa_wgmma_stage(PA_ACC (&sum)[PA_M_COLUMNS / 8][4], uint64_t a, uint64
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
     for (int d = 0; d < PA_M_STEPS; ++d)
-        pa_wgmma<PA_M_COLUMNS, K_MAJOR_A, K_MAJOR_B>(sum, a + d * NEXT_A, b + d * NEXT_B);
+        pa_wgmma<PA_M_COLUMNS, K_MAJOR_A, K_MAJOR_B>(sum, a + d * NEXT_A, b + d * NEXT_B, d ? 1 : go);
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 #endif
 }

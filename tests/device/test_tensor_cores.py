@@ -174,6 +174,33 @@ def test_blocks_that_take_several_tiles(device, dtype, how, use, monkeypatch):
 
 
 @pytest.mark.slow
+@examples(10)
+@given(data=st.data(), m=st.integers(1, 600), n=st.integers(1, 700), k=st.integers(1, 200))
+def test_results_that_are_stored_while_the_next_tile_is_multiplied(device, data, m, n, k):
+    """To all layouts, by epilogues of whole and cut parts, which may read C itself."""
+    dtype = data.draw(st.sampled_from(["float16", "bfloat16"]))
+    batch = data.draw(st.sampled_from([(), (2,)]))
+    x, y, z = integers((*batch, m, k), 1), integers((k, n), 2), integers((*batch, m, n), data.draw(st.integers(0, 99)))
+    a, b = (laid(v, data.draw(st.sampled_from(["rows", "columns", "padded"])), dtype, device) for v in (x, y))
+    out = laid(z, data.draw(st.sampled_from(LAYOUTS)), dtype, device)
+    epilogue = data.draw(st.sampled_from(["none", "c", "bias", "both"]))
+    more = {"c": out, "beta": 2} if epilogue in ("c", "both") else {}
+    want = x.astype(np.float64) @ y + (2 * z if more else 0)
+    if epilogue in ("bias", "both"):
+        more["bias"] = pa.asarray(z[..., 0, :], device=device).astype(dtype).reshape(*batch, 1, n)
+        want = np.maximum(want + z[..., :1, :], 0)
+        more["activation"] = "relu"
+    tile = data.draw(st.sampled_from(tiles_of(device, dtype)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gemm_mma.Tile, "blocks", lambda tile, c: tile.cluster)
+        patch.setattr(gemm, "tile_for", lambda c, depth: tile)
+        clear_plans()
+        pa.gemm(a, b, out=out, **more)
+    clear_plans()
+    same(out, pa.asnumpy(pa.asarray(want).astype(dtype).astype("float64")))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("axes", [1, 2, 3, 4])
 @pytest.mark.parametrize("steps", [1, -1])
 def test_batches_of_several_axes(device, dtype, axes, steps, use):
