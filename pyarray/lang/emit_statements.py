@@ -12,7 +12,7 @@ from . import ir
 from .assertions import unasserted
 from .delinearization import Split, unit_step
 from .emit_cpu_products import is_cpu_contraction, write_cpu_contraction
-from .emit_cpu_transposes import write_transposed_copy
+from .emit_cpu_transposes import write_transposed_nest
 from .emit_delinearized import CountedLoop, delinearized_loop, find_rows, missed
 from .emit_expressions import ExprEmitter, TestsAhead, literal
 from .emit_expressions import begin_iteration as begin_iteration
@@ -68,7 +68,7 @@ class Emitter(ExprEmitter):
 
     turn: ir.For | None = None  # the innermost loop at hand but for those over axes of tiles
     prefetches: Prefetches | None = None  # of the reduction at hand
-    looped_copy: ir.For | None = None  # a copy to a tile that is being printed as loops
+    looped_nest: ir.For | None = None  # a nest over a tile that is being printed as loops
 
     def printed(self, write: Callable[..., None], *args: Any, depth: int = 0) -> str:
         """The text of what `write(*args)` prints."""
@@ -177,7 +177,7 @@ class Emitter(ExprEmitter):
     def write_loop(self, s: ir.For) -> None:
         if self.dialect.blocks and is_cpu_contraction(s):
             write_cpu_contraction(self, s)
-        elif self.dialect.blocks and write_transposed_copy(self, s):
+        elif self.dialect.blocks and write_transposed_nest(self, s):
             pass
         elif s.reductions and self.dialect.lanes and not self.has_loops(s.body):
             self.write_unordered(s)
