@@ -16,6 +16,7 @@ from ...memory.host_access import not_repeatable
 from .. import matmul
 from ..elementwise.elementwise import copy_if_aliased
 from ..workspace import unchecked_empty
+from . import gemm_words
 from . import thresholds as th
 from .gemm_key import ProductKey
 from .gemm_mma import Tile, along_depth, copy_if_unaligned, is_turned_faster, k_major_operands, tile_for
@@ -59,17 +60,16 @@ def gemm(
         if (c._shape, c._strides) != (given[2]._shape, given[2]._strides):  # the transposed product
             addends = [_transposed(x) for x in addends]
     arrays = (a, b, c, *addends)
-    columns = [shapes.broadcast_strides(x._shape[:-2], x._strides[:-2], batch) for x in arrays]
-    batch, merged = shapes.collapse(batch, *columns)
-    views = [
-        x._view(0, batch + x._shape[-2:], steps + x._strides[-2:]) for x, steps in zip(arrays, merged, strict=True)
-    ]
+    batch, views = _with_merged_axes(arrays, batch)
     if vector:
         matmul.gemv.gemv(*views)
         return
     if grid and shapes.size(batch) >= th.MOST_MATRICES:
         for part in _halves(views):
             gemm(part[2], part[0], part[1], epilogue, part[3:], numbers, precision)
+        return
+    if not (grid or checked) and gemm_words.fits(views, epilogue):
+        gemm_words.multiply(views)
         return
     if parts > 1 and not isinstance(tiles, Tile):
         matmul.split_k.add_parts(KERNEL, views[0], views[1], views[2], tiles, parts)
@@ -88,6 +88,14 @@ def gemm(
         if grid:
             extra.append(matmul.split_k.blocks(tiles, c, a._dtype))
         KERNEL.launch(key, c.device, *views, *numbers, *extra, checked=checked)
+
+
+def _with_merged_axes(arrays: Sequence[ndarray], batch: tuple[int, ...]) -> tuple[tuple[int, ...], list[ndarray]]:
+    """The batch with axes joined where all arrays allow it, and the arrays as views with that batch."""
+    columns = [shapes.broadcast_strides(x._shape[:-2], x._strides[:-2], batch) for x in arrays]
+    batch, merged = shapes.collapse(batch, *columns)
+    pairs = zip(arrays, merged, strict=True)
+    return batch, [x._view(0, batch + x._shape[-2:], steps + x._strides[-2:]) for x, steps in pairs]
 
 
 def _halves(views: Sequence[ndarray]) -> Iterator[list[ndarray]]:

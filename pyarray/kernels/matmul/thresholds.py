@@ -9,6 +9,10 @@ from __future__ import annotations
 # ---- CPUs
 TUNED_WORK = 384**3  # multiplications from which on block sizes are tuned, as PA_GEMM_SPLIT_BATCH_WORK; timed
 
+# Integers that are multiplied by pairs of words.
+WORDS_MIN_SIDE = 16  # rows, columns and depth; timed
+WORDS_MIN_WORK = 64**3  # multiplications of a matrix; timed
+
 # Batches of inner products: `dots` instead of `gemm`.
 MIN_DOTS = 64  # products; timed: with fewer, only splitting vectors among threads keeps all of them busy
 MAX_DOT_LENGTH = 1 << 15  # elements, for fewer products than that; as reduce.PIECE: one thread's work
