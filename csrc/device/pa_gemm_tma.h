@@ -2,8 +2,9 @@
    decides, and other operands take the asynchronous copies of the file that includes this one. Two threads copy
    slices ahead, one of each operand, two warpgroups multiply them, and stages of shared memory go round between them
    by barriers in it: `full` when a stage's bytes are there, `empty` when all warps have read it. Blocks are
-   persistent and take tiles in turn, so that the next tile is loaded while one is stored. The blocks of a cluster
-   (PA_M_CLUSTER of them) have tiles below each other: each copies a part of B to all of them. */
+   persistent and take tiles in turn, so that the next tile is loaded while one is stored: results of two bytes by warps
+   of their own (pa_gemm_tma_store.h). The blocks of a cluster (PA_M_CLUSTER of them) have tiles below each other: each
+   copies a part of B to all of them. */
 #ifndef PA_GEMM_TMA_H
 #define PA_GEMM_TMA_H
 #include "pa_gemm_bulk_copies.h"
@@ -421,7 +422,8 @@ PA_FN void pa_tma_gemm(const pa_gemm_grid *g)
 #endif
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-        const pa_gemm_tile_origin first = o.origin(o.first_tile());
+        pa_gemm_tile_origin first = {};
+        if (o.first_tile() < o.tiles) first = o.origin(o.first_tile());
         pa_griddep_wait();
         if (PA_M_BF16X6 || fits) pa_tma_consume(o, first);
 #if !PA_M_BF16X6
