@@ -365,6 +365,7 @@ PA_FN void pa_tma_store_tile(const pa_tma_block &o, const pa_gemm_tile_origin &t
 #endif
 }
 
+/* A warp that multiplies: all tiles of the block, of which `t` is the first one. */
 PA_FN void pa_tma_consume(const pa_tma_block &o, pa_gemm_tile_origin t)
 {
     const pa_gemm_grid *g = o.g;

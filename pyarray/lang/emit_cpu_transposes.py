@@ -10,9 +10,9 @@ from .emit_expressions import cname
 from .emit_tile_across import Across, find_across
 from .tile_nests import copied_elements, nest_of
 
-_SIZES = 2, 4, 8  # bytes of an element
+_COPIED = 2, 4, 8  # bytes of the elements that calls copy
 _LINE = 64  # bytes of memory that a band of rows writes together
-_ELSEWHERE = ir.Load, ir.Invoke, ir.Atomic, ir.Print, ir.Assert  # what an order of iterations may matter to
+_ORDERED = ir.Load, ir.Invoke, ir.Atomic, ir.Print, ir.Assert  # to which the order of iterations may matter
 
 
 def write_transposed_nest(code: Any, s: ir.For) -> bool:
@@ -31,7 +31,7 @@ def write_transposed_nest(code: Any, s: ir.For) -> bool:
     if any(getattr(n, "site", None) not in (None, *code.hoisted) for n in ir.walk(*body)):
         return False
     across = find_across(code, s, accessed)
-    if across is None or accessed.array.type.dtype.itemsize not in _SIZES:
+    if across is None or (copied is not None and accessed.array.type.dtype.itemsize not in _COPIED):
         return False
     with code.out.block():
         with code.out.block(f"if ({across.test})"):
@@ -45,7 +45,7 @@ def write_transposed_nest(code: Any, s: ir.For) -> bool:
 
 def _is_free(store: ir.Store) -> bool:
     """Whether elements may be stored in any order: no other element is read from an array meanwhile."""
-    return not store.marks and not any(isinstance(n, _ELSEWHERE) for n in ir.walk(store.value))
+    return not store.marks and not any(isinstance(n, _ORDERED) for n in ir.walk(store.value))
 
 
 def _bounds(code: Any, loop: ir.For) -> tuple[str, str]:

@@ -33,30 +33,22 @@ def copied(c, a, rows: pa.constexpr, columns: pa.constexpr):
         c[i, j] = tile
 
 
+# The shape of the memory of an (m, n) array, and the array as a view of it.
 LAYOUTS = {
-    "columns": lambda m, n: np.zeros((n, m)).T,
-    "padded columns": lambda m, n: np.zeros((n + 1, m + 3))[1:, 2 : m + 2].T,
-    "upwards": lambda m, n: np.zeros((n, m))[::-1].T,
-    "backwards": lambda m, n: np.zeros((n, m))[:, ::-1].T,
-    "steps": lambda m, n: np.zeros((2 * n, 2 * m))[::2, ::2].T,
-    "rows": lambda m, n: np.zeros((m, n)),
+    "columns": (lambda m, n: (n, m), lambda x: x.T),
+    "padded columns": (lambda m, n: (n + 1, m + 3), lambda x: x[1:, 2:-1].T),
+    "upwards": (lambda m, n: (n, m), lambda x: x[::-1].T),
+    "backwards": (lambda m, n: (n, m), lambda x: x[:, ::-1].T),
+    "steps": (lambda m, n: (2 * n, 2 * m), lambda x: x[::2, ::2].T),
+    "rows": (lambda m, n: (m, n), lambda x: x),
 }
 
 
 def laid(layout, m, n, dtype, device):
-    """An array of zeros that lies so, in a larger one, and both."""
-    like = LAYOUTS[layout](m, n)
-    memory = pa.zeros(like.base.shape if like.base is not None else like.shape, dtype=dtype, device=device)
-    view = {
-        "columns": lambda x: x.T,
-        "padded columns": lambda x: x[1:, 2 : m + 2].T,
-        "upwards": lambda x: x[::-1].T,
-        "backwards": lambda x: x[:, ::-1].T,
-        "steps": lambda x: x[::2, ::2].T,
-        "rows": lambda x: x,
-    }[layout](memory)
-    assert view.shape == (m, n)
-    return memory, view
+    """The memory, of zeros, and the view."""
+    shape, view = LAYOUTS[layout]
+    memory = pa.zeros(shape(m, n), dtype=dtype, device=device)
+    return memory, view(memory)
 
 
 @examples(30)
@@ -86,8 +78,9 @@ def test_expressions(device, layout):
 
 @pytest.mark.parametrize("debug", [False, True])
 @pytest.mark.parametrize("kernel", [copied, added])
-def test_lines_of_memory_are_written_at_once(kernel, debug):
+@pytest.mark.parametrize("dtype", ["int8", "float32", "complex128"])
+def test_lines_of_memory_are_written_at_once(kernel, debug, dtype):
     """On a CPU, by bands of rows, where the text doesn't know that rows are in memory."""
-    c, a = pa.zeros((64, 64)).T, pa.zeros((64, 64))
+    c, a = pa.zeros((64, 64), dtype).T, pa.zeros((64, 64), dtype)
     assert "band" in kernel._lowered(kernel.bind((c, a, 16, 16)), debug, "cpu").text
     assert "band" not in kernel._lowered(kernel.bind((a, a, 16, 16)), debug, "cpu").text

@@ -1,5 +1,5 @@
-"""Kernels whose wgmma instructions are to go on beside others: ptxas makes each wait for the one before, and says so,
-where it finds sums that other instructions write meanwhile."""
+"""wgmma instructions of kernels for sm_90 are asynchronous: ptxas serializes them, and reports it, where it finds that
+other instructions write their accumulators."""
 
 import importlib.util
 
@@ -42,17 +42,17 @@ def product_of_tiles(c, a, b):
         c[i, j] = acc
 
 
-def words_of_ptxas(text, monkeypatch):
-    """What the assembler says of a text for sm_90."""
-    words, read = [], runtime_compiler._read
+def ptxas_log(text, monkeypatch):
+    """What ptxas reports of a text for sm_90."""
+    logs, read = [], runtime_compiler._read
 
     def reading(library, name, program):
-        words.append(read(library, "nvrtcGetProgramLog", program))
+        logs.append(read(library, "nvrtcGetProgramLog", program))
         return read(library, name, program)
 
     monkeypatch.setattr(runtime_compiler, "_read", reading)
     nvrtc.Nvrtc("sm_90").compile(text, ("--ptxas-options=-v",))
-    (log,) = words
+    (log,) = logs
     assert b"registers" in log
     return log.decode()
 
@@ -60,7 +60,7 @@ def words_of_ptxas(text, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products(name, monkeypatch):
-    assert "serialized" not in words_of_ptxas(gemm_text.program(PRODUCTS[name], "cuda", False).text, monkeypatch)
+    assert "serialized" not in ptxas_log(gemm_text.program(PRODUCTS[name], "cuda", False).text, monkeypatch)
 
 
 @pytest.mark.slow
@@ -68,18 +68,18 @@ def test_products_of_tiles(monkeypatch):
     c, a, b = (pa.asarray(np.zeros((256, 256)), dtype="bfloat16") for _ in range(3))
     text = product_of_tiles._lowered(product_of_tiles.bind((c, a, b)), False, "cuda").text
     assert "pa_tile_mma.h" in text
-    assert "serialized" not in words_of_ptxas(text, monkeypatch)
+    assert "serialized" not in ptxas_log(text, monkeypatch)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("program", [wgmma._forward_program, wgmma._backward_program])
 def test_attention(program, monkeypatch):
     key = wgmma._Key("bfloat16", 128, True, "")
-    assert "serialized" not in words_of_ptxas(program(key, "cuda", False).text, monkeypatch)
+    assert "serialized" not in ptxas_log(program(key, "cuda", False).text, monkeypatch)
 
 
-def test_what_is_looked_for_is_said(monkeypatch):
-    """A sum that is written between two products."""
+def test_serialization_is_reported(monkeypatch):
+    """Of an accumulator that is written between two instructions."""
     text = """
     extern "C" __global__ void waits(float *out, unsigned long long a, unsigned long long b, int n)
     {
@@ -94,4 +94,4 @@ def test_what_is_looked_for_is_said(monkeypatch):
         asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
         out[threadIdx.x] = x[0] + x[1] + x[2] + x[3];
     }"""
-    assert "serialized" in words_of_ptxas(text, monkeypatch)
+    assert "serialized" in ptxas_log(text, monkeypatch)
