@@ -60,6 +60,8 @@ typedef unsigned long uint64_t;
 #if PA_GPU
 #define PA_FN __device__ static inline
 #define PA_COLD __device__ static __noinline__
+/* Inlined however large it is: a kernel whose arguments went by memory would read them again and again. */
+#define PA_ALWAYS __device__ static __forceinline__
 /* The same failure record as on the CPU, in memory of the host. The gate is in memory of the device, so that many
    failures are cheap: the lowest (loop, tid) that failed so far, and a lock. */
 typedef struct pa_frame { const struct pa_frame *up; int32_t site; } pa_frame;

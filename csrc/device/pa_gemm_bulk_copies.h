@@ -157,6 +157,12 @@ PA_FN void pa_tma_copy(unsigned to, const pa_tensor_map *map, unsigned barrier, 
         asm volatile("cp.async.bulk.tensor." PA_TMA_AT("", "")
                      ::"r"(to), "l"(map), "r"(barrier), "r"(x), "r"(y), "h"(mask), PA_TMA_INDEX : "memory");
 }
+/* Copies so many bytes, of addresses that are aligned to 16, as their number is. */
+PA_FN void pa_tma_copy_bytes(unsigned to, const char *from, unsigned bytes, unsigned barrier)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                 ::"r"(to), "l"(from), "r"(bytes), "r"(barrier) : "memory");
+}
 /* Copies a box from shared memory to (x, y) of the matrix, what is inside of it. */
 #if PA_GEMM_BATCHES == 1
 #define PA_TMA_TO "3d.global.shared::cta.bulk_group [%0, {%1, %2, %4}], [%3];"
@@ -169,10 +175,9 @@ PA_FN void pa_tma_store(const pa_tensor_map *map, int x, int y, unsigned from, c
 {
     asm volatile("cp.async.bulk.tensor." PA_TMA_TO ::"l"(map), "r"(x), "r"(y), "r"(from), PA_TMA_INDEX : "memory");
 }
-/* Ends a group of such copies; waits until all but the last N groups have read shared memory. */
-PA_FN void pa_tma_commit_stores(void) { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-template <int N> PA_FN void pa_tma_wait_stores(void)
+/* Waits until such copies have read shared memory. */
+PA_FN void pa_tma_wait_stores(void)
 {
-    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");
+    asm volatile("cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 #endif

@@ -26,7 +26,7 @@
 #include "pa_gemm_gpu.h"
 #define PA_M_THREADS PA_G_THREADS
 #define PA_M_BLOCKS PA_G_BLOCKS
-PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *rt)
+PA_ALWAYS void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *rt)
 {
     pa_griddep_wait();
     pa_gemm(g, rt);
@@ -433,9 +433,9 @@ PA_FN void pa_mma_tile(const pa_gemm_grid *g, const pa_gemm_tile_origin &t)
 
 #if PA_M_TMA
 #include "pa_gemm_tma.h"
-PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *) { pa_tma_gemm(g); }
+PA_ALWAYS void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *) { pa_tma_gemm(g); }
 #else
-PA_FN void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *)
+PA_ALWAYS void pa_gemm_mma(const pa_gemm_grid *g, pa_runtime *)
 {
     pa_griddep_wait();
     const uint32_t tiles = pa_gemm_tiles<PA_M_ROWS, PA_M_COLUMNS>(g);

@@ -47,29 +47,6 @@ struct pa_mma_part {
     __device__ inline bool is_whole(void) const { return high == PA_M_WARP_ROWS && wide == PA_M_PART; }
 };
 
-/* A warp prefetches what an epilogue will read for so many rows and columns: a row that all rows share into the
-   first-level cache, other rows into the second. */
-PA_FN void pa_mma_prefetch(const pa_gemm_grid *g, const pa_gemm_results &results, int64_t rows, int64_t columns)
-{
-#if !PA_GEMM_ANYWHERE
-    enum { LINE = 128 };
-    const int high = rows < PA_M_WARP_ROWS ? (int)rows : PA_M_WARP_ROWS,
-              wide = columns < PA_M_WARP_COLUMNS ? (int)columns : PA_M_WARP_COLUMNS,
-              lines = (wide * (int)sizeof(PA_C) + LINE - 1) / LINE;
-#pragma unroll
-    for (int k = 0; k < PA_GEMM_ADDENDS; ++k) {
-        if (g->cds[k] != sizeof(PA_C)) continue;
-#pragma unroll 1
-        for (int e = (int)threadIdx.x % 32; e < (g->rds[k] ? high : high > 0) * lines; e += 32) {
-            const char *line = results.d[k] + e / lines * g->rds[k] + e % lines * LINE;
-            unsigned unused;
-            if (g->rds[k]) asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
-            else asm volatile("ld.global.ca.u8 %0, [%1];" : "=r"(unused) : "l"(line));
-        }
-    }
-#endif
-}
-
 /* Of sums in registers, those of row h * 8 + lane / 4 of 16, and of columns lane % 4 * 2 and the next one of 8. */
 PA_FN int pa_mma_pair_row(int i, int h) { return i * 16 + h * 8 + pa_mma_part::lane() / 4; }
 PA_FN int pa_mma_pair_col(int j) { return j * 8 + pa_mma_part::lane() % 4 * 2; }
@@ -84,50 +61,94 @@ PA_FN void pa_mma_store_matrices(unsigned char *row, const uint32_t *pairs)
                  "r"(pairs[0]), "r"(pairs[1]), "r"(pairs[2]), "r"(pairs[3])
                  : "memory");
 }
+/* Loads them: lane n names row n % 8 of matrix n / 8 by its address in shared memory. */
+PA_FN void pa_mma_load_matrices(unsigned row, uint32_t *pairs)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(pairs[0]), "=r"(pairs[1]), "=r"(pairs[2]), "=r"(pairs[3]) : "r"(row) : "memory");
+}
 #endif
 
-/* Results of a whole part to shared memory; `results` begins where it does. What an epilogue needs of its arrays is
-   loaded ahead. */
-PA_FN void pa_mma_stage(const pa_mma_part &p, const pa_mma_accumulators &sum, const pa_gemm_results &results,
-                        unsigned char *memory)
-{
-    enum { TOGETHER = 4, GROUPS = PA_M_PART / 8 / TOGETHER, ALL = PA_M_WARP_ROWS / 16 * GROUPS };
+/* Results of a lane's pairs of a warp's rows, in upper rows of 16 and in lower ones, with what an epilogue needs of its
+   arrays for some eights of columns of 16 rows. */
+enum { PA_M_TOGETHER = 4 };
+struct pa_mma_addends { pa_gemm_results::neighbours<2> x[PA_M_TOGETHER][2]; };
+struct pa_mma_pairs {
     struct alignas(4) pair { PA_C v[2]; };
-    pa_gemm_results::neighbours<2> addends[2][TOGETHER][2];
-    pa_gemm_results from[2] = {results, results}; /* of the upper rows and of the lower ones */
+    pa_gemm_results at[2];
+    unsigned shared_row[PA_GEMM_MAX_ADDENDS]; /* the lane's part of a row in shared memory, or 0 */
+
+    __device__ inline explicit pa_mma_pairs(const pa_gemm_grid *g)
+        : at{pa_gemm_results(g), pa_gemm_results(g)}, shared_row{0} {}
+    __device__ inline explicit pa_mma_pairs(const pa_gemm_results &results) : at{results, results}, shared_row{0}
+    {
 #pragma unroll
-    for (int h = 0; h < 2; ++h) from[h].move(pa_mma_pair_row(0, h), pa_mma_pair_col(0));
+        for (int h = 0; h < 2; ++h) at[h].move(pa_mma_pair_row(0, h), pa_mma_pair_col(0));
+    }
+    /* All rows of array k are the same one, which is in shared memory. */
+    __device__ inline void share_row(int k, unsigned row) { shared_row[k] = row + pa_mma_part::lane() / 8 * 16; }
+    /* Of rows from i * 16 on, and of columns from `col` on. */
+    __device__ inline pa_mma_addends load(int i, int col) const
+    {
+        pa_mma_addends found;
+#if !PA_GEMM_ANYWHERE
 #pragma unroll
-    for (int n = 0; n < ALL + 1; ++n) {
-        if (n < ALL)
+        for (int k = 0; k < PA_GEMM_ADDENDS; ++k) {
+#if PA_M_HAS_WGMMA
+            if (shared_row[k]) { /* eight columns of eight rows are a matrix, of which all rows are the same one */
+                uint32_t words[PA_M_TOGETHER];
+                pa_mma_load_matrices(shared_row[k] + col * 2, words);
 #pragma unroll
-            for (int j = 0; j < TOGETHER; ++j)
+                for (int j = 0; j < PA_M_TOGETHER; ++j)
+                    found.x[j][0].x[k].words[0] = found.x[j][1].x[k].words[0] = words[j];
+                continue;
+            }
+#endif
 #pragma unroll
-                for (int h = 0; h < 2; ++h) addends[n % 2][j][h] = from[h].load<2>((n % GROUPS * TOGETHER + j) * 8);
-        if (n % GROUPS == GROUPS - 1)
+            for (int h = 0; h < 2; ++h) {
+                pa_gemm_results here = at[h];
+                here.move(i * 16, 0);
 #pragma unroll
-            for (int h = 0; h < 2; ++h) from[h].move(16, 0);
-        if (n == 0) continue;
-        const int i = (n - 1) / GROUPS, first = (n - 1) % GROUPS * TOGETHER;
-        pair y[TOGETHER][2];
+                for (int j = 0; j < PA_M_TOGETHER; ++j) found.x[j][h].x[k] = here.load<2>(k, col + j * 8);
+            }
+        }
+#endif
+        return found;
+    }
+};
+
+/* Results of a whole part, which begins at `column`, to shared memory. `addends` are those of its first columns, and
+   then, if it `goes_on`, of the next part's: each is loaded ahead of its use. */
+PA_FN void pa_mma_stage(int column, const pa_mma_accumulators &sum, const pa_mma_pairs &pairs, pa_mma_addends &addends,
+                        bool goes_on, unsigned char *memory)
+{
+    enum { GROUPS = PA_M_PART / 8 / PA_M_TOGETHER, ALL = PA_M_WARP_ROWS / 16 * GROUPS };
 #pragma unroll
-        for (int j = 0; j < TOGETHER; ++j)
+    for (int n = 0; n < ALL; ++n) {
+        const int i = n / GROUPS, first = n % GROUPS * PA_M_TOGETHER, next = n + 1;
+        const pa_mma_addends here = addends;
+        if (next < ALL) addends = pairs.load(next / GROUPS, column + next % GROUPS * PA_M_TOGETHER * 8);
+        else if (goes_on) addends = pairs.load(0, column + PA_M_PART);
+        pa_mma_pairs::pair y[PA_M_TOGETHER][2];
+#pragma unroll
+        for (int j = 0; j < PA_M_TOGETHER; ++j)
 #pragma unroll
             for (int h = 0; h < 2; ++h)
-                results.compute<2>(&sum.v[i][p.first / 8 + first + j][2 * h], addends[(n - 1) % 2][j][h], y[j][h].v);
+                pairs.at[h].compute<2>(&sum.v[i][column / 8 + first + j][2 * h], here.x[j][h], y[j][h].v);
 #if PA_M_HAS_WGMMA
 #pragma unroll
-        for (int j = 0; j < TOGETHER; j += 2) {
+        for (int j = 0; j < PA_M_TOGETHER; j += 2) {
             const int lane = pa_mma_part::lane();
             pa_mma_store_matrices(memory + pa_mma_staged_at(i * 16 + lane % 16, (first + j + lane / 16) * 8),
                                   (const uint32_t *)y[j]);
         }
 #else
 #pragma unroll
-        for (int j = 0; j < TOGETHER; ++j)
+        for (int j = 0; j < PA_M_TOGETHER; ++j)
 #pragma unroll
             for (int h = 0; h < 2; ++h)
-                *(pair *)(memory + pa_mma_staged_at(pa_mma_pair_row(i, h), pa_mma_pair_col(first + j))) = y[j][h];
+                *(pa_mma_pairs::pair *)(memory + pa_mma_staged_at(pa_mma_pair_row(i, h), pa_mma_pair_col(first + j))) =
+                    y[j][h];
 #endif
     }
 }
@@ -176,41 +197,33 @@ PA_FN void pa_mma_store_elements(const pa_gemm_grid *g, const pa_mma_part &p, co
     }
 }
 #endif
-/* Stores a warp's sums. `store` has the memory of each part, and may store it from there. */
-template <class Store>
-PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const pa_mma_accumulators &sum,
-                        const pa_gemm_results &results, const Store &store)
+/* Stores a warp's sums, by way of `memory` of its own. */
+PA_FN void pa_mma_store_warp(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns,
+                             const pa_mma_accumulators &sum, const pa_gemm_results &results, unsigned char *memory)
 {
+    const pa_mma_pairs pairs(results);
 #pragma unroll
     for (int part = 0; part < PA_M_WARP_COLUMNS; part += PA_M_PART) {
         const pa_mma_part p(g, c, rows, columns, part);
+#if !PA_GEMM_ANYWHERE
         pa_gemm_results here = results;
         here.move(0, part);
-        unsigned char *memory = store.buffer();
-#if !PA_GEMM_ANYWHERE
         if (!p.is_whole() || !here.are_vectors<2>()) {
             pa_mma_store_elements(g, p, sum, here, memory);
             continue;
         }
 #endif
-        pa_mma_stage(p, sum, here, memory);
-        if (store.store(part)) continue;
+        pa_mma_addends addends = pairs.load(0, part);
+        pa_mma_stage(part, sum, pairs, addends, false, memory);
         __syncwarp();
         pa_mma_store_staged(g, p, memory);
         __syncwarp();
     }
 }
-/* The memory of a block's warps, from which each stores by itself. */
-struct pa_mma_warps_store {
-    unsigned char *memory;
-
-    __device__ inline unsigned char *buffer(void) const { return memory + pa_mma_thread() / 32 * PA_M_BUFFER; }
-    __device__ inline bool store(int) const { return false; }
-};
 PA_FN void pa_mma_store(const pa_gemm_grid *g, char *c, int64_t rows, int64_t columns, const pa_mma_accumulators &sum,
                         const pa_gemm_results &results, unsigned char *memory)
 {
-    pa_mma_store(g, c, rows, columns, sum, results, pa_mma_warps_store{memory});
+    pa_mma_store_warp(g, c, rows, columns, sum, results, memory + pa_mma_thread() / 32 * PA_M_BUFFER);
 }
 #else
 /* Doubles. PAIRED: a lane has rows 2 n and 2 n + 1 of 16, where the instruction has n and n + 8 (pa_mma_slices). */

@@ -80,7 +80,7 @@ template <int ROWS, int COLUMNS> PA_FN pa_gemm_tile_origin pa_gemm_origin_of(con
     const uint32_t in_batch = tile;
 #else
     const bool single = across * down == 1; /* a division takes as long as a small tile */
-    uint32_t rest = single ? tile : tile / (across * down);
+    uint32_t rest = single ? tile : tile < across * down ? 0 : tile / (across * down);
     const uint32_t in_batch = tile - rest * across * down;
 #pragma unroll
     for (int d = PA_GEMM_BATCHES - 1; d >= 0; --d) {
@@ -94,9 +94,10 @@ template <int ROWS, int COLUMNS> PA_FN pa_gemm_tile_origin pa_gemm_origin_of(con
     /* tiles in strips of 8 rows: those that run at the same time share their operands in the cache */
     const uint32_t strip = down > 8 ? in_batch / (8 * across) : 0, high = down - 8 * strip < 8 ? down - 8 * strip : 8;
     const uint32_t in_strip = in_batch - strip * 8 * across;
-    at.row = (int64_t)(8 * strip + in_strip % high) * ROWS, at.col = (int64_t)(in_strip / high) * COLUMNS;
+    const uint32_t col = high == 8 ? in_strip / 8 : in_strip / high, row = 8 * strip + in_strip - col * high;
+    at.row = (int64_t)row * ROWS, at.col = (int64_t)col * COLUMNS;
 #ifdef PA_GEMM_ENDS
-    const pa_gemm_group_tile t = g->tiles[1 + 8 * strip + in_strip % high];
+    const pa_gemm_group_tile t = g->tiles[1 + row];
     const bool multiplies = t.group < g->batch[0];
     at.row = t.row, at.end = t.end, at.depth = multiplies ? g->k : 0;
     at.index[0] = multiplies ? t.group : 0, at.b += at.index[0] * g->batch_b[0];

@@ -27,7 +27,7 @@ enum {
     PA_TMA_BEGINS = PA_BYTES <= 2 && !PA_M_FLOAT8 && !PA_M_BF16X6
 };
 static_assert(PA_M_DEPTH * PA_M_SIZE == 128, "a line of 128 bytes, as swizzled");
-static_assert(PA_M_STAGES * 16 + 64 <= 256, "room for the barriers");
+static_assert(PA_M_STAGES * 16 + 96 <= 256, "room for the barriers");
 static_assert(PA_BYTES == 1 || PA_BYTES == 4 || PA_M_COLUMNS / PA_M_CLUSTER >= PA_TMA_LINE, "whole panels of B");
 
 /* A stage's number, and the parity of its use. */
@@ -167,10 +167,44 @@ PA_FN int pa_tma_operand(const pa_tma_block &o, const char *p, int64_t rows, int
     if (threadIdx.x % 32 == 0) pa_tma_produce<ROWS, OFFSET>(o, &pa_tma_maps[slot], k_major, batch);
     return slot;
 }
+/* A warp's first row and column in a tile. */
+PA_FN int pa_tma_warp_row(void) { return pa_mma_thread() / 32 % PA_M_DOWN * PA_M_WARP_ROWS; }
+PA_FN int pa_tma_warp_column(void) { return pa_mma_thread() / 32 / PA_M_DOWN * PA_M_WARP_COLUMNS; }
 #if PA_M_HALF_C
 #include "pa_gemm_tma_store.h"
-#else /* sums are stored as they are */
-struct pa_tma_result_buffers { __device__ inline pa_tma_result_buffers(const pa_tma_block &, int) {} };
+#else
+/* A warp's results of a tile, stored as they are. */
+struct pa_tma_result_buffers {
+    const pa_tma_block &o;
+    __device__ inline pa_tma_result_buffers(const pa_tma_block &block, int) : o(block) {}
+};
+struct pa_tma_warp_results {
+    const pa_tma_block &o;
+    const pa_gemm_tile_origin &t;
+
+    __device__ inline pa_tma_warp_results(pa_tma_result_buffers &buffers, const pa_gemm_tile_origin &tile)
+        : o(buffers.o), t(tile) {}
+    __device__ inline void prepare(void) {}
+    __device__ inline void store(const pa_mma_accumulators &sum) const
+    {
+        const pa_gemm_grid *g = o.g;
+        char *c = t.c + t.row * g->rcs + t.col * g->ccs;
+        const int64_t rows = pa_gemm_end(g, t) - t.row, columns = g->n - t.col;
+#if PA_BYTES == 8
+        const int row = pa_tma_warp_row(), col = pa_tma_warp_column();
+        const pa_gemm_results results(g, t, t.row + row, t.col + col);
+        c += row * g->rcs + col * g->ccs;
+        if (g->cas != PA_M_SIZE) pa_mma_store<true>(g, c, rows - row, columns - col, sum, results);
+        else pa_mma_store<false>(g, c, rows - row, columns - col, sum, results);
+#else
+        const pa_gemm_results results(g, t, t.row, t.col);
+#if PA_BYTES == 4
+        if (g->cas != PA_M_SIZE) return pa_tf32_store<false>(g, c, pa_tf32_row<false>(), rows, columns, sum, results);
+#endif
+        pa_tf32_store<true>(g, c, pa_tf32_row<true>(), rows, columns, sum, results);
+#endif
+    }
+};
 #endif
 
 /* The first slices of the block's first tile are copied by the threads that multiply them, while the operands are
@@ -247,12 +281,15 @@ PA_FN void pa_tma_mainloop(const pa_tma_block &o, bool first, const pa_gemm_tile
             pa_mma_sync();
         } else pa_mbarrier_wait(o.full(stage.at), stage.parity);
         pa_wgmma_stage<K_MAJOR_A, K_MAJOR_B>(sum.v[0], a, b, PA_TMA_BEGINS ? s : 1);
+        if (s + 1 == together) meanwhile();
         asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
         if (s && says) o.release(before);
         before = stage.at;
         stage.next();
     }
-    meanwhile();
+#if defined(PA_GEMM_ENDS) || PA_M_BF16X6 /* others have a slice at least */
+    if (!together) meanwhile();
+#endif
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
     if (depths && says) o.release(before);
     pa_mma_keep(sum.v[0]);
@@ -309,10 +346,6 @@ PA_FN void pa_tma_mainloop_from(const pa_tma_block &o, int depths, pa_tma_stage 
 }
 #endif
 
-/* A warp's first row and column in a tile. */
-PA_FN int pa_tma_warp_row(void) { return pa_mma_thread() / 32 % PA_M_DOWN * PA_M_WARP_ROWS; }
-PA_FN int pa_tma_warp_column(void) { return pa_mma_thread() / 32 / PA_M_DOWN * PA_M_WARP_COLUMNS; }
-
 /* Multiplies a tile, and calls `meanwhile` once. */
 template <class Meanwhile>
 PA_FN void pa_tma_multiply(const pa_tma_block &o, bool first, const pa_gemm_tile_origin &t, pa_tma_stage &stage,
@@ -342,53 +375,28 @@ PA_FN void pa_tma_multiply(const pa_tma_block &o, bool first, const pa_gemm_tile
 #endif
 }
 
-/* Stores the sums of a warp's rows and columns in a tile. */
-PA_FN void pa_tma_store_tile(const pa_tma_block &o, const pa_gemm_tile_origin &t, const pa_mma_accumulators &sum,
-                             const pa_gemm_results &results, pa_tma_result_buffers &buffers)
-{
-    const pa_gemm_grid *g = o.g;
-    const int row = pa_tma_warp_row(), col = pa_tma_warp_column();
-    const int64_t rows = pa_gemm_end(g, t) - t.row, columns = g->n - t.col;
-    char *c = t.c + t.row * g->rcs + t.col * g->ccs;
-#if PA_M_HALF_C
-    pa_mma_store(g, c + row * g->rcs, rows - row, columns, sum, results, pa_tma_bulk_store{buffers, t});
-#elif PA_BYTES == 8
-    c += row * g->rcs + col * g->ccs;
-    if (g->cas != PA_M_SIZE) pa_mma_store<true>(g, c, rows - row, columns - col, sum, results);
-    else pa_mma_store<false>(g, c, rows - row, columns - col, sum, results);
-#else
-    const pa_gemm_results here(g, t, t.row, t.col);
-#if PA_BYTES == 4
-    if (g->cas != PA_M_SIZE) return pa_tf32_store<false>(g, c, pa_tf32_row<false>(), rows, columns, sum, here);
-#endif
-    pa_tf32_store<true>(g, c, pa_tf32_row<true>(), rows, columns, sum, here);
-#endif
-}
-
 /* A warp that multiplies: all tiles of the block, of which `t` is the first one. */
 PA_FN void pa_tma_consume(const pa_tma_block &o, pa_gemm_tile_origin t)
 {
-    const pa_gemm_grid *g = o.g;
     pa_tma_stage stage = {0, 0};
     pa_tma_result_buffers buffers(o, pa_mma_thread() / 128);
     for (unsigned tile = o.first_tile(), next; tile < o.tiles; tile = next) {
         const bool first = PA_TMA_AHEAD && tile == o.first_tile();
-        const pa_gemm_results results(g, t, t.row + pa_tma_warp_row(), t.col + pa_tma_warp_column());
-#if PA_M_HALF_C
-        pa_mma_prefetch(g, results, pa_gemm_end(g, t) - t.row - pa_tma_warp_row(), g->n - t.col);
-#endif
         next = tile + o.tile_step();
         pa_gemm_tile_origin next_origin = t;
+        pa_tma_warp_results results(buffers, t);
         pa_mma_accumulators sum;
-        /* divisions take as long as a slice's products */
-        pa_tma_multiply(o, first, t, stage, sum, [&] { if (next < o.tiles) next_origin = o.origin(next); });
+        pa_tma_multiply(o, first, t, stage, sum, [&] {
+            results.prepare();
+            if (next < o.tiles) next_origin = o.origin(next); /* divisions take half as long as a slice's products */
+        });
         if (next >= o.tiles) pa_griddep_launch_dependents();
-        pa_tma_store_tile(o, t, sum, results, buffers);
+        results.store(sum);
         t = next_origin;
     }
 }
 
-PA_FN void pa_tma_gemm(const pa_gemm_grid *g)
+PA_ALWAYS void pa_tma_gemm(const pa_gemm_grid *g)
 {
     extern __shared__ __align__(1024) unsigned char pa_mma_memory[];
 #ifdef PA_GEMM_ENDS

@@ -187,7 +187,9 @@ def test_results_that_are_stored_while_the_next_tile_is_multiplied(device, data,
     more = {"c": out, "beta": 2} if epilogue in ("c", "both") else {}
     want = x.astype(np.float64) @ y + (2 * z if more else 0)
     if epilogue in ("bias", "both"):
-        more["bias"] = pa.asarray(z[..., 0, :], device=device).astype(dtype).reshape(*batch, 1, n)
+        start = data.draw(st.sampled_from([0, 1, 2, 8]))  # of its memory, which isn't aligned then
+        rows = pa.asarray(np.pad(z[..., 0, :], [*[(0, 0)] * len(batch), (start, 0)]), device=device).astype(dtype)
+        more["bias"] = rows[..., start:].reshape(*batch, 1, n)
         want = np.maximum(want + z[..., :1, :], 0)
         more["activation"] = "relu"
     tile = data.draw(st.sampled_from(tiles_of(device, dtype)))

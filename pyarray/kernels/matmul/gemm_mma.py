@@ -47,9 +47,10 @@ class Tile(NamedTuple):
         return text
 
     def shared(self, dtype: DType, out: DType) -> int:
-        """Bytes of shared memory; with bulk copies also what these need, and two parts of C, 64 columns of halves."""
+        """Bytes of shared memory; with bulk copies also what these need, and of halves two parts of C, 64 columns of
+        it, and rows of an epilogue's two arrays for each warpgroup."""
         slices = self.stages * (self.rows + self.columns) * self.depth * dtype.itemsize
-        staged = self.rows * 128 * 2 if _has_half_results(dtype, out) else 0
+        staged = self.rows * 128 * 2 + 2 * 2 * self.columns * 2 if _has_half_results(dtype, out) else 0
         return slices + (staged + 768 if self.bulk else 0)
 
     @property
