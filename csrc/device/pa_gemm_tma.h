@@ -256,10 +256,11 @@ PA_FN void pa_tma_mainloop(const pa_tma_block &o, int depths, int row, int col, 
     }
 }
 #else
-/* `meanwhile` is called while the last slices are multiplied. */
-template <bool K_MAJOR_A, bool K_MAJOR_B, class Meanwhile>
+/* `before_last` is called while the last slice but one is multiplied, and `during_last` while the last one is: both
+   together would take longer than a slice. */
+template <bool K_MAJOR_A, bool K_MAJOR_B, class BeforeLast, class DuringLast>
 PA_FN void pa_tma_mainloop(const pa_tma_block &o, bool first, const pa_gemm_tile_origin &t, pa_tma_stage &stage,
-                           pa_mma_accumulators &sum, const Meanwhile &meanwhile)
+                           pa_mma_accumulators &sum, const BeforeLast &before_last, const DuringLast &during_last)
 {
     const unsigned half = o.base + pa_mma_thread() / 128 * (PA_M_SLICE_A / 2); /* of A: 64 rows, or a panel */
     const bool says = threadIdx.x % 32 == 0; /* that the warp has read a stage */
@@ -281,15 +282,14 @@ PA_FN void pa_tma_mainloop(const pa_tma_block &o, bool first, const pa_gemm_tile
             pa_mma_sync();
         } else pa_mbarrier_wait(o.full(stage.at), stage.parity);
         pa_wgmma_stage<K_MAJOR_A, K_MAJOR_B>(sum.v[0], a, b, PA_TMA_BEGINS ? s : 1);
-        if (s + 1 == together) meanwhile();
         asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
         if (s && says) o.release(before);
+        if (s + 2 == together) before_last();
         before = stage.at;
         stage.next();
     }
-#if defined(PA_GEMM_ENDS) || PA_M_BF16X6 /* others have a slice at least */
-    if (!together) meanwhile();
-#endif
+    if (together < 2) before_last();
+    during_last();
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
     if (depths && says) o.release(before);
     pa_mma_keep(sum.v[0]);
@@ -325,13 +325,13 @@ PA_FN void pa_tma_step_from(const pa_tma_block &o, int left, pa_tma_stage &stage
         next.read(o.memory + stage.at * PA_M_SLICE);
     }
 }
-template <class Meanwhile>
+template <class DuringLast>
 PA_FN void pa_tma_mainloop_from(const pa_tma_block &o, int depths, pa_tma_stage &stage, pa_mma_accumulators &sum,
-                                const Meanwhile &meanwhile)
+                                const DuringLast &during_last)
 {
     pa_tf32_fragments even, odd;
     pa_tma_stage read = stage;
-    if (!depths) return meanwhile();
+    if (!depths) return during_last();
     pa_mbarrier_wait(o.full(stage.at), stage.parity);
     even.read(o.memory + stage.at * PA_M_SLICE);
 #pragma unroll 1
@@ -339,17 +339,17 @@ PA_FN void pa_tma_mainloop_from(const pa_tma_block &o, int depths, pa_tma_stage 
         pa_tma_step_from(o, left, stage, read, sum, even, odd);
         if (left > 1) pa_tma_step_from(o, left - 1, stage, read, sum, odd, even);
     }
-    meanwhile();
+    during_last();
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
     if (threadIdx.x % 32 == 0) o.release(read.at);
     pa_mma_keep(sum.v[0]);
 }
 #endif
 
-/* Multiplies a tile, and calls `meanwhile` once. */
-template <class Meanwhile>
+/* Multiplies a tile, and calls both functions once. */
+template <class BeforeLast, class DuringLast>
 PA_FN void pa_tma_multiply(const pa_tma_block &o, bool first, const pa_gemm_tile_origin &t, pa_tma_stage &stage,
-                           pa_mma_accumulators &sum, const Meanwhile &meanwhile)
+                           pa_mma_accumulators &sum, const BeforeLast &before_last, const DuringLast &during_last)
 {
     const bool k_major_a = o.g->cas == PA_M_SIZE, k_major_b = o.g->rbs == PA_M_SIZE;
 #ifdef PA_GEMM_ENDS
@@ -362,15 +362,15 @@ PA_FN void pa_tma_multiply(const pa_tma_block &o, bool first, const pa_gemm_tile
     pa_gemm_by_layouts(k_major_a, k_major_b, [&](auto a, auto b) {
         pa_tma_mainloop<a.value, b.value>(o, o.depths_of(t), pa_tma_warp_row(), pa_tma_warp_column(), stage, sum);
     });
-    meanwhile();
+    before_last(), during_last();
 #elif PA_BYTES == 1
-    pa_tma_mainloop<true, true>(o, first, t, stage, sum, meanwhile);
+    pa_tma_mainloop<true, true>(o, first, t, stage, sum, before_last, during_last);
 #elif PA_BYTES == 4
-    if (k_major_a) pa_tma_mainloop<true, true>(o, first, t, stage, sum, meanwhile);
-    else pa_tma_mainloop_from(o, o.depths_of(t), stage, sum, meanwhile);
+    if (k_major_a) pa_tma_mainloop<true, true>(o, first, t, stage, sum, before_last, during_last);
+    else before_last(), pa_tma_mainloop_from(o, o.depths_of(t), stage, sum, during_last);
 #else
     pa_gemm_by_layouts(k_major_a, k_major_b, [&](auto a, auto b) {
-        pa_tma_mainloop<a.value, b.value>(o, first, t, stage, sum, meanwhile);
+        pa_tma_mainloop<a.value, b.value>(o, first, t, stage, sum, before_last, during_last);
     });
 #endif
 }
@@ -386,10 +386,9 @@ PA_FN void pa_tma_consume(const pa_tma_block &o, pa_gemm_tile_origin t)
         pa_gemm_tile_origin next_origin = t;
         pa_tma_warp_results results(buffers, t);
         pa_mma_accumulators sum;
-        pa_tma_multiply(o, first, t, stage, sum, [&] {
-            results.prepare();
-            if (next < o.tiles) next_origin = o.origin(next); /* divisions take half as long as a slice's products */
-        });
+        pa_tma_multiply(
+            o, first, t, stage, sum, [&] { results.prepare(); },
+            [&] { if (next < o.tiles) next_origin = o.origin(next); });
         if (next >= o.tiles) pa_griddep_launch_dependents();
         results.store(sum);
         t = next_origin;
