@@ -1,6 +1,7 @@
 """Texts in tiles on the CPU: products next to this library's own, softmax and layer norm next to torch's.
 
-`python -m bench.tiles [--quick] [--json PATH]`: the kernels are those of docs/examples/tiles.py.
+`python -m bench.tiles [--quick] [--json PATH]`: the kernels are those of docs/examples/tiles.py. The tuner chooses the
+tiles of products.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ norm of float32 next to PyTorch's own functions."""
 SIDES = (512, 1024, 2048)
 NARROW = (("float16", "float32"), ("bfloat16", "float32"), ("int8", "int32"))  # operands, and their product
 ROWS = ((1000, 768), (512, 1024), (256, 4096), (2048, 2048))
-TILE = (128, 192, 48)  # rows, columns and depth of a product's
-NARROW_TILE = (128, 192, 96)  # deeper, as elements are of fewer bytes: sums are read and written half as often
+# rows, columns and depth of a product's tiles: with AVX-512, and for blocks of 6 rows and of 16 columns
+TILES = ((128, 192, 48), (120, 240, 40))
+NARROW_TILES = ((128, 192, 96), (120, 240, 80))  # deeper: elements of fewer bytes, sums are read and written less often
 PRODUCT, FUNCTION = 0.9, 1.0  # ratios to reach
 EPS = 1e-5
 
@@ -51,12 +53,19 @@ def narrow(c, a, b, sums: pa.constexpr, rows: pa.constexpr, columns: pa.constexp
         c[i, j] = total
 
 
+def in_tiles(kernel: Any, tiles: tuple[tuple[int, int, int], ...]) -> Any:
+    """The kernel with those of the tiles that the tuner chooses, for each size and type."""
+    configs = [pa.Config(rows=rows, columns=columns, depth=depth) for rows, columns, depth in tiles]
+    return pa.autotune(configs=configs, key=["c", "a", "b"])(kernel)
+
+
 def product(ex: Any, n: int, transposed: bool = False) -> tuple[Call, Call]:
     """By tiles, and by the library itself; of operands whose rows lie across memory with `transposed`."""
     a, b = (pa.asarray(drawn(n, n)) for _ in range(2))
     a, b = (a.T, b.T) if transposed else (a, b)
     c, d = pa.empty_like(a), pa.empty_like(a)
-    return lambda: ex.gemm(c, a, b, *TILE), lambda: pa.matmul(a, b, out=d)
+    gemm = in_tiles(ex.gemm, TILES)
+    return lambda: gemm(c, a, b), lambda: pa.matmul(a, b, out=d)
 
 
 def narrow_product(n: int, kind: str, result: str) -> tuple[Call, Call]:
@@ -64,7 +73,8 @@ def narrow_product(n: int, kind: str, result: str) -> tuple[Call, Call]:
     a, b = (pa.asarray(drawn(n, n) * 3).astype(kind) for _ in range(2))
     c, d = (pa.empty((n, n), result) for _ in range(2))
     sums = getattr(pa, result)
-    return lambda: narrow(c, a, b, sums, *NARROW_TILE), lambda: pa.gemm(a, b, dtype=result, out=d)
+    tuned = in_tiles(narrow, NARROW_TILES)
+    return lambda: tuned(c, a, b, sums), lambda: pa.gemm(a, b, dtype=result, out=d)
 
 
 def functions(ex: Any, torch: Any, shape: tuple[int, int]) -> Iterator[tuple[str, Call, Call]]:

@@ -43,14 +43,14 @@ PA_PRODUCTS_INLINE void PA_P(block)(PA_P_T *c, int64_t pitch, PA_P(matrix) a, co
         ((PA_P_VU *)(c + i * pitch))[j] = sums[i][j];
 }
 
-/* All rows of one or two vectors of columns; so many rows of what comes next are prefetched for each block. */
+/* All rows of one or two vectors of columns; so many lines of what comes next are prefetched for each block. */
 PA_PRODUCTS_INLINE void PA_P(blocks)(PA_P_T *c, int64_t pitch, PA_P(matrix) a, const PA_P_T *b, int64_t step,
                                      int64_t rows, int64_t depth, const int across, pa_prefetch_next *next,
                                      int64_t prefetched)
 {
     int64_t i = 0;
     for (; i + PA_PRODUCTS_ROWS <= rows; i += PA_PRODUCTS_ROWS, a.at += PA_PRODUCTS_ROWS * a.rows) {
-        if (next) pa_prefetch_rows(next, prefetched);
+        if (next) pa_prefetch_lines(next, prefetched);
         for (int r = 0; r < PA_PRODUCTS_ROWS; ++r) /* of the next block's sums */
             __builtin_prefetch(c + (i + PA_PRODUCTS_ROWS + r) * pitch, 1, 3);
         PA_P(block)(c + i * pitch, pitch, a, b, step, depth, PA_PRODUCTS_ROWS, across);
@@ -110,9 +110,8 @@ PA_PRODUCTS_APART void PA_P(add)(PA_P_T *c, int64_t pitch, PA_P(matrix) a, PA_P(
                                  int64_t columns, int64_t depth, pa_prefetch_next *next)
 {
     const int64_t width = 2 * PA_P_LANES, blocks = (rows / PA_PRODUCTS_ROWS) * (columns / width);
-    int64_t j = 0, prefetched = 0;
-    for (const pa_prefetch_next *n = next; n && n->at; ++n) prefetched += n->rows;
-    prefetched = blocks > 0 ? (prefetched - 1) / blocks + 1 : 0;
+    const int64_t prefetched = blocks > 0 ? (pa_prefetch_count(next) + blocks - 1) / blocks : 0;
+    int64_t j = 0;
     if (b.columns == 1) {
         for (; j + width <= columns; j += width)
             PA_P(strip)(c + j, pitch, a, b.at + j, b.rows, rows, depth, 2, next, prefetched);

@@ -91,7 +91,7 @@ def _steps(code: Any, access: Access) -> list[str]:
 
 
 def write_next(code: Any, copies: Sequence[Access]) -> str:
-    """Declares a list of the next iteration's rows, for pa_prefetch_rows; C text of a pointer to it."""
+    """Declares a list of the next iteration's rows, for pa_prefetch_lines; C text of a pointer to it."""
     code.out.line(f"pa_prefetch_next next[{len(copies) + 1}] = {{{{0}}}};")
 
     def write() -> None:

@@ -33,6 +33,7 @@ from .sharing import resolve_sharing
 from .specializations import Specializations
 from .summaries import assigned_in, names_in
 from .tile_layout import check_tiles
+from .tile_reuse import reuse_tiles
 from .tile_stores import separate_stores
 from .verify import verify
 from .write_mask import mark_stores
@@ -161,7 +162,8 @@ def generate(analysed: Analysed, target: str, debug: bool, asserts: bool = False
     used = dict(tree.kernel.params)
     specs = {path: x for path, x in analysed.specializations.items() if path in used}
     check_tiles(tree, analysed.source)
-    tree = verify(separate_stores(tree, ask=dialect.blocks and not debug))
+    tree = separate_stores(tree, ask=dialect.blocks and not debug)
+    tree = verify(reuse_tiles(tree) if dialect.blocks else tree)
     shaped = None if dialect.blocks else emit_gpu(tree, dialect, debug, specs, shape)
     text, steps, divided, inside = shaped or (*emit(tree, dialect, debug, specs), None)
     by_parameter = analysed.directions

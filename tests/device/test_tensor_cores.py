@@ -27,7 +27,7 @@ def tiles_of(device, dtype):
         return [None]
     if units == "wgmma":  # the others, too: that is how other GPUs do it
         found += gemm_mma.TILES["mma", size]
-    small = gemm_mma.STACKED, gemm_mma.STACKED._replace(stages=3), gemm_mma.STACKED_ONE
+    small = gemm_mma.STACKED, gemm_mma.STACKED_NARROW._replace(stages=3), gemm_mma.STACKED_ONE
     stacked = list(small) if (units, size) == ("wgmma", 2) else []
     return with_clusters([tile for tile, _ in dict.fromkeys(found)]) + stacked or [None]
 

@@ -115,9 +115,11 @@ TILES["wgmma", 8] = (
     (Tile(128, 64, 32, 32, 16, 6, True), 55),
     (Tile(64, 64, 16, 32, 16, 6, True), 54),
 )
-# Of small matrices of halves, whose operands are read once: memory decides, and with too much on its way it is slower
-# (measured). A block for each matrix of one tile: those that end take the next one, wherever memory answers first.
-STACKED = Tile(128, 64, 16, 64, 64, 5, True)
+# Of stacks of small matrices of halves, whose operands are read once: memory decides, and with more or with fewer copies
+# on their way it is slower (measured). A block for each matrix of one tile: those that end take the next one, wherever
+# memory answers first.
+STACKED = Tile(128, 128, 16, 128, 64, 4, True)
+STACKED_NARROW = Tile(128, 64, 16, 64, 64, 5, True)
 STACKED_ONE = Tile(64, 64, 16, 64, 64, 3)
 
 
@@ -151,10 +153,17 @@ def tile_for(c: ndarray, depth: int, tf32: bool = False, dtype: DType | None = N
     matrices = c._size // (m * n) if c._size else 0
     processors = properties["processors"]
     if (units, dtype.itemsize) == ("wgmma", 2) and matrices >= processors and max(m, n, depth) <= th.SMALL_MATRIX:
-        if depth > th.STACKED_DEPTH:
-            return STACKED
-        return STACKED_ONE if m <= STACKED_ONE.rows and n <= STACKED_ONE.columns else STACKED._replace(stages=3)
+        return _stacked_tile(m, n, depth)
     return _cheapest_tile(m, n, matrices, processors, units, dtype.itemsize)
+
+
+def _stacked_tile(m: int, n: int, depth: int) -> Tile:
+    """The tile for a stack of small matrices."""
+    shallow = depth <= th.STACKED_DEPTH
+    if shallow and m <= STACKED_ONE.rows and n <= STACKED_ONE.columns:
+        return STACKED_ONE
+    tile = STACKED_NARROW if n <= STACKED_NARROW.columns else STACKED
+    return tile._replace(stages=3) if shallow else tile
 
 
 # A function of sizes and the processors' number and units; the tiles are constants.
