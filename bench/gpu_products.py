@@ -24,9 +24,10 @@ PRODUCTS = (
     *(("bfloat16", n, n, n) for n in (1024, 2048, 4096, 8192)), ("bfloat16", 4095, 4097, 4099),
 )  # fmt: skip
 # (dtype, matrices of a stack, their side)
-STACKS = tuple(
-    (dtype, count, side) for dtype in ("float32", "bfloat16") for count, side in ((8192, 64), (2048, 128), (512, 256))
-)
+STACKS = (
+    *((dtype, n, side) for dtype in ("float32", "bfloat16") for n, side in ((8192, 64), (2048, 128), (512, 256))),
+    *(("float32", 2**26 // side**2, side) for side in (4, 16, 32)), ("float64", 2**17, 8), ("complex64", 2**17, 8),
+)  # fmt: skip
 
 # (dtype, rows of all groups, depth, columns, groups)
 GROUPS = (

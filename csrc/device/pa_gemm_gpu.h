@@ -8,63 +8,40 @@
 #ifndef PA_GEMM_GPU_H
 #define PA_GEMM_GPU_H
 #define PA_GEMM_TILE_ROWS PA_G_ROWS
-#include "pa_complex.h"
-#include "pa_half.h"
 #include "pa_check.h"
 #include "pa_dependent_launch.h"
-#include "pa_gemm_tiles.h"
-
-#define PA_GEMM_REAL 0
-#define PA_GEMM_INT 1
-#define PA_GEMM_BOOL 2
-#define PA_GEMM_COMPLEX 3
-
-PA_FN float pa_fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
-PA_FN double pa_fma(double a, double b, double c) { return __fma_rn(a, b, c); }
-
-/* One element of the computing type from memory, 0 outside the matrix. */
-#if PA_KIND == PA_GEMM_COMPLEX
-#define PA_G_ELEMENT PA_T
-#define PA_G_ZERO(x) ((x).re = 0, (x).im = 0)
-#define PA_G_MAC(c, a, b)                                                                                              \
-    ((c).re = pa_fma(-(a).im, (b).im, pa_fma((a).re, (b).re, (c).re)),                                             \
-     (c).im = pa_fma((a).im, (b).re, pa_fma((a).re, (b).im, (c).im)))
-#else
-#define PA_G_ELEMENT PA_ACC
-#define PA_G_ZERO(x) ((x) = 0)
-#if PA_KIND == PA_GEMM_REAL
-#define PA_G_MAC(c, a, b) ((c) = pa_fma(a, b, c))
-#elif PA_KIND == PA_GEMM_INT
-#define PA_G_MAC(c, a, b) ((c) = (PA_ACC)((c) + (a) * (b)))
-#else
-#define PA_G_MAC(c, a, b) ((c) = (PA_ACC)((c) | ((a) & (b))))
-#endif
-#endif
+#include "pa_gemm_elements.h"
 
 /* Copies from memory to shared memory that pass no register, where the target has them and nothing is converted. */
-#ifdef PA_LOAD
+#if PA_G_CONVERTS
 #define PA_G_ASYNC 0
-#else
-#define PA_LOAD(x) (x)
-#define PA_STORE(x) (x)
-#if !defined(PA_G_ASYNC)
+#elif !defined(PA_G_ASYNC)
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && PA_BYTES == 4
 #define PA_G_ASYNC 1
 #else
 #define PA_G_ASYNC 0
 #endif
 #endif
-#endif
 
 #include "pa_gemm_results.h"
 
-/* PA_G_SMALL: tiles of 64 x 64, for matrices that have too few larger ones for all multiprocessors. Others are
-   256 x 128, with PA_G_WIDE 128 x 256; 128 x 128 with PA_G_SQUARE, and for types of 8 bytes. A thread computes
+/* PA_G_SMALL: tiles of 64 x 64, for matrices that have too few larger ones for all multiprocessors. PA_G_STACKED: such
+   tiles by fewer threads, which read less of shared memory, for stacks that have many. Others are 256 x 128, with
+   PA_G_WIDE 128 x 256; 128 x 128 with PA_G_SQUARE, and for types of 8 bytes. A thread computes
    PA_G_TM x PA_G_TN elements, a warp has its 32 threads in PA_G_LANES rows, a tile its warps in PA_G_DOWN rows. */
 enum {
     PA_G_SIZE = sizeof(PA_G_ELEMENT),
     PA_G_PART = PA_G_SIZE > 8 ? 1 : PA_G_SIZE > 4 ? 2 : 4, /* adjacent elements of a thread */
-#ifndef PA_G_SHAPE
+#if PA_G_STACKED
+    PA_G_THREADS = 128,
+    PA_G_TM = 8,
+    PA_G_TN = 4,
+    PA_G_LANES = 4,
+    PA_G_DOWN = 2,
+    PA_G_DEPTH = 16,
+    PA_G_STAGES = PA_G_ASYNC ? 3 : 2,
+    PA_G_BLOCKS = 5,
+#else
     PA_G_THREADS = 256,
     PA_G_TM = PA_G_SIZE > 8 || PA_G_SMALL ? 4 : 8,
     PA_G_TN = PA_G_SIZE > 8 || PA_G_SMALL ? 4 : PA_G_SIZE > 4 || PA_G_SQUARE ? 8 : 16,
@@ -74,8 +51,6 @@ enum {
     PA_G_STAGES = PA_G_ASYNC ? 3 : 2,
     /* of a multiprocessor at the same time */
     PA_G_BLOCKS = PA_G_SIZE > 4 ? 1 : PA_G_SMALL ? 2 + PA_G_ASYNC : PA_G_SQUARE ? 2 : 1,
-#else
-    PA_G_SHAPE,
 #endif
     PA_G_ROWS = PA_G_DOWN * PA_G_LANES * PA_G_TM, /* of a tile */
     PA_G_COLUMNS = PA_G_THREADS / 32 / PA_G_DOWN * (32 / PA_G_LANES) * PA_G_TN,

@@ -7,6 +7,7 @@ is written. On GPUs tiles that are used in this way are in registers, which the 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -52,11 +53,14 @@ def _find(statements: tuple[Any, ...], tiles: dict[str, Any], uses: Counter[str]
 def _computed(s: ir.For, tiles: dict[str, Any]) -> tuple[str, list[str]]:
     """The tile that a nest sets, and those of the same type of which it reads the element at hand alone."""
     loops, body = nest_of(s)
-    axes, store = tuple(name for name, _ in axes_of(loops)), body[0]
+    axes = tuple(name for name, _ in axes_of(loops))
+    store: Any = body[0]
     if len(body) != 1 or not isinstance(store, ir.SetElement) or run_names(store.index) != axes:
         return "", []
     others = names_in(*(x.ranges[0] for x in loops))
-    elements = [n for n in ir.walk(store.value) if isinstance(n, ir.Element) and isinstance(n.array, ir.Local)]
+    elements: list[Any] = [
+        n for n in ir.walk(store.value) if isinstance(n, ir.Element) and isinstance(n.array, ir.Local)
+    ]
     names = dict.fromkeys(n.array.name for n in elements)  # in the order of the text
     same = [x for x in names if x in tiles and tiles[x] == tiles.get(store.name) and x not in others]
     at_hand = {x for x in same if all(run_names(n.index) == axes for n in elements if n.array.name == x)}
@@ -66,7 +70,7 @@ def _computed(s: ir.For, tiles: dict[str, Any]) -> tuple[str, list[str]]:
 
 def _uses(statements: tuple[Any, ...]) -> Counter[str]:
     """How often each name is read, or set."""
-    nodes = ir.walk(*statements)
+    nodes: Iterator[Any] = ir.walk(*statements)
     return Counter(n.name for n in nodes if isinstance(n, (ir.Local, ir.SetElement, ir.Assign, ir.Let)))
 
 

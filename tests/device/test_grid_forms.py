@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from strategies import examples
 
 import pyarray as pa
-from pyarray.kernels.matmul import gemm, gemm_bf16x6, split_k, thresholds
+from pyarray._core import clear_plans
+from pyarray.kernels.matmul import gemm, gemm_bf16x6, gemm_key, split_k, thresholds
 
 DTYPES = ("int8", "float32", "complex128")
 
@@ -124,6 +125,7 @@ def test_products(device, dtype):
         same(out, (x @ y).T, 1e-3)
 
 
+TILES = range(gemm_key.TINY + 1)
 TALL_AND_WIDE = ((300, 33, 140), (140, 33, 300), (257, 20, 129), (128, 64, 256))
 KINDS = ("float32", "float16", "int8", "complex64")
 
@@ -147,7 +149,7 @@ def test_large_tiles_tall_and_wide(device, dtype, shape, monkeypatch):
 
 
 @pytest.mark.all_variants
-@pytest.mark.parametrize("tiles", [split_k.TALL, split_k.SMALL, split_k.WIDE, split_k.SQUARE])
+@pytest.mark.parametrize("tiles", TILES)
 def test_parts_of_the_depth(device, tiles, monkeypatch):
     """Any layouts and batches, depths that the parts don't divide, and results that aren't contiguous."""
     rng = np.random.default_rng(tiles)
@@ -166,7 +168,7 @@ def test_parts_of_the_depth(device, tiles, monkeypatch):
         assert not pa.any(out[..., 1::2])
 
 
-@pytest.mark.parametrize("tiles", [split_k.TALL, split_k.SMALL, split_k.WIDE, split_k.SQUARE])
+@pytest.mark.parametrize("tiles", TILES)
 @pytest.mark.parametrize("blocks", [1, 3])
 @examples(6)
 @given(data=st.data())
@@ -189,8 +191,57 @@ def test_blocks_that_have_several_tiles(device, tiles, blocks, data):
         patch.setattr(split_k, "schedule", lambda *_: (tiles, 1))
         patch.setattr(split_k, "blocks", lambda *_: blocks)
         patch.setattr(gemm, "tile_for", lambda *_, **__: None)
+        patch.setattr(split_k, "is_tiny", lambda *_: False)
         patch.setattr(gemm_bf16x6, "bf16x6_tile", lambda *_: None)
         np.testing.assert_array_equal(pa.asnumpy(a @ b), x @ y)
+
+
+@pytest.mark.all_variants
+@examples(40)
+@given(data=st.data())
+def test_stacks_of_tiny_matrices(device, data):
+    """Of any type, layout and batch, by a kernel without tiles on grids; and with an epilogue."""
+    m, k, n = (data.draw(st.one_of(st.integers(2, 48), st.sampled_from([2, 3, 4, 8, 16, 32]))) for _ in "mkn")
+    lead = data.draw(st.sampled_from([(3,), (40,), (2, 3), (1,), (2, 1, 2, 2)]))
+    names = ["float32", "float64", "complex64", "complex128", "float16", "bfloat16", "int32", "int8", "bool", "int64"]
+    dtype, rng = data.draw(st.sampled_from(names)), np.random.default_rng(m * k + n)
+
+    def drawn(*shape):
+        x = rng.integers(0, 2, shape) if dtype in ("bool", "bfloat16", "float16") else rng.integers(-2, 3, shape)
+        how = data.draw(st.sampled_from(["rows", "columns", "steps", "negative", "one for all", "unaligned"]))
+        if how == "one for all":
+            x = x[:1]
+        there = pa.asarray(x.astype("float32"), device=device).astype(dtype)
+        if how == "columns":
+            return x, pa.asarray(x.swapaxes(-1, -2).copy(), device=device).astype(dtype).mT
+        if how == "steps":
+            wide = pa.zeros((*there.shape[:-1], 2 * there.shape[-1]), dtype=dtype, device=device)[..., ::2]
+            wide[...] = there
+            return x, wide
+        if how == "unaligned":
+            wide = pa.zeros((*there.shape[:-1], there.shape[-1] + 1), dtype=dtype, device=device)[..., 1:]
+            wide[...] = there
+            return x, wide
+        return (x[..., ::-1], there[..., ::-1]) if how == "negative" else (x, there)
+
+    (x, a), (y, b) = drawn(*lead, m, k), drawn(*lead, k, n)
+    wide = "int64" if dtype == "bool" else "complex128" if dtype.startswith("complex") else "float64"
+    expected = np.matmul(x.astype(wide), y.astype(wide))
+    if dtype == "bool":
+        expected = expected != 0
+    elif dtype == "int8":
+        expected = expected.astype("int64").astype("int8")
+    with pytest.MonkeyPatch.context() as patch, pa.trace() as trace:
+        patch.setattr(thresholds, "TINY_LEAST_THREADS", 0)
+        clear_plans()
+        result = a @ b
+        np.testing.assert_array_equal(pa.asnumpy(result.astype(wide)), expected)
+        if dtype == "float32":
+            bias = rng.integers(-3, 4, n).astype(dtype)
+            scaled = pa.gemm(a, b, bias=pa.asarray(bias, device=device), activation="relu")
+            np.testing.assert_array_equal(pa.asnumpy(scaled), np.maximum(expected + bias, 0))
+    clear_plans()
+    assert trace.launches
 
 
 @pytest.mark.parametrize("lead", [(7,), (1, 5), (4, 3), (2, 1, 3)])

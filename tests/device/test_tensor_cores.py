@@ -12,7 +12,7 @@ from strategies import examples
 
 import pyarray as pa
 from pyarray._core import clear_plans
-from pyarray.kernels.matmul import gemm, gemm_mma, thresholds
+from pyarray.kernels.matmul import gemm, gemm_mma, split_k, thresholds
 
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 LAYOUTS = ("rows", "columns", "odd rows", "odd columns", "padded", "steps", "backwards")
@@ -47,6 +47,7 @@ def use(monkeypatch):
 
     def patch(tile):
         monkeypatch.setattr(gemm, "tile_for", lambda c, depth: tile)
+        monkeypatch.setattr(split_k, "is_tiny", lambda *_: False)
         clear_plans()
 
     yield patch
@@ -114,6 +115,7 @@ def test_drawn(device, data, dtype, m, n, k):
     tile = data.draw(st.sampled_from(tiles_of(device, dtype)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gemm, "tile_for", lambda c, depth: tile)
+        patch.setattr(split_k, "is_tiny", lambda *_: False)
         clear_plans()
         pa.matmul(a, b, out=out)
     clear_plans()
@@ -196,6 +198,7 @@ def test_results_that_are_stored_while_the_next_tile_is_multiplied(device, data,
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gemm_mma.Tile, "blocks", lambda tile, c: tile.cluster)
         patch.setattr(gemm, "tile_for", lambda c, depth: tile)
+        patch.setattr(split_k, "is_tiny", lambda *_: False)
         clear_plans()
         pa.gemm(a, b, out=out, **more)
     clear_plans()

@@ -13,7 +13,7 @@ from test_tensor_cores import LAYOUTS, integers, laid, same, with_clusters
 
 import pyarray as pa
 from pyarray._core import clear_plans
-from pyarray.kernels.matmul import gemm, gemm_mma, thresholds
+from pyarray.kernels.matmul import gemm, gemm_mma, split_k, thresholds
 from pyarray.kernels.matmul.gemm_types import PRECISION
 
 SIZES = st.one_of(st.integers(0, 40), st.sampled_from([64, 100, 127, 128, 129, 200, 256, 257]))
@@ -31,6 +31,7 @@ def use(monkeypatch):
 
     def patch(tile, arranged=True):
         monkeypatch.setattr(gemm, "tile_for", lambda c, depth, tf32=False: tile if tf32 else None)
+        monkeypatch.setattr(split_k, "is_tiny", lambda *_: False)
         monkeypatch.setattr(
             gemm, "k_major_operands", gemm_mma.k_major_operands if arranged else lambda a, b, c: (a, b, c)
         )
@@ -57,6 +58,7 @@ def test_drawn(device, data, m, n, k):
     tile, arranged = data.draw(st.sampled_from(tiles_of(device))), data.draw(st.booleans())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gemm, "tile_for", lambda c, depth, tf32=False: tile if tf32 else None)
+        patch.setattr(split_k, "is_tiny", lambda *_: False)
         if not arranged:
             patch.setattr(gemm, "k_major_operands", lambda a, b, c: (a, b, c))
         clear_plans()

@@ -18,7 +18,7 @@ from ..elementwise.elementwise import copy_if_aliased
 from ..workspace import unchecked_empty
 from . import gemm_words
 from . import thresholds as th
-from .gemm_key import ProductKey
+from .gemm_key import TINY, ProductKey
 from .gemm_mma import Tile, along_depth, copy_if_unaligned, is_turned_faster, k_major_operands, tile_for
 from .gemm_text import KERNEL, program
 from .gemm_types import BLOCKS, is_tf32
@@ -225,6 +225,8 @@ def _for_grid_tiles(
         return a, b, c, 0, 1
     if not checked:
         depth = a._shape[-1]
+        if matmul.split_k.is_tiny(c, depth, a._dtype):
+            return a, b, c, TINY, 1
         if a.itemsize == 1 and (tile := tile_for(c, depth, dtype=a._dtype)):
             return *along_depth(a, b), c, tile, 1
         float32 = c._dtype.name == "float32"

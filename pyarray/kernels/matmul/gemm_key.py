@@ -9,13 +9,15 @@ from .gemm_mma import Tile
 if TYPE_CHECKING:
     from .gemm_epilogue import Epilogue
 
-# Tiles of 256 x 128, 64 x 64, 128 x 256 and 128 x 128 elements: csrc/device/pa_gemm_gpu.h
-TALL, SMALL, WIDE, SQUARE = range(4)
+# Tiles of 256 x 128, 64 x 64, 128 x 256, 128 x 128 and, of stacks, 64 x 64 elements: csrc/device/pa_gemm_gpu.h; and no
+# tiles, for stacks of tiny matrices: csrc/device/pa_gemm_tiny.h
+TALL, SMALL, WIDE, SQUARE, STACKED, TINY = range(6)
+STACKED_THREADS = 128  # of a block; others have as many as a launch has by default
 
 
 class ProductKey(NamedTuple):
     """What the text depends on besides the target: the type of the operands, the axes of the batch, the tiles of a grid
-    (`TALL` to `SQUARE`, or tensor cores'), an epilogue; on CPUs whether `blocks`' sizes are arguments. On grids
+    (`TALL` to `TINY`, or tensor cores'), an epilogue; on CPUs whether `blocks`' sizes are arguments. On grids
     `flagged`: flags say whether it computes; `ends`: the type of the ends of groups of rows, each with a matrix of b,
     of which there is an axis more then, and a table of tiles is made first; '': without groups."""
 
@@ -30,5 +32,5 @@ class ProductKey(NamedTuple):
 
 def tile_macros(tiles: int | Tile) -> str:
     """The macros that select a tile in pa_gemm_gpu.h; a `Tile` of tensor cores selects none of them."""
-    kinds = {"SMALL": SMALL, "WIDE": WIDE, "SQUARE": SQUARE}
+    kinds = {"SMALL": SMALL, "WIDE": WIDE, "SQUARE": SQUARE, "STACKED": STACKED}
     return "".join(f"#define PA_G_{name} {int(tiles == kind)}\n" for name, kind in kinds.items())

@@ -115,8 +115,8 @@ TILES["wgmma", 8] = (
     (Tile(128, 64, 32, 32, 16, 6, True), 55),
     (Tile(64, 64, 16, 32, 16, 6, True), 54),
 )
-# Of stacks of small matrices of halves, whose operands are read once: memory decides, and with more or with fewer copies
-# on their way it is slower (measured). A block for each matrix of one tile: those that end take the next one, wherever
+# Of stacks of small matrices of halves, whose operands are read once: memory decides, and with more or fewer copies on
+# their way it is slower (measured). A block for each matrix of one tile: those that end take the next one, wherever
 # memory answers first.
 STACKED = Tile(128, 128, 16, 128, 64, 4, True)
 STACKED_NARROW = Tile(128, 64, 16, 64, 64, 5, True)

@@ -1,5 +1,5 @@
-"""The device text of matrix products: around csrc/device/pa_gemm.h on CPUs, pa_gemm_gpu.h, pa_gemm_mma.h or
-pa_gemm_amd.h on GPUs."""
+"""The device text of matrix products: around csrc/device/pa_gemm.h on CPUs, pa_gemm_gpu.h, pa_gemm_tiny.h,
+pa_gemm_mma.h or pa_gemm_amd.h on GPUs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ... import jit, lang
-from ...driver.kernel_step import KernelStep
+from ...driver.kernel_step import THREADS, KernelStep
 from ...dtypes import BY_NAME, DType, int8, int32, int64, uint8, uint32
 from ...jit.text_kernel import TextKernel
 from .. import matmul
 from ..argument_slots import slot_fields
-from .gemm_key import ProductKey, tile_macros
+from .gemm_key import STACKED, STACKED_THREADS, TINY, ProductKey, tile_macros
 from .gemm_mma import Tile
 from .gemm_types import BF16X6_PARTS, BF16X6_PRODUCTS, BLOCKS, count_nothing, gemm_operations, headers, macros
 
@@ -120,7 +120,10 @@ def _grid_text(key: ProductKey, params: Any, debug: bool, target: str) -> tuple[
     defines = ("#define PA_DEBUG_CHECKS 1\n" if debug else "") + macros(dtype, out)
     *_, blocks = jit.bound_launch.first_slots(params)
     letter, call, header = "G", "pa_gemm", "pa_gemm_gpu.h"
-    step = KernelStep("kernel_matmul", (blocks,), team=True, dependent_launch=True)
+    threads = STACKED_THREADS if tiles == STACKED else THREADS
+    step = KernelStep("kernel_matmul", (blocks,), team=True, threads=threads, dependent_launch=True)
+    if tiles == TINY:
+        call, header = "pa_gemm_tiny_products", "pa_gemm_tiny.h"
     cluster = ""
     if isinstance(tiles, Tile):
         defines += tiles.macros(dtype, out)

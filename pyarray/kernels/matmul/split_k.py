@@ -12,8 +12,8 @@ from ..reduce.reduce import reduce_into
 from ..reduce.reduce_text import ReduceOp
 from ..workspace import unchecked_empty
 from . import thresholds as th
-from .gemm_key import SMALL, SQUARE, TALL, WIDE, ProductKey
-from .gemm_mma import Tile
+from .gemm_key import SMALL, SQUARE, STACKED, TALL, TINY, WIDE, ProductKey
+from .gemm_mma import Tile, tile_for
 
 _PART_SUM = ReduceOp("part_sum", "{0} + {1}", 0)
 
@@ -38,7 +38,24 @@ def blocks(tiles: int | Tile, c: ndarray, dtype: DType) -> int:
         return tiles.blocks(c)
     properties = c._buffer.device.driver.properties()
     persistent = dtype.itemsize == 4 and properties.get("tensor_cores") in ("mma", "wgmma")
-    return properties["processors"] * (th.BLOCKS_OF_PROCESSOR[tiles] if persistent else BLOCKS)
+    of_processor = th.BLOCKS_OF_PROCESSOR[tiles] if persistent and tiles != TINY else BLOCKS
+    return properties["processors"] * of_processor
+
+
+def is_tiny(c: ndarray, depth: int, dtype: DType) -> bool:
+    """Whether a product into `c` of operands of `dtype` is best without tiles, which would be padding for the most
+    part: that of so many matrices, or rows, that there are threads for all processors."""
+    m, n = c._shape[-2:]
+    widened = dtype is not c._dtype and not dtype.is_narrow
+    if not c._size or widened:
+        return False
+    padded = -(-m // th.LEAST_TILE_ROWS) * -(-n // th.LEAST_TILE_ROWS) * th.LEAST_TILE_ROWS**2
+    threads = c._size // (m * n) * -(-m // th.TINY_ROWS) * -(-n // th.TINY_COLUMNS)
+    processors = c._buffer.device.driver.properties()["processors"]
+    if m * n >= max(th.TINY_FILL) * padded or not processors * th.TINY_LEAST_THREADS <= threads < th.TINY_MOST_THREADS:
+        return False
+    units = c._dtype is not float32 and tile_for(c, depth, dtype=dtype) is not None
+    return not units or (m * n < th.TINY_FILL[units] * padded and depth <= th.TINY_DEPTH)
 
 
 def _large(m: int, n: int, batch: int, processors: int, tall: bool = False) -> tuple[float, int]:
@@ -60,6 +77,8 @@ def float32_schedule(m: int, n: int, batch: int, depth: int, processors: int, mo
         (depth * max(-(-small // processors) * th.SMALL_TILE_TIME, th.SMALL_LEAST_TIME), SMALL, 1),
         (-(-square // (2 * processors)) * (depth + th.TILE_TIME) * th.SQUARE_TILES_TIME, SQUARE, 1),
     ]
+    if small >= th.BLOCKS_OF_PROCESSOR[STACKED] * processors:
+        times.append((-(-small // processors) * (depth + th.TILE_TIME) * th.STACKED_TILE_TIME, STACKED, 1))
     for parts in range(1, max(1, min(most, depth // th.MIN_PART_DEPTH)) + 1):
         waves, kind = _large(m, n, batch * parts, processors)
         added = th.SUM_TIME + parts * m * n * batch * th.PART_TIME if parts > 1 else 0

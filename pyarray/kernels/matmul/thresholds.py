@@ -24,11 +24,12 @@ MIN_NARROW_SIZE = 1 << 16  # elements of the matrix; timed
 
 # ---- GPUs
 MIN_LARGE_TILES = 1 << 22  # elements of C: a tile of 256 x 128 for each of about 128 processors
-BLOCKS_OF_PROCESSOR = (1, 3, 1, 2)  # of tiles of 256 x 128, 64 x 64, 128 x 256 and 128 x 128; as PA_G_BLOCKS
+BLOCKS_OF_PROCESSOR = (1, 3, 1, 2, 5)  # of the tiles of gemm_key.py, in their order; as PA_G_BLOCKS
 # Of float32, in the time that a tile of 128 x 256 takes for an element of the depth, 0.17 us on an H100; fitted there.
 TALL_TILE_TIME = 1.1  # of 256 x 128: more elements of A, whose rows are along the depth, are copied one by one
 SMALL_TILE_TIME, SMALL_LEAST_TIME = 0.23, 0.44  # of a tile of 64 x 64 among others, and of one alone
 SQUARE_TILES_TIME = 1.18  # of two tiles of 128 x 128 at the same time on a processor
+STACKED_TILE_TIME = 0.15  # of a tile of 64 x 64 by fewer threads, of which five are computed at the same time; H200
 PART_TIME = 1.3e-5  # for an element of C of a part of the depth, which is stored and read again
 TILE_TIME = 20  # of the store of a large tile
 SUM_TIME = 75  # of the launch that adds the parts
@@ -39,6 +40,12 @@ COPY_USES = 1024  # uses of an element from which on a copy of unaligned operand
 COPY_MIN_SIDE = 256  # rows and columns of such an operand, at least; timed
 BULK_BATCH_AXES = 3  # of a batch that bulk tensor copies take: a tensor map has five axes
 FETCH_COST = 0.001  # of a byte from the cache, where an element takes 1 / (TFLOP/s); fitted for sizes 512 to 8192
+# Products without tiles: the part of tiles of 64 x 64 that is no padding, less than this where tensor cores wouldn't
+# multiply the matrices, and where they would, up to a depth (timed on an H200); the elements of a thread; and the
+# threads of a processor, at least, and of a launch, at most.
+TINY_FILL, TINY_DEPTH = (0.57, 0.2), 32
+TINY_ROWS, TINY_COLUMNS = 4, 4  # columns of elements of up to 4 bytes; as PA_G_DOWN and PA_G_PART in pa_gemm_tiny.h
+TINY_LEAST_THREADS, TINY_MOST_THREADS = 64, 1 << 28  # with elements of 16 bytes four times as many: fewer than 2^31
 SMALL_MATRIX, STACKED_DEPTH = 256, 128  # of stacks of matrices of halves; timed with 64, 128 and 256
 LEAST_TILE_ROWS = 64  # of all tiles
 MOST_MATRICES = 1 << 28  # of a launch, fewer: tiles are numbered by 32 bits
