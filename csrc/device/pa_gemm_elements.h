@@ -1,6 +1,6 @@
 /* pa_gemm_elements.h: elements of matrix products on grids without tensor cores: how they are loaded, multiplied and
-   added. With the macros PA_T (in memory), PA_ACC (while computing), PA_KIND, and PA_LOAD and PA_STORE where these types
-   differ. */
+   added. With the macros PA_T (in memory), PA_ACC (while computing), PA_KIND, and PA_LOAD and PA_STORE where these
+   types differ. */
 #ifndef PA_GEMM_ELEMENTS_H
 #define PA_GEMM_ELEMENTS_H
 #include "pa_complex.h"

@@ -1,7 +1,7 @@
 /* pa_gemv_gpu.h: y = M x on a grid, for any strides, batches and tails: a product with a matrix of one row or one
    column. Included once per type, with the macros of pa_gemm_gpu.h. Memory bandwidth is the limit, so the layout of the
    matrix decides the schedule:
-     along   contiguous along the depth: a warp for each row of M, whose sum its lanes share
+     along   contiguous along the depth: `team` lanes of a warp for each row of M, whose sum they share
      across  contiguous across the rows: a block for a strip of rows, `lanes` threads beside each other with PA_V_N rows
              each, and such lines of threads below each other share the depth
    Loads are vectors of 16 bytes if M is aligned and contiguous, else coalesced elements. The depth is cut into parts if
@@ -21,7 +21,6 @@
 
 enum {
     PA_V_THREADS = 512,
-    PA_V_WARPS = PA_V_THREADS / 32,
     PA_V_N = sizeof(PA_T) < 16 ? 16 / (int)sizeof(PA_T) : 1,
     PA_V_IN_FLIGHT = 4, /* vectors that a thread loads at once, along; */
     PA_V_DEEP = PA_V_N > 8 || sizeof(PA_T) == 16 ? 4 : 8 /* and across */
@@ -31,6 +30,7 @@ struct alignas(16) pa_gemv_vector { PA_T v[PA_V_N]; };
 typedef struct pa_gemv_grid {
     int64_t rows, depth, parts, part_depth;
     int64_t lanes; /* of a strip, a power of two; 0 for a schedule along the depth */
+    int64_t team; /* lanes of a row along the depth, a power of two */
     const char *m, *x;
     char *y;
     PA_G_ELEMENT *part; /* sums of the parts, if there are several */
@@ -65,8 +65,8 @@ PA_FN void pa_gemv_select_matrix(pa_gemv_grid *g, int64_t number)
     if (!number) return;
 #pragma unroll
     for (int d = PA_GEMM_BATCHES - 1; d >= 0; --d) {
-        const int64_t i = number % g->batch[d];
-        number /= g->batch[d];
+        const int64_t i = d ? number % g->batch[d] : number;
+        if (d) number /= g->batch[d];
         g->m += i * g->batch_m[d], g->x += i * g->batch_x[d], g->y += i * g->batch_y[d];
     }
 }
@@ -77,7 +77,12 @@ struct pa_gemv_share { int64_t row, part, first, end, number; };
 PA_FN pa_gemv_share pa_gemv_share_of(const pa_gemv_grid *g, int64_t at, int64_t strips)
 {
     pa_gemv_share s;
-    if ((at | strips) >> 32 == 0) {
+    if (at < strips) {
+        s.row = at, s.part = 0, s.number = 0;
+    } else if (g->parts == 1 && (at | strips) >> 32 == 0) {
+        s.number = (unsigned)at / (unsigned)strips, s.part = 0;
+        s.row = at - s.number * strips;
+    } else if ((at | strips) >> 32 == 0) {
         const unsigned which = (unsigned)at / (unsigned)strips, parts = (unsigned)g->parts;
         s.row = (unsigned)at % (unsigned)strips, s.part = which % parts, s.number = which / parts;
     } else {
@@ -96,8 +101,8 @@ template <bool WIDE> PA_FN PA_G_ELEMENT pa_gemv_along(const pa_gemv_grid *g, int
     PA_G_ELEMENT sum[PA_V_IN_FLIGHT];
 #pragma unroll
     for (int j = 0; j < PA_V_IN_FLIGHT; ++j) PA_G_ZERO(sum[j]);
-    const int64_t each = WIDE ? PA_V_N : 1, step = 32 * each;
-    int64_t k = first + threadIdx.x % 32 * each;
+    const int64_t each = WIDE ? PA_V_N : 1, step = g->team * each;
+    int64_t k = first + (threadIdx.x & (unsigned)g->team - 1) * each;
     if (WIDE) {
         for (; k + (PA_V_IN_FLIGHT - 1) * step + each <= end; k += PA_V_IN_FLIGHT * step) {
             pa_gemv_vector a[PA_V_IN_FLIGHT], b[PA_V_IN_FLIGHT];
@@ -113,12 +118,23 @@ template <bool WIDE> PA_FN PA_G_ELEMENT pa_gemv_along(const pa_gemv_grid *g, int
                 for (int i = 0; i < PA_V_N; ++i)
                     PA_G_MAC(sum[j], (PA_G_ELEMENT)PA_LOAD(a[j].v[i]), (PA_G_ELEMENT)PA_LOAD(b[j].v[i]));
         }
-        for (; k + each <= end; k += step) {
-            const pa_gemv_vector a = pa_gemv_vector_at(m + k * (int64_t)sizeof(PA_T));
-            const pa_gemv_vector b = *(const pa_gemv_vector *)(x + k * (int64_t)sizeof(PA_T));
+        if (k + each <= end) { /* fewer whole vectors: nothing else of a short row */
+            pa_gemv_vector a[PA_V_IN_FLIGHT - 1] = {}, b[PA_V_IN_FLIGHT - 1] = {};
 #pragma unroll
-            for (int i = 0; i < PA_V_N; ++i)
-                PA_G_MAC(sum[0], (PA_G_ELEMENT)PA_LOAD(a.v[i]), (PA_G_ELEMENT)PA_LOAD(b.v[i]));
+            for (int j = 0; j < PA_V_IN_FLIGHT - 1; ++j)
+                if (k + j * step + each <= end) {
+                    a[j] = pa_gemv_vector_at(m + (k + j * step) * (int64_t)sizeof(PA_T));
+                    b[j] = *(const pa_gemv_vector *)(x + (k + j * step) * (int64_t)sizeof(PA_T));
+                }
+#pragma unroll
+            for (int j = 0; j < PA_V_IN_FLIGHT - 1; ++j)
+                if (k + j * step + each <= end)
+#pragma unroll
+                    for (int i = 0; i < PA_V_N; ++i)
+                        PA_G_MAC(sum[j], (PA_G_ELEMENT)PA_LOAD(a[j].v[i]), (PA_G_ELEMENT)PA_LOAD(b[j].v[i]));
+#pragma unroll
+            for (int j = 0; j < PA_V_IN_FLIGHT - 1; ++j)
+                if (k + each <= end) k += step;
         }
         for (; k < end; ++k) { /* the last vector of the row is not whole */
             const PA_G_ELEMENT a = pa_gemv_at(m + k * g->cs), b = pa_gemv_at(x + k * g->xs);
@@ -246,12 +262,22 @@ PA_FN void pa_gemv_strip(const pa_gemv_grid *args, int64_t block, PA_G_ELEMENT *
     if (place < group && row + at < g.rows) pa_gemv_store(&g, s.number, s.part, row + at, sum);
 }
 
-/* The sum of a row along, for each warp: block number `block` of all. */
+/* A barrier of a team, which are lanes of one warp. */
+PA_FN void pa_gemv_sync_team(void)
+{
+#ifdef __CUDA_ARCH__
+    __syncwarp();
+#else
+    __syncthreads();
+#endif
+}
+
+/* The sum of a row along, for each team of lanes: block number `block` of all. */
 PA_FN void pa_gemv_rows(const pa_gemv_grid *args, int64_t block, int64_t rows, PA_G_ELEMENT *shared)
 {
     pa_gemv_grid g = *args;
-    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-    const int64_t at = block * PA_V_WARPS + warp;
+    const int team = (int)g.team, lane = (int)threadIdx.x & team - 1;
+    const int64_t at = block * (PA_V_THREADS / team) + (int)threadIdx.x / team;
     const pa_gemv_share s = pa_gemv_share_of(&g, at < rows ? at : 0, g.rows);
     pa_gemv_select_matrix(&g, s.number);
     const bool aligned = (((uint64_t)g.m | (uint64_t)g.rs | (uint64_t)g.x) & 15) == 0;
@@ -261,24 +287,24 @@ PA_FN void pa_gemv_rows(const pa_gemv_grid *args, int64_t block, int64_t rows, P
     if (at < rows)
         sum = wide ? pa_gemv_along<true>(&g, s.row, s.first, s.end) : pa_gemv_along<false>(&g, s.row, s.first, s.end);
     pa_griddep_launch_dependents();
-    __syncthreads();
+    pa_gemv_sync_team();
     shared[threadIdx.x] = sum;
-#pragma unroll
-    for (int d = 16; d > 0; d /= 2) {
-        __syncthreads();
+#pragma unroll 1
+    for (int d = team / 2; d > 0; d /= 2) {
+        pa_gemv_sync_team();
         if (lane < d) PA_V_ADD(shared[threadIdx.x], shared[threadIdx.x + d]);
     }
     if (lane == 0 && at < rows) pa_gemv_store(&g, s.number, s.part, s.row, shared[threadIdx.x]);
 }
 
-/* A block for each part of each strip of each matrix, or for as many parts of rows as it has warps; fewer blocks, which
+/* A block for each part of each strip of each matrix, or for as many parts of rows as it has teams; fewer blocks, which
    have several, where a grid has no more. */
 PA_FN void pa_gemv(const pa_gemv_grid *g)
 {
     __shared__ PA_G_ELEMENT shared[PA_V_THREADS * PA_V_N];
     pa_griddep_wait();
     const int64_t each = pa_gemv_batches(g) * g->parts, strips = g->lanes ? (g->rows - 1) / (g->lanes * PA_V_N) + 1 : 0;
-    const int64_t rows = each * g->rows, blocks = g->lanes ? each * strips : (rows - 1) / PA_V_WARPS + 1;
+    const int64_t rows = each * g->rows, blocks = g->lanes ? each * strips : (rows - 1) / (PA_V_THREADS / g->team) + 1;
 #pragma unroll 1
     for (int64_t block = blockIdx.x; block < blocks; block += gridDim.x)
         if (g->lanes) pa_gemv_strip(g, block, shared);

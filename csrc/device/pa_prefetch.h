@@ -16,7 +16,8 @@ typedef struct {
 PA_FN int64_t pa_prefetch_count(const pa_prefetch_next *next)
 {
     int64_t count = 0;
-    for (; next && next->at; ++next) count += next->rows * ((next->bytes - 2) / PA_PREFETCH_LINE + 2);
+    for (; next && next->at; ++next) /* of the iteration behind the last one, rows may be fewer than none */
+        if (next->rows > 0 && next->bytes > 0) count += next->rows * ((next->bytes - 2) / PA_PREFETCH_LINE + 2);
     return count;
 }
 

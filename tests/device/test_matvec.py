@@ -84,6 +84,23 @@ def test_rows_and_columns(device, dtype, data):
     np.testing.assert_array_equal(known_to_numpy(pa.asnumpy(got)), known_to_numpy(want))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@examples(6)
+@given(data=st.data())
+def test_stacks_of_tiny_matrices(device, dtype, data):
+    """Whose rows a part of a warp adds up, or which are multiplied without tiles."""
+    n, k, count = data.draw(st.integers(1, 20)), data.draw(st.integers(1, 70)), data.draw(st.sampled_from([3, 50]))
+    shapes = ((count, 1, k), (count, k, n)) if data.draw(st.booleans()) else ((count, n, k), (count, k, 1))
+    seed = data.draw(st.integers(0, 99))
+    a, b = (
+        LAYOUTS[data.draw(st.sampled_from(sorted(LAYOUTS)))](drawn(s, dtype, seed + i)) for i, s in enumerate(shapes)
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(th, "GEMV_TINY_LEAST", 0)
+        got = pa.matmul(on(device, a), on(device, b))
+    np.testing.assert_array_equal(known_to_numpy(pa.asnumpy(got)), known_to_numpy(product(a, b)))
+
+
 def test_into_a_strided_result_and_debug(device):
     a, b = drawn((300, 500), "float32", 1), drawn((500, 1), "float32", 2)
     x, y = pa.asarray(a, device=device), pa.asarray(b, device=device)
@@ -130,14 +147,15 @@ def test_any_schedule(device, dtype, data):
     asks for, as a grid may have."""
     vector = max(16 // pa.dtypes.asdtype(dtype).itemsize, 1)
     lanes = data.draw(st.sampled_from([n for n in (0, 8, 16, 32, 64, 128, 512) if n * vector <= gemv.THREADS]))
-    most = data.draw(st.integers(1, 1 << 8))
+    team, most = data.draw(st.sampled_from([1, 2, 4, 8, 16, 32])), data.draw(st.integers(1, 1 << 8))
     parts, k, n = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 1500)), data.draw(SIZES)
 
     def schedule(rows, depth, count, *rest):
         part_depth = -(-depth // parts)
         cut = -(-depth // part_depth)
-        blocks = -(-rows // (lanes * vector)) * count * cut if lanes else -(-rows * count * cut // gemv.WARPS)
-        return min(blocks, most) * gemv.THREADS, cut, part_depth, lanes
+        teams = gemv.THREADS // team
+        blocks = -(-rows // (lanes * vector)) * count * cut if lanes else -(-rows * count * cut // teams)
+        return min(blocks, most) * gemv.THREADS, cut, part_depth, lanes, team
 
     layout = LAYOUTS[data.draw(st.sampled_from(sorted(LAYOUTS)))]
     a, b = drawn((2, 1, k), dtype, k), layout(drawn((2, k, n + 1), dtype, n))
@@ -152,18 +170,21 @@ def test_any_schedule(device, dtype, data):
     st.booleans(), st.booleans(), st.integers(1, 300),
 )  # fmt: skip
 def test_a_schedule_covers_the_matrix(rows, depth, count, size, across, has_vectors, processors):
-    threads, parts, part_depth, lanes = gemv._schedule(rows, depth, count, size, across, has_vectors, processors)
+    threads, parts, part_depth, lanes, team = gemv._schedule(rows, depth, count, size, across, has_vectors, processors)
+    vector = max(16 // size, 1)
+    assert team == gemv.WARP if across else team == 1 or team // 2 * vector < depth
+    assert team == gemv.WARP or 4 * team * vector >= depth
     assert (parts - 1) * part_depth < depth <= parts * part_depth
     assert parts <= th.GEMV_MAX_PARTS
-    width = lanes * max(16 // size, 1)
+    width = lanes * vector
     assert (lanes in (8, 16, 32, 64, 128, 256, 512) and width <= gemv.THREADS) if across else lanes == 0
-    blocks = -(-rows // width) * count * parts if across else -(-rows * count * parts // gemv.WARPS)
+    blocks = -(-rows // width) * count * parts if across else -(-rows * count * parts // (gemv.THREADS // team))
     assert threads == blocks * gemv.THREADS
 
 
 def test_narrow_strips_need_no_parts():
     for size, lanes in ((2, 8), (4, 8), (8, 16)):
-        assert gemv._schedule(8192, 8192, 1, size, True, True, 132)[1:] == (1, 8192, lanes)
+        assert gemv._schedule(8192, 8192, 1, size, True, True, 132)[1:4] == (1, 8192, lanes)
     assert gemv._schedule(4096, 8192, 1, 2, True, True, 132)[3] == 32  # too few
     assert gemv._schedule(8192, 256, 1, 2, True, True, 132)[3] == 32  # too short
     assert gemv._schedule(8192, 8192, 1, 2, True, False, 132)[3] == 32  # without vectors

@@ -62,7 +62,7 @@ def gemm(
     arrays = (a, b, c, *addends)
     batch, views = _with_merged_axes(arrays, batch)
     if vector:
-        matmul.gemv.gemv(*views)
+        _with_vector(*views)
         return
     if grid and shapes.size(batch) >= th.MOST_MATRICES:
         for part in _halves(views):
@@ -88,6 +88,16 @@ def gemm(
         if grid:
             extra.append(matmul.split_k.blocks(tiles, c, a._dtype))
         KERNEL.launch(key, c.device, *views, *numbers, *extra, checked=checked)
+
+
+def _with_vector(a: ndarray, b: ndarray, c: ndarray) -> None:
+    """The product with a row or a column, on a grid."""
+    tiny = matmul.gemv.tiny_operands(a, b, c)
+    if tiny is None:
+        matmul.gemv.gemv(a, b, c)
+    else:
+        blocks = matmul.split_k.blocks(TINY, c, a._dtype)
+        KERNEL.launch(ProductKey(a._dtype.name, c.ndim - 2, TINY), c.device, *tiny, blocks, checked=False)
 
 
 def _with_merged_axes(arrays: Sequence[ndarray], batch: tuple[int, ...]) -> tuple[tuple[int, ...], list[ndarray]]:

@@ -49,13 +49,17 @@ def is_tiny(c: ndarray, depth: int, dtype: DType) -> bool:
     widened = dtype is not c._dtype and not dtype.is_narrow
     if not c._size or widened:
         return False
-    padded = -(-m // th.LEAST_TILE_ROWS) * -(-n // th.LEAST_TILE_ROWS) * th.LEAST_TILE_ROWS**2
-    threads = c._size // (m * n) * -(-m // th.TINY_ROWS) * -(-n // th.TINY_COLUMNS)
+    matrices, columns = c._size // (m * n), max(1, th.TINY_BYTES // max(c.itemsize, 4))
+    tiles = -(-m // th.LEAST_TILE_ROWS) * -(-n // th.LEAST_TILE_ROWS)
+    fill = m * n / (tiles * th.LEAST_TILE_ROWS**2)
+    threads = matrices * -(-m // th.TINY_ROWS) * -(-n // columns)
     processors = c._buffer.device.driver.properties()["processors"]
-    if m * n >= max(th.TINY_FILL) * padded or not processors * th.TINY_LEAST_THREADS <= threads < th.TINY_MOST_THREADS:
+    if fill >= max(th.TINY_FILL) or not processors * th.TINY_LEAST_THREADS <= threads < th.TINY_MOST_THREADS:
         return False
+    if matrices * tiles < th.TINY_TILES * processors and threads * th.TINY_THREAD_DEPTH < processors * depth:
+        return False  # tiles are few, too, but are cut along the depth
     units = c._dtype is not float32 and tile_for(c, depth, dtype=dtype) is not None
-    return not units or (m * n < th.TINY_FILL[units] * padded and depth <= th.TINY_DEPTH)
+    return not units or (fill < th.TINY_FILL[units] and depth <= th.TINY_DEPTH)
 
 
 def _large(m: int, n: int, batch: int, processors: int, tall: bool = False) -> tuple[float, int]:

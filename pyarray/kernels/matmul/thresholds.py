@@ -41,11 +41,12 @@ COPY_MIN_SIDE = 256  # rows and columns of such an operand, at least; timed
 BULK_BATCH_AXES = 3  # of a batch that bulk tensor copies take: a tensor map has five axes
 FETCH_COST = 0.001  # of a byte from the cache, where an element takes 1 / (TFLOP/s); fitted for sizes 512 to 8192
 # Products without tiles: the part of tiles of 64 x 64 that is no padding, less than this where tensor cores wouldn't
-# multiply the matrices, and where they would, up to a depth (timed on an H200); the elements of a thread; and the
-# threads of a processor, at least, and of a launch, at most.
+# multiply the matrices, and where they would, up to a depth (timed on an H200); the threads of a processor, at least,
+# and of a launch, at most; and where a processor has fewer tiles than so many, the depth for each of its threads.
 TINY_FILL, TINY_DEPTH = (0.57, 0.2), 32
-TINY_ROWS, TINY_COLUMNS = 4, 4  # columns of elements of up to 4 bytes; as PA_G_DOWN and PA_G_PART in pa_gemm_tiny.h
-TINY_LEAST_THREADS, TINY_MOST_THREADS = 64, 1 << 28  # with elements of 16 bytes four times as many: fewer than 2^31
+TINY_LEAST_THREADS, TINY_MOST_THREADS = 64, 1 << 30
+TINY_TILES, TINY_THREAD_DEPTH = 8, 4
+TINY_ROWS, TINY_BYTES = 4, 16  # of a thread's part of C, where an element has 4 bytes at least; as in pa_gemm_tiny.h
 SMALL_MATRIX, STACKED_DEPTH = 256, 128  # of stacks of matrices of halves; timed with 64, 128 and 256
 LEAST_TILE_ROWS = 64  # of all tiles
 MOST_MATRICES = 1 << 28  # of a launch, fewer: tiles are numbered by 32 bits
@@ -65,6 +66,9 @@ MAX_EPILOGUE_COST = 18
 
 # Products with a vector: the depth is split where there are too few rows.
 GEMV_BLOCKS = 2  # blocks of 512 threads that a processor runs at the same time, with the registers of the kernel; timed
+# Across rows, up to this depth: products without tiles, with so many threads of a processor; timed on an H200.
+GEMV_TINY_DEPTH, GEMV_TINY_LEAST = 64, 256
+GEMV_MANY_THREADS = 4096  # of a processor: so many that fewer of them are as fast, with more of a row each
 GEMV_MIN_DEPTH = 16  # elements per line of threads of a part of the depth, at least, across rows; timed
 GEMV_MIN_VECTORS = 8  # vectors per lane of a part of the depth, at least, along rows; timed
 GEMV_MAX_PARTS = 128  # of the depth: one thread adds up their results

@@ -6,7 +6,8 @@ schedule:
 - *rows*: R is dense. Each output is reduced in chunks with 16 accumulators, so that rounding errors grow with
 the chunk and not with the length; the rounding errors of a sum of chunks are summed too (Knuth's TwoSum, The
 Art of Computer Programming vol. 2, 4.2.2).
-- *columns*: K is dense. A block of outputs accumulates one row after the other.
+- *columns*: K is dense. A block of outputs accumulates one row after the other. On grids a thread computes an output,
+also those of many short rows, which would leave most threads of a team without elements.
 
 A reduction with few outputs is split along R into pieces, which run in parallel and are reduced again.
 """
@@ -42,6 +43,7 @@ BLOCK_PIECE = 1 << 13
 BLOCK_PIECES = 1 << 12
 BLOCK_COLUMNS = 48  # columns whose threads count as a block
 FEW_ROWS = THREAD_BYTES // 4  # that a thread takes at once
+SHORT_ROW, SHORT_ROWS = 32, 1 << 14  # elements of rows that a thread of a grid reduces, and the fewest of such rows
 MOST_ELEMENTS = 1 << 62
 
 
@@ -72,7 +74,8 @@ def reduce_into(op: ReduceOp, out: ndarray, x: ndarray, axes: tuple[int, ...], k
         return
     op, x, kind = _integer_form(op, x, kind)
     merged = _merged_axes(x._shape, x._strides, axes, out._strides)
-    if merged.by_columns:
+    short = on_grid(x) and bool(merged.outer) and is_short(math.prod(merged.inner), math.prod(merged.outer))
+    if merged.by_columns or short:
         _columns(op, out, x, merged, kind)
     else:
         _rows(op, out, x, merged, kind)
@@ -93,6 +96,12 @@ def _integer_form(op: ReduceOp, x: ndarray, kind: DType) -> tuple[ReduceOp, ndar
 
 def on_grid(x: ndarray) -> bool:
     return x._buffer.device.driver.grid
+
+
+def is_short(length: int, count: int) -> bool:
+    """Whether a thread of a grid takes a row of this length, if there are so many: the threads of a team would have too
+    few elements each."""
+    return length <= SHORT_ROW and count >= SHORT_ROWS
 
 
 class _MergedAxes(NamedTuple):
@@ -164,7 +173,7 @@ def _columns(op: ReduceOp, out: ndarray, x: ndarray, merged: _MergedAxes, kind: 
     few = launch_state.debug and loops[-1] < FEW_ROWS
     schedule = ("few_rows" if few else "threads") if grid else "columns"
     kernel = _kernel(op, len(outer) - 1, len(inner), schedule, accumulator, kind)
-    if pieces == 1 and out._dtype is accumulator:
+    if pieces == 1 and (grid or out._dtype is accumulator):
         steps = (*merged.out_steps[:-1], 0, merged.out_steps[-1])
         kernel(target._view(0, (*outer[:-1], 1, outer[-1]), steps), source)
         return

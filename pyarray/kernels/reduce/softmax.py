@@ -1,7 +1,7 @@
 """Softmax and its relatives along rows: one launch, in which a row is read from memory once.
 
-Rows are loops over elements, which the threads of a GPU's block share and keep in registers. CPUs keep exponentials in
-the result instead of computing them twice."""
+Rows are loops over elements, which the threads of a GPU's block share and keep in registers; of many short rows a
+thread takes one. CPUs keep exponentials in the result instead of computing them twice."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ...array import ndarray
 from ...dtypes import DType, float32
 from ...lang.markers import kernel_math, unordered
 from ..workspace import unchecked_empty
+from .reduce import is_short
 
 _RESULTS = {
     "softmax": "exp(value - top) / total",
@@ -43,15 +44,18 @@ def row_function(name: str, x: ndarray, rows: ndarray) -> ndarray:
     length = rows._shape[1]
     wide = float32 if x._dtype.itemsize < 8 else x._dtype
     matrix = out.reshape(rows._shape[0], 1 if reduced else length)
-    keeps = name == "softmax" and wide is x._dtype and not x._buffer.device.driver.grid
-    _kernel(name, wide, keeps)(matrix, rows)
+    grid = x._buffer.device.driver.grid
+    keeps = name == "softmax" and wide is x._dtype and not grid
+    _kernel(name, wide, keeps, grid and is_short(length, rows._shape[0]))(matrix, rows)
     return out
 
 
 # The text depends on these; dtypes are in its variants' keys.
 @functools.cache
-def _kernel(name: str, wide: DType, keeps: bool) -> jit.kernel.Kernel:
-    each, result, sum_ = "for j in unordered(range(x.shape[1])):", _RESULTS[name], "exp(value - top)"
+def _kernel(name: str, wide: DType, keeps: bool, alone: bool) -> jit.kernel.Kernel:
+    """`keeps`: exponentials in the result; `alone`: a thread takes a row."""
+    each = f"for j in {'range(x.shape[1])' if alone else 'unordered(range(x.shape[1]))'}:"
+    result, sum_ = _RESULTS[name], "exp(value - top)"
     if name == "logsumexp":
         store = f"out[i, 0] = {result}"
     elif keeps:
