@@ -15,6 +15,7 @@ from ...lang.markers import kernel_math, unordered
 from ..workspace import unchecked_empty
 from .reduce import is_short
 
+ALONE = 16  # elements of a row that a thread takes alone: of longer ones its loads and stores are too far apart
 _RESULTS = {
     "softmax": "exp(value - top) / total",
     "log_softmax": "value - top - log(total)",
@@ -46,7 +47,8 @@ def row_function(name: str, x: ndarray, rows: ndarray) -> ndarray:
     matrix = out.reshape(rows._shape[0], 1 if reduced else length)
     grid = x._buffer.device.driver.grid
     keeps = name == "softmax" and wide is x._dtype and not grid
-    _kernel(name, wide, keeps, grid and is_short(length, rows._shape[0]))(matrix, rows)
+    alone = grid and length <= ALONE and is_short(length, rows._shape[0])
+    _kernel(name, wide, keeps, alone)(matrix, rows)
     return out
 
 
