@@ -15,7 +15,7 @@
 PA_FN float pa_fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 PA_FN double pa_fma(double a, double b, double c) { return __fma_rn(a, b, c); }
 
-/* One element of the computing type from memory, 0 outside the matrix. */
+/* An element while computing, how it is set to zero, and how a product of two is added to it. */
 #if PA_KIND == PA_GEMM_COMPLEX
 #define PA_G_ELEMENT PA_T
 #define PA_G_ZERO(x) ((x).re = 0, (x).im = 0)

@@ -1,5 +1,5 @@
-/* pa_gemm_tiny.h: C = A B on a grid for stacks of tiny matrices, of any strides. A tile of them would be padding for
-   the most part. A thread computes adjacent elements of four rows of C, of operands that it reads from memory; its
+/* pa_gemm_tiny.h: batched products C = A B of tiny matrices on a grid, of any strides. A tile of them would be padding
+   for the most part. A thread computes adjacent elements of four rows of C, of operands that it reads from memory; its
    block's other threads find them in the first-level cache. Same macros as pa_gemm_gpu.h. */
 #ifndef PA_GEMM_TINY_H
 #define PA_GEMM_TINY_H

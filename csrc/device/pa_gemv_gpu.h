@@ -20,7 +20,8 @@
 #endif
 
 enum {
-    PA_V_THREADS = 512,
+    PA_V_BITS = 9, /* of a thread's number */
+    PA_V_THREADS = 1 << PA_V_BITS,
     PA_V_N = sizeof(PA_T) < 16 ? 16 / (int)sizeof(PA_T) : 1,
     PA_V_IN_FLIGHT = 4, /* vectors that a thread loads at once, along; */
     PA_V_DEEP = PA_V_N > 8 || sizeof(PA_T) == 16 ? 4 : 8 /* and across */
@@ -262,6 +263,9 @@ PA_FN void pa_gemv_strip(const pa_gemv_grid *args, int64_t block, PA_G_ELEMENT *
     if (place < group && row + at < g.rows) pa_gemv_store(&g, s.number, s.part, row + at, sum);
 }
 
+/* The logarithm of the number of teams of a block: a division takes longer than a short row. */
+PA_FN int pa_gemv_team_bits(const pa_gemv_grid *g) { return PA_V_BITS - (31 - __clz((int)g->team)); }
+
 /* A barrier of a team, which are lanes of one warp. */
 PA_FN void pa_gemv_sync_team(void)
 {
@@ -276,8 +280,8 @@ PA_FN void pa_gemv_sync_team(void)
 PA_FN void pa_gemv_rows(const pa_gemv_grid *args, int64_t block, int64_t rows, PA_G_ELEMENT *shared)
 {
     pa_gemv_grid g = *args;
-    const int team = (int)g.team, lane = (int)threadIdx.x & team - 1;
-    const int64_t at = block * (PA_V_THREADS / team) + (int)threadIdx.x / team;
+    const int team = (int)g.team, lane = (int)threadIdx.x & team - 1, bits = pa_gemv_team_bits(args);
+    const int64_t at = (block << bits) + ((int)threadIdx.x >> PA_V_BITS - bits);
     const pa_gemv_share s = pa_gemv_share_of(&g, at < rows ? at : 0, g.rows);
     pa_gemv_select_matrix(&g, s.number);
     const bool aligned = (((uint64_t)g.m | (uint64_t)g.rs | (uint64_t)g.x) & 15) == 0;
@@ -304,7 +308,7 @@ PA_FN void pa_gemv(const pa_gemv_grid *g)
     __shared__ PA_G_ELEMENT shared[PA_V_THREADS * PA_V_N];
     pa_griddep_wait();
     const int64_t each = pa_gemv_batches(g) * g->parts, strips = g->lanes ? (g->rows - 1) / (g->lanes * PA_V_N) + 1 : 0;
-    const int64_t rows = each * g->rows, blocks = g->lanes ? each * strips : (rows - 1) / (PA_V_THREADS / g->team) + 1;
+    const int64_t rows = each * g->rows, blocks = g->lanes ? each * strips : (rows - 1 >> pa_gemv_team_bits(g)) + 1;
 #pragma unroll 1
     for (int64_t block = blockIdx.x; block < blocks; block += gridDim.x)
         if (g->lanes) pa_gemv_strip(g, block, shared);

@@ -1,5 +1,5 @@
-"""Gives a tile the memory of another one of which it is computed, for CPUs: a row that is normalized in three steps
-then takes a third of the cache.
+"""Buffer reuse for CPUs: a tile that is computed of another one, element by element, has the memory of that one. A row
+that is normalized in three steps then takes a third of the cache.
 
 `d = t - mean` needs no memory beside that of `t`, if `t` isn't used any more: each element is read where its successor
 is written. On GPUs tiles that are used in this way are in registers, which the compiler gives to others by itself."""

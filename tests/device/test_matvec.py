@@ -151,7 +151,8 @@ def test_any_schedule(device, dtype, data):
     parts, k, n = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 1500)), data.draw(SIZES)
 
     def schedule(rows, depth, count, *rest):
-        part_depth = -(-depth // parts)
+        unit = 1 if lanes else vector  # vectors along the depth begin with a part
+        part_depth = -(-depth // (parts * unit)) * unit
         cut = -(-depth // part_depth)
         teams = gemv.THREADS // team
         blocks = -(-rows // (lanes * vector)) * count * cut if lanes else -(-rows * count * cut // teams)
@@ -176,6 +177,7 @@ def test_a_schedule_covers_the_matrix(rows, depth, count, size, across, has_vect
     assert team == gemv.WARP or 4 * team * vector >= depth
     assert (parts - 1) * part_depth < depth <= parts * part_depth
     assert parts <= th.GEMV_MAX_PARTS
+    assert across or parts == 1 or part_depth % vector == 0  # vectors of a part are aligned as those of the row
     width = lanes * vector
     assert (lanes in (8, 16, 32, 64, 128, 256, 512) and width <= gemv.THREADS) if across else lanes == 0
     blocks = -(-rows // width) * count * parts if across else -(-rows * count * parts // (gemv.THREADS // team))

@@ -1,4 +1,4 @@
-"""Tiles on CPUs that have the memory of a tile that isn't used any more, and those that must not."""
+"""Buffer reuse on CPUs: which tiles have the memory of one that isn't used any more, and which must not."""
 
 import re
 
