@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from ..driver.kernel_step import MOST_GUARDS, THREADS, Guard, KernelStep
 from . import ir
-from .emit_cached_rows import MIN_BLOCKS, CachedRow, Ref
+from .cached_rows import CachedRow, Ref
+from .emit_cached_rows import MIN_BLOCKS
 from .loop_dependences import structural_key
 
 # threads of a block and how many blocks a multiprocessor runs at a time, which limits registers; in the order in which
@@ -80,4 +81,5 @@ def block_row_head(row: CachedRow, threads: int, stop: str) -> str:
 const int rank = (int)threadIdx.x, row_low = rank * {row.width}, row_size = (int)({stop}) - row_low;
 const int64_t t = blockIdx.x;
 const int team = {threads}, warps = team >> PA_WARP_BITS;
+const pa_lanes lanes = pa_lanes_of(team);
 """

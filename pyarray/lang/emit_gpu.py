@@ -7,7 +7,6 @@ Debug mode checks the indices of each loop before it runs; if all are in range, 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -39,16 +38,6 @@ from .tile_layout import TilePlan
 from .tile_nests import has_tiles
 
 _FRAME = "frame"
-_BLOCK_ELEMENTS = 1024  # elements of an iteration for which a block is faster than a warp
-_FEW_ITERATIONS = 512  # up to so many blocks run at the same time
-_FEW_ELEMENTS = 64  # the same if there are few iterations
-_TEAM = f"""\
-const bool by_block = few || count < most / {_BLOCK_ELEMENTS};
-const int rank = by_block ? (int)threadIdx.x : pa_lane(), team = by_block ? PA_BLOCK_SIZE : PA_WARP;
-const int warps = team >> PA_WARP_BITS;
-const int64_t first_team = by_block ? blockIdx.x : pa_thread() >> PA_WARP_BITS;
-const int64_t teams = by_block ? gridDim.x : pa_threads() >> PA_WARP_BITS;
-"""
 
 
 def emit_gpu(
@@ -343,18 +332,13 @@ class _GridProgram:
         return {"threads": threads, "per_thread": most or size}
 
     def team_loop(self, loop: ir.For) -> None:
-        """Prints a loop whose iterations are run by teams: blocks, if each iteration has _BLOCK_ELEMENTS, or
-        _FEW_ELEMENTS where there are too few iterations to fill the device; else warps."""
+        """Prints a loop whose iterations are run by teams."""
         out = self.code.out
-        sizes = (views.element_count(k, cname(n)) for n, k in self.kernel.params if isinstance(k, ir.ArrayType))
-        most = functools.reduce(lambda a, b: f"pa_more({a}, {b})", ["0", *sizes])
         before, versions = self.code.team_versions(loop)
-        out.line(f"const int64_t most = {most};")
-        out.line(f"const bool few = count <= {_FEW_ITERATIONS} && count < most / {_FEW_ELEMENTS};")
         out.lines(before)
         for k, (test, head, body) in enumerate(versions):
             with out.orelse(test) if k else out.block(test and f"if ({test})"):
-                out.text(head or _TEAM)
+                out.text(head)
                 with out.block("for (int64_t t = first_team; t < count; t += teams)"):
                     self.iteration_head(loop)
                     out.text(body)

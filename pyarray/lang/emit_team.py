@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from . import emit_cached_rows as cached_rows
+from . import emit_cached_rows as row_text
+from . import emit_team_width as team_width
 from . import ir
+from .cached_rows import CachedRow, Ref, find_row
 from .collapse_loops import is_collapsible, loop_nest
 from .delinearization import Split, find_split
 from .emit_block_rows import streamed_elements
@@ -21,9 +23,10 @@ from .emit_statements import Emitter, cname, reduction_start
 from .summaries import has_any, kinds_in
 
 # a team that isn't the block takes one of all barriers that a block can have: then fewer blocks run at a time
-_TEAM_SYNC, _BLOCK_SYNC = "pa_team_sync(warps);", "__syncthreads();"
+_TEAM_SYNC, _BLOCK_SYNC = "pa_team_sync(warps, lanes);", "__syncthreads();"
 _SHARED = "a team of threads shares the iteration around it"
 _IN_FLIGHT = 16  # loads of a thread in a shared loop, before it waits for the first
+_AT_ONCE = 4  # loads of a thread in a short loop that only reads, for which it waits together
 _UNROLLED, _SHORT = 8, 48  # iterations of a loop that reads and stores nothing, and nodes of its body
 
 
@@ -60,8 +63,16 @@ def _side_effect_count(body: tuple[ir.Stmt, ...], pure: set[str]) -> int:
     return sum(isinstance(n, ir.Atomic) or (isinstance(n, ir.Invoke) and n.function not in pure) for n in nodes)
 
 
-def _only_reads(kinds: set[type]) -> bool:
-    return ir.Load in kinds and not kinds & {ir.Store, ir.Atomic, ir.Invoke, ir.For, ir.While, ir.Break, ir.Return}
+def _is_short_read(s: ir.For) -> bool:
+    """Whether an iteration loads elements, and does little else."""
+    kinds = kinds_in(*s.body)
+    others = {ir.Store, ir.Atomic, ir.Invoke, ir.For, ir.While, ir.Break, ir.Return}
+    return ir.Load in kinds and not kinds & others and len(list(ir.walk(*s.body))) <= _SHORT
+
+
+def _unrolled(loads: int) -> int:
+    """How often a shared loop that loads so many elements is unrolled."""
+    return max(1, min(8, _IN_FLIGHT // max(loads, 1)))
 
 
 class GridEmitter(Emitter):
@@ -69,11 +80,11 @@ class GridEmitter(Emitter):
 
     team = False
     unsynced_reads = False  # whether a thread of the team may have read memory since the last barrier
-    row: cached_rows.CachedRow | None = None  # that is taken in vectors, in the text at hand
+    row: CachedRow | None = None  # that is taken in vectors, in the text at hand
     row_is_cached = True  # whether it is cached in registers there
-    streamed: frozenset[cached_rows.Ref] | None = None  # in the text of a block that keeps one row: its own elements
-    cached_row: cached_rows.CachedRow | None = None  # such a row of the loop at hand
-    results: Mapping[cached_rows.Ref, str] = MappingProxyType({})  # what stores of the row's elements go to
+    streamed: frozenset[Ref] | None = None  # in the text of a block that keeps one row: its own elements
+    cached_row: CachedRow | None = None  # such a row of the loop at hand
+    results: Mapping[Ref, str] = MappingProxyType({})  # what stores of the row's elements go to
     pure: set[str]  # functions that change nothing
     dividing: dict[str, tuple[int, int]]  # those that only divide, and by which of their parameters
 
@@ -86,28 +97,37 @@ class GridEmitter(Emitter):
         """What comes before, and the versions of an iteration: its condition, its declarations, its text. Each has
         its own loop over the iterations; otherwise each would take the registers of all."""
         self.team, self.unsynced_reads = True, False
-        text = self.printed(self.write, loop.body)
-        row = cached_rows.find_cached_row(self, loop, shared_loops(loop.body, self.pure))
+        text, shared = self.printed(self.write, loop.body), shared_loops(loop.body, self.pure)
+        row, before = find_row(self, loop, shared), list(team_width.width_lines(self, loop, shared))
+        general = "", team_width.team(), text
         if row is None:
             self.team = False
-            return [], [("", "", text)]
-        self.row, self.cached_row, before = row, row, list(cached_rows.row_tests(self, row))
-        cached, uncached = (self.printed(self.write_row, row, loop, fits) for fits in (True, False))
+            return [*before, *team_width.narrow_lines(loop, shared, False)], [general]
+        self.row, versions = row, list[tuple[str, str, str]]()
+        before += [*row_text.row_tests(self, row), *team_width.narrow_lines(loop, shared, True)]
+        if row.cached:
+            self.cached_row = row
+            before += row_text.cached_row_width(row)
+            head, cached = team_width.team("cached_bits"), self.printed(self.write_row, row, loop, True)
+            for test, narrow in (("fits && cached_bits >= PA_WARP_BITS", False), ("fits", True)):
+                versions.append((test, head + row_text.cached_row_part(row, narrow), cached))
+        versions.append(("dense", team_width.team(), self.printed(self.write_row, row, loop, False)))
         self.row, self.team = None, False
-        return before, [("fits", cached_rows.cached_row_team(row), cached), ("wide", "", uncached), ("", "", text)]
+        return before, [*versions, general]
 
-    def block_row_version(self, row: cached_rows.CachedRow, loop: ir.For) -> str:
+    def block_row_version(self, row: CachedRow, loop: ir.For) -> str:
         """An iteration whose row a block keeps as a whole."""
         self.team, self.row, self.streamed = True, row, streamed_elements(row, loop)
         text = self.printed(self.write_row, row, loop, True)
         self.team, self.row, self.streamed = False, None, None
         return text.removesuffix(f"{_BLOCK_SYNC}\n")  # it is the block's only row
 
-    def write_row(self, row: cached_rows.CachedRow, loop: ir.For, fits: bool) -> None:
+    def write_row(self, row: CachedRow, loop: ir.For, fits: bool) -> None:
         """An iteration over a row, which is cached if it `fits`."""
         self.row_is_cached, self.unsynced_reads = fits, False
-        self.out.lines(cached_rows.register_lines(row) if fits else ())
-        self.out.lines(cached_rows.row_pointers(self, row))
+        self.out.lines(row_text.register_lines(row) if fits else ())
+        self.out.lines(row_text.row_pointers(self, row))
+        self.out.lines(() if fits else row_text.edge_lines(row))
         self.write(loop.body)
 
     def write_statement(self, s: ir.Stmt) -> None:
@@ -168,7 +188,7 @@ class GridEmitter(Emitter):
             super().write_For(s)
 
     def write_pragma(self, s: ir.For) -> None:
-        if _only_reads(kinds_in(*s.body)) and len(list(ir.walk(*s.body))) <= _SHORT:
+        if _is_short_read(s):
             self.out.line(f"#pragma unroll {_UNROLLED}")
 
     def row_split(self, s: ir.For) -> Split | None:
@@ -184,7 +204,7 @@ class GridEmitter(Emitter):
         nodes = list(ir.walk(*s.body))
         types = {n.name: n.type for n in nodes if isinstance(n, ir.Local)}
         cached_row = self.row if self.row_is_cached else None
-        stores = _does_something(s.body, self.pure) and not (cached_row and cached_rows.only_forwards(cached_row, s))
+        stores = _does_something(s.body, self.pure) and not (cached_row and row_text.only_forwards(cached_row, s))
         if stores:
             self.sync_reads()
         with self.out.block():
@@ -196,13 +216,13 @@ class GridEmitter(Emitter):
             self.renamed |= lanes
             self.team = False
             if self.row is not None and any(s is x for x in self.row.loops):
-                self.registers = cached_rows.loaded_registers(self.row, s, self.row_is_cached)
-                self.results = cached_rows.stored_registers(self.row, s)
+                self.registers = row_text.loaded_registers(self.row, s, self.row_is_cached)
+                self.results = row_text.stored_registers(self.row, s)
                 vector = self.vector_writer(s, self.row.width)
                 if self.row_is_cached:
-                    cached_rows.cached_row_loop(self.out, self.row, s, vector, self.streamed)
+                    row_text.cached_row_loop(self.out, self.row, s, vector, self.streamed)
                 else:
-                    cached_rows.uncached_row_loop(self.out, self.row, s, vector)
+                    row_text.uncached_row_loop(self.out, self.row, s, vector, lambda: self.write_element(s))
                 self.registers, self.results = {}, {}
             elif len(loop_nest(s)) == 1:
                 self.strided_loop(s)
@@ -215,6 +235,12 @@ class GridEmitter(Emitter):
             self.unsynced_reads &= not stores and not s.reductions  # the barriers come after the reads
         if stores:
             self.sync()
+
+    def write_element(self, s: ir.For) -> None:
+        """An iteration outside the vectors of a row."""
+        registers, results, self.registers, self.results = self.registers, self.results, {}, {}
+        self.write(s.body)
+        self.registers, self.results = registers, results
 
     def vector_writer(self, s: ir.For, width: int) -> Callable[[], None]:
         """Prints what a loop over a row needs before it. Returns what prints the iterations of one vector."""
@@ -247,17 +273,27 @@ class GridEmitter(Emitter):
         if not terms:
             missed(self, s)
         out.lines(head)
-        out.line(self.unroll_pragma(s))
-        with out.block(f"for (int64_t {k} = rank; {k} < {k}_stop; {k} += team)"):
-            out.line(f"const int64_t {cname(variable)} = {number};{declarations and ' '}{declarations}")
+
+        def iteration(at: str) -> None:
+            index = at if number == k else f"{k}_first + {at}"
+            out.line(f"const int64_t {cname(variable)} = {index};{declarations and ' '}{declarations}")
             outer, self.digits = self.digits, self.digits | terms
             self.write(s.body)
             self.digits = outer
 
-    @staticmethod
-    def unroll_pragma(s: ir.For) -> str:
+        out.line(f"int64_t {k} = rank;")
         loads = sum(isinstance(n, ir.Load) for n in ir.walk(*s.body))
-        return f"#pragma unroll {max(1, min(8, _IN_FLIGHT // max(loads, 1)))}"
+        count = max(1, _AT_ONCE // max(loads, 1)) if _is_short_read(s) and not declarations else 1
+        if count > 1:
+            # a test before each load would make it wait for the one before
+            test = f"{k} < {k}_stop - {count - 1} * (int64_t)team; {k} += {count} * (int64_t)team"
+            with out.block(f"for (; {test})"):
+                out.line("#pragma unroll")
+                with out.block(f"for (int ahead = 0; ahead < {count}; ++ahead)"):
+                    iteration(f"{k} + ahead * (int64_t)team")
+        out.line(f"#pragma unroll {1 if count > 1 else _unrolled(loads)}")
+        with out.block(f"for (; {k} < {k}_stop; {k} += team)"):
+            iteration(k)
 
     def strided_nest(self, root: ir.For) -> None:
         """The same over a product: a thread's next element is `team` further, which is added to the
@@ -277,7 +313,8 @@ class GridEmitter(Emitter):
                 for n in range(last, 0, -1):
                     split = f"pa_split(&{k}_{name}0, {k}_size{n}, {k}_size{n})"
                     out.line(f"{const}int64_t {k}_{name}{n} = {split};")
-            out.line(self.unroll_pragma(loops[-1]))
+            loads = sum(isinstance(n, ir.Load) for n in ir.walk(*loops[-1].body))
+            out.line(f"#pragma unroll {_unrolled(loads)}")
             with out.block(f"for (int64_t {k} = rank; {k} < {k}_count; {k} += team)"):
                 for n, s in enumerate(loops):
                     out.line(f"const int64_t {cname(s.variables[0])} = {k}_low{n} + {k}_at{n};")
@@ -295,8 +332,12 @@ class GridEmitter(Emitter):
             for _, op, x, kind in rows:
                 out.line(f"{x} = {self.combined(op, kind, s.loc, x, other.format(x))};")
 
-        with out.block("for (int d = PA_WARP / 2; d > 0; d /= 2)"):
-            combine("pa_shuffle({}, d)")
+        # the mask of a whole warp is a constant: one that isn't takes several instructions for each shuffle
+        with out.block("if (team >= PA_WARP)"), out.block("for (int d = PA_WARP / 2; d > 0; d /= 2)"):
+            combine("pa_shuffle({}, d, PA_ALL_LANES)")
+        if self.streamed is None:
+            with out.orelse(), out.block("for (int d = team / 2; d > 0; d /= 2)"):
+                combine("pa_shuffle({}, d, lanes)")
         with out.block("if (warps > 1)"):
             out.lines(f"__shared__ {kind.dtype.ctype} all_{x}[PA_WARPS];" for _, _, x, kind in rows)
             out.line("const int first_warp = ((int)threadIdx.x - rank) >> PA_WARP_BITS;")

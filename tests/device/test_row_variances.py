@@ -6,7 +6,7 @@ import pytest
 from kernel_tools import asnumpy, on
 
 import pyarray as pa
-from pyarray.kernels.reduce.variance_gpu import supports_kept_rows
+from pyarray.kernels.reduce.variance_gpu import supports_variances
 
 DTYPES = {"float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 EPS = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}
@@ -67,8 +67,8 @@ def test_layouts(device):
 def test_which_rows_stay_on_the_chip(device):
     grid = pa.get_device(device).driver.grid
     rows = pa.ones((600, 128), dtype="float32", device=device)
-    assert supports_kept_rows(rows, (1,)) == grid
-    assert not supports_kept_rows(rows, (0,))
-    assert not supports_kept_rows(rows.astype("float64"), (1,))
-    assert not supports_kept_rows(pa.ones((2, 5000), dtype="float32", device=device), (1,))
-    assert not supports_kept_rows(pa.ones((2, (1 << 16) + 1), dtype="float16", device=device), (1,))
+    assert supports_variances(rows, (1,)) == grid
+    assert not supports_variances(rows, (0,))
+    assert not supports_variances(rows.astype("float64"), (1,))
+    assert not supports_variances(pa.ones((2, 5000), dtype="float32", device=device), (1,))
+    assert not supports_variances(pa.ones((2, (1 << 16) + 1), dtype="float16", device=device), (1,))

@@ -1,4 +1,6 @@
-"""Reductions of many short rows, of which a thread of a grid takes one, against NumPy."""
+"""Reductions of many short rows, of few slices, and of many rows of few columns, on grids, against NumPy."""
+
+import contextlib
 
 import numpy as np
 import pytest
@@ -8,18 +10,48 @@ from strategies import examples
 
 import pyarray as pa
 from pyarray._core import clear_plans
-from pyarray.kernels.reduce import reduce
+from pyarray.kernels.reduce import arg_extreme, reduce, softmax, variance_gpu
+from pyarray.lang import emit_team_width
 
 REDUCTIONS = ["sum", "prod", "min", "max", "any", "all", "mean", "count_nonzero"]
 DTYPES = ["float32", "float16", "int8", "int64", "bool", "complex64"]
+KERNELS = [
+    reduce._kernel,
+    softmax._kernel,
+    arg_extreme._line_kernel,
+    variance_gpu._rows_kernel,
+    variance_gpu._shifted_kernel,
+    variance_gpu._combine_kernel,
+]
 
 
-@pytest.fixture(autouse=True)
-def any_number_of_rows(monkeypatch):
-    monkeypatch.setattr(reduce, "SHORT_ROWS", 1)
+@contextlib.contextmanager
+def values(*changes):
+    """With other values of modules' variables, and kernels that are compiled with them."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name, value in changes:
+            patch.setattr(module, name, value)
+        for kernel in KERNELS:
+            kernel.cache_clear()
+        clear_plans()
+        yield
+    for kernel in KERNELS:
+        kernel.cache_clear()
     clear_plans()
-    yield
-    clear_plans()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_rows_are_many():
+    with values(
+        (emit_team_width, "_MANY_BITS", 6),
+        (reduce, "MANY_ROWS", 1),
+        (reduce, "PIECE_ROWS", 4),
+        (softmax, "MANY_ROWS", 1),
+        (softmax, "FEW_ROWS", 2),
+        (softmax, "LONG_ROW", 30),
+        (variance_gpu, "AHEAD", 2),
+    ):
+        yield
 
 
 def laid(x, how, device):
@@ -84,9 +116,7 @@ def test_softmax(device, dtype, n, rows, special):
 
 def longer(device, name, x):
     """The same by the kernel of long rows."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reduce, "SHORT_ROW", 0)
-        clear_plans()
+    with values((emit_team_width, "_MANY_BITS", 40), (softmax, "MANY_ROWS", 1 << 20), (softmax, "FEW_ROWS", 0)):
         return pa.asnumpy(getattr(pa.special, name)(pa.asarray(x, device=device), axis=-1))
 
 
@@ -99,3 +129,57 @@ def test_not_a_number_and_overflow(device):
             got = pa.asnumpy(getattr(pa, name)(a, axis=1))
             np.testing.assert_array_equal(np.isnan(got), np.isnan(want), err_msg=name)
             np.testing.assert_array_equal(got[3], want[3])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "bool", "float64"])
+@examples(8)
+@given(data=st.data())
+def test_columns_against_numpy(device, dtype, data):
+    """Of few columns, of few rows, and of several axes that don't merge."""
+    shape, axis = data.draw(
+        st.one_of(
+            st.tuples(st.tuples(st.integers(1, 90), st.integers(1, 9)), st.just(0)),
+            st.tuples(st.tuples(st.integers(1, 9), st.integers(1, 90)), st.just(0)),
+            st.tuples(
+                st.tuples(st.integers(1, 4), st.integers(1, 40), st.integers(1, 5)), st.sampled_from([1, (0, 2)])
+            ),
+            st.tuples(
+                st.tuples(st.integers(1, 4), st.integers(1, 20), st.integers(1, 4), st.integers(1, 5)),
+                st.sampled_from([(0, 2, 3), (1, 2), (0, 1, 2), (1, 3)]),
+            ),
+        )
+    )
+    name = data.draw(st.sampled_from(["sum", "min", "max", "any", "count_nonzero", "argmax", "var", "std"]))
+    if dtype == "bool" and name in ("var", "std"):
+        name = "sum"
+    if name == "argmax":
+        axis = axis if isinstance(axis, int) else axis[0]
+    rng = np.random.default_rng(shape[0])
+    x = rng.integers(-3, 4, shape).astype(dtype)
+    a = laid(x, data.draw(st.sampled_from(["rows", "columns", "steps", "negative"])), device)
+    wide = x.astype(np.float64) if dtype == "float16" else x
+    got, want = getattr(pa, name)(a, axis=axis), getattr(np, name)(wide, axis=axis)
+    np.testing.assert_allclose(pa.asnumpy(got), want, rtol=2e-3 if dtype == "float16" else 1e-6, atol=1e-6)
+
+
+@examples(6)
+@given(n=st.integers(1, 80), rows=st.sampled_from([1, 3, 70, 300]), dtype=st.sampled_from(["float32", "float16"]))
+def test_rows_that_are_read_twice(device, n, rows, dtype):
+    x = np.random.default_rng(n).integers(-9, 9, (rows, n)).astype(dtype)
+    x[rows // 2, n // 3] = np.nan if n % 5 == 0 else 9
+    a = pa.asarray(x, device=device)
+    for name in ("argmax", "argmin"):
+        np.testing.assert_array_equal(pa.asnumpy(getattr(pa, name)(a, axis=-1)), getattr(np, name)(x, axis=-1))
+    want = np.var(x.astype(np.float64), axis=-1)
+    np.testing.assert_allclose(
+        pa.asnumpy(pa.var(a, axis=-1)), want, rtol=3e-3 if dtype == "float16" else 1e-5, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((300, 3), 0), ((3, 300), 0), ((4, 300, 2), 1), ((70, 3, 9), (0, 2))])
+def test_variances_of_a_large_mean(device, shape, axis):
+    x = (np.random.default_rng(0).normal(size=shape) + 1e4).astype(np.float32)
+    want = np.var(x.astype(np.float64), axis=axis)
+    np.testing.assert_allclose(pa.asnumpy(pa.var(pa.asarray(x, device=device), axis=axis)), want, rtol=1e-5)
+    want = np.std(x.astype(np.float64), axis=axis, ddof=1)
+    np.testing.assert_allclose(pa.asnumpy(pa.std(pa.asarray(x, device=device), axis=axis, ddof=1)), want, rtol=1e-5)

@@ -13,7 +13,7 @@ from ...dtypes import complex128, float64, real_of, result_type
 from ...jit.replay import replayable
 from ...kernels.reduce.reduce import SUM
 from ...kernels.reduce.variance import squared_deviations
-from ...kernels.reduce.variance_gpu import supports_kept_rows, variances_of_rows
+from ...kernels.reduce.variance_gpu import supports_variances, variances_into
 from ...typing import ArrayLike, AxisLike, DTypeLike
 from ..core.registry import FLOAT, method, precompiled
 from ..core.ufunc import as_array_like, compute
@@ -103,9 +103,9 @@ def _variance(
         else:
             shape, kept_shape = shapes.reduced(x._shape, axes)
             dof = float(count - correction) if count > correction else 0.0
-            if out is None and supports_kept_rows(x, axes):
+            if out is None and supports_variances(x, axes):
                 found = empty(shape, kind, x.device)
-                variances_of_rows(found, x, axes, dof, name == "std")
+                variances_into(found, x, axes, dof, name == "std")
                 return found.reshape(kept_shape) if keepdims else found
             squares = squared_deviations(x, axes, center)
             squares = squares.reshape(kept_shape) if keepdims else squares

@@ -86,49 +86,47 @@ def _line_kernel(op: ReduceOp, rank: int, grid: bool, cut: bool, config: _LineCo
     {_loop([*ks, "piece"], "values")}
         low = piece * step
         high = min(low + step, x.shape[{rank}])
-{_search_text(op, "x", line, grid, config)}        values[{piece}] = best
+{_search_text(op, "x", line, ("low", "high"), grid, config)}        values[{piece}] = best
         places[{piece}] = at
     {_loop(ks, "out")}
-        low = 0
-        high = values.shape[{rank}]
-{_search_text(op, "values", line, grid, config)}        out[{line or "()"}] = places[{line}at]
+{_search_text(op, "values", line, ("0", f"values.shape[{rank}]"), grid, config)}\
+        out[{line or "()"}] = places[{line}at]
 """
     else:
         text = f"""def first_{op.name}(out, x):
     {_loop(ks, "out")}
-        low = 0
-        high = x.shape[{rank}]
-{_search_text(op, "x", line, grid, config)}        out[{line or "()"}] = at
+{_search_text(op, "x", line, ("0", f"x.shape[{rank}]"), grid, config)}        out[{line or "()"}] = at
 """
     return jit.kernel.from_text(f"first_{op.name}", text, dict(_SCOPE))
 
 
-def _search_text(op: ReduceOp, x: str, line: str, grid: bool, config: _LineConfig) -> str:
-    """Lines that set `at` to the position of `best` in x[line, low:high]."""
+def _search_text(op: ReduceOp, x: str, line: str, bounds: tuple[str, str], grid: bool, config: _LineConfig) -> str:
+    """Lines that set `at` to the position of `best` in x[line, low:high], within these bounds."""
+    low, high = bounds
     if grid:  # a team reads all elements twice
-        return f"""        best = {x}[{line}low]
-        for r in unordered(range(low, high)):
+        return f"""        best = {x}[{line}{low}]
+        for r in unordered(range({low}, {high})):
             best = {op.expression.format("best", f"{x}[{line}r]")}
-        at = high
-        for r in unordered(range(low, high)):
+        at = {high}
+        for r in unordered(range({low}, {high})):
             value = {x}[{line}r]
-            at = min(at, r if value == best or value != value else high)
+            at = min(at, r if value == best or value != value else {high})
 """
     better = f"part {_BETTER[op.name]} best or (part != part and best == best)"
-    return f"""        best = {x}[{line}low]
-        at = low
-        c = low
+    return f"""        best = {x}[{line}{low}]
+        at = {low}
+        c = {low}
         width = {config.first_chunk}
-        while c < high{"" if config.bound is None else f" and best != {config.bound}"}:
+        while c < {high}{"" if config.bound is None else f" and best != {config.bound}"}:
             part = best
-            stop = min(c + width, high)
+            stop = min(c + width, {high})
 {_chunk_text(op, f"{x}[{line}", config.by_fours)}            if {better}:
                 best = part
                 at = c
             c = stop
             {f"width = min(2 * width, {4 * CHUNK})" if config.first_chunk < CHUNK else ""}
         value = {x}[{line}at]
-        while at + 1 < high and value != best and value == value:
+        while at + 1 < {high} and value != best and value == value:
             at += 1
             value = {x}[{line}at]
 """

@@ -25,6 +25,7 @@ from ...dtypes import DType, bool_, int64, uint8, uint16, uint32, uint64
 from ...jit.launch_state import launch_state
 from ...lang.markers import ndrange, unordered
 from .reduce_text import (
+    BLOCK_SUMMED,
     COLUMNS,
     ELEMENT,
     THREAD_BYTES,
@@ -32,6 +33,8 @@ from .reduce_text import (
     columns_text,
     few_rows_text,
     rows_text,
+    slices_text,
+    team_rows_text,
     teams_text,
     threads_text,
 )
@@ -42,8 +45,12 @@ PIECES = 64  # at most
 BLOCK_PIECE = 1 << 13
 BLOCK_PIECES = 1 << 12
 BLOCK_COLUMNS = 48  # columns whose threads count as a block
+NARROW = 32  # columns of which a warp's threads would have several pieces
+PIECE_ROWS = 64  # of a column, in a piece, at least
+FEW_SLICES = 8  # slices along a reduced axis, of which a thread reduces an element each
+FEW_ELEMENTS = 3  # the same of rows
+MANY_ROWS = 1 << 14  # whose threads fill a device
 FEW_ROWS = THREAD_BYTES // 4  # that a thread takes at once
-SHORT_ROW, SHORT_ROWS = 32, 1 << 14  # elements of rows that a thread of a grid reduces, and the fewest of such rows
 MOST_ELEMENTS = 1 << 62
 
 
@@ -74,8 +81,9 @@ def reduce_into(op: ReduceOp, out: ndarray, x: ndarray, axes: tuple[int, ...], k
         return
     op, x, kind = _integer_form(op, x, kind)
     merged = _merged_axes(x._shape, x._strides, axes, out._strides)
-    short = on_grid(x) and bool(merged.outer) and is_short(math.prod(merged.inner), math.prod(merged.outer))
-    if merged.by_columns or short:
+    if on_grid(x) and _reduces_slices(merged):
+        _slices(op, out, x, merged, kind)
+    elif merged.by_columns:
         _columns(op, out, x, merged, kind)
     else:
         _rows(op, out, x, merged, kind)
@@ -96,12 +104,6 @@ def _integer_form(op: ReduceOp, x: ndarray, kind: DType) -> tuple[ReduceOp, ndar
 
 def on_grid(x: ndarray) -> bool:
     return x._buffer.device.driver.grid
-
-
-def is_short(length: int, count: int) -> bool:
-    """Whether a thread of a grid takes a row of this length, if there are so many: the threads of a team would have too
-    few elements each."""
-    return length <= SHORT_ROW and count >= SHORT_ROWS
 
 
 class _MergedAxes(NamedTuple):
@@ -147,6 +149,10 @@ def _rows(op: ReduceOp, out: ndarray, x: ndarray, merged: _MergedAxes, kind: DTy
     outer, inner = merged.outer, merged.inner
     pieces = piece_count(inner[0], math.prod(outer), x._size, on_grid(x))
     source = x._view(0, outer + inner, merged.x_outer + merged.x_inner)
+    if pieces == 1 and outer and on_grid(x) and (math.prod(inner) <= BLOCK_SUMMED or not op.is_compensated(kind)):
+        kernel = _kernel(op, len(outer), len(inner), "team_rows", op.accumulator_type(kind), kind)
+        kernel(out._view(0, outer, merged.out_steps), source)
+        return
     kernel = _kernel(op, len(outer), len(inner), _row_schedule(x), op.accumulator_type(kind), kind)
     if pieces == 1:
         kernel(out._view(0, (*outer, 1), (*merged.out_steps, 0)), source)
@@ -163,12 +169,17 @@ def _row_schedule(x: ndarray) -> str:
 def _columns(op: ReduceOp, out: ndarray, x: ndarray, merged: _MergedAxes, kind: DType) -> None:
     """Accumulates in the output itself, or in a workspace if it has another type or pieces are needed."""
     outer, inner, grid = merged.outer, merged.inner, on_grid(x)
+    accumulator, target = op.accumulator_type(kind), out._view(0, outer, merged.out_steps)
+    if grid and outer[-1] < NARROW:
+        p = min(BLOCK_PIECES * BLOCK_COLUMNS // math.prod(outer), inner[0] // PIECE_ROWS)
+        if p > 1:
+            _narrow_columns(op, target, x, merged, kind, p)
+            return
     blocks = math.prod(outer[:-1]) * -(-outer[-1] // (BLOCK_COLUMNS if grid else COLUMNS))
     # with this many rows in a piece, each launch leaves fewer rows
-    pieces = min(piece_count(inner[0], blocks, x._size, grid), max(inner[0] // (64 if grid else 8), 1))
-    pieces, accumulator = -(-inner[0] // -(-inner[0] // pieces)), op.accumulator_type(kind)
+    pieces = min(piece_count(inner[0], blocks, x._size, grid), max(inner[0] // (PIECE_ROWS if grid else 8), 1))
+    pieces = -(-inner[0] // -(-inner[0] // pieces))
     source = x._view(0, outer[:-1] + inner + outer[-1:], merged.x_outer[:-1] + merged.x_inner + merged.x_outer[-1:])
-    target = out._view(0, outer, merged.out_steps)
     loops = (inner[0] // pieces, *inner[1:])  # of a thread
     few = launch_state.debug and loops[-1] < FEW_ROWS
     schedule = ("few_rows" if few else "threads") if grid else "columns"
@@ -185,15 +196,51 @@ def _columns(op: ReduceOp, out: ndarray, x: ndarray, merged: _MergedAxes, kind: 
         reduce_into(op.combine_op or op, target, partial, (len(outer) - 1,), accumulator)
 
 
+def _reduces_slices(merged: _MergedAxes) -> bool:
+    """Whether a thread takes an element of each slice along the reduced axis: there are few slices."""
+    most = FEW_SLICES if merged.by_columns else FEW_ELEMENTS
+    many = bool(merged.outer) and math.prod(merged.outer) >= MANY_ROWS
+    return many and len(merged.inner) == 1 and merged.inner[0] <= most
+
+
+def _slices(op: ReduceOp, out: ndarray, x: ndarray, merged: _MergedAxes, kind: DType) -> None:
+    """As sums of the slices: neighbouring elements are loaded and stored at once."""
+    (count,), (step,), outer = merged.inner, merged.x_inner, merged.outer
+    slices = [x._view(k * step, outer, merged.x_outer) for k in range(count)]
+    kernel = _kernel(op, len(outer), count, "slices", op.accumulator_type(kind), kind)
+    kernel(out._view(0, outer, merged.out_steps), *slices)
+
+
+def _narrow_columns(op: ReduceOp, out: ndarray, x: ndarray, merged: _MergedAxes, kind: DType, pieces: int) -> None:
+    """Each of so many pieces of a column has rows that are as far apart as there are pieces: neighbouring threads read
+    neighbouring rows."""
+    lead, lead_steps = merged.outer[:-1], merged.x_outer[:-1]
+    count, rest = divmod(merged.inner[0], pieces)
+    step, further, further_steps = merged.x_inner[0], merged.inner[1:], merged.x_inner[1:]
+    partial = empty((*merged.outer, pieces + rest), op.accumulator_type(kind), x.device)
+    by_rows = partial.swapaxes(-1, -2)
+    rows = (pieces, merged.outer[-1]), (step, merged.x_outer[-1])
+    first = len(lead)
+    source = x._view(0, (*lead, count, *further, *rows[0]), (*lead_steps, pieces * step, *further_steps, *rows[1]))
+    reduce_into(op, by_rows[..., :pieces, :], source, tuple(range(first, first + 1 + len(further))), kind)
+    if rest:
+        shape, steps = (*lead, *further, rest, merged.outer[-1]), (*lead_steps, *further_steps, *rows[1])
+        source = x._view(count * pieces * step, shape, steps)
+        reduce_into(op, by_rows[..., pieces:, :], source, tuple(range(first, first + len(further))), kind)
+    reduce_into(op.combine_op or op, out, partial, (len(merged.outer),), partial._dtype)
+
+
 # By the operation (its identity), the axes, the schedule and two types; dtypes are in its variants' keys.
 @functools.cache
 def _kernel(op: ReduceOp, keep: int, reduced: int, schedule: str, accumulator: DType, kind: DType) -> jit.kernel.Kernel:
     write = {
         "rows": rows_text,
         "teams": teams_text,
+        "team_rows": team_rows_text,
         "columns": columns_text,
         "threads": threads_text,
         "few_rows": few_rows_text,
+        "slices": slices_text,
     }[schedule]
     text = write(op, keep, reduced, kind)
     if op.transform is not None:

@@ -52,6 +52,15 @@ class ReduceOp:
             return dtype
         return float64 if dtype.kind == "f" else complex128
 
+    def is_compensated(self, dtype: DType) -> bool:
+        """Whether it is a sum of a type that nothing wider accumulates."""
+        return (
+            self.identity == 0
+            and dtype.kind in "fc"
+            and self.double_accumulator
+            and dtype is self.accumulator_type(dtype)
+        )
+
 
 def rows_text(op: ReduceOp, keep: int, reduced: int, kind: DType) -> str:
     """out[k..., piece] from x[k..., r...]; the first reduced axis is cut into pieces, the last one into
@@ -94,7 +103,7 @@ _ADD = [  # TwoSum
 
 def teams_text(op: ReduceOp, keep: int, reduced: int, kind: DType) -> str:
     """As `rows_text` for a grid: a team of threads reduces a piece, with coalesced loads."""
-    exact = op.identity == 0 and op.double_accumulator and kind is op.accumulator_type(kind) and kind.kind in "fc"
+    exact = op.is_compensated(kind)
 
     def inner(before: str, low: str, high: str) -> list[str]:
         if not exact:
@@ -118,6 +127,29 @@ def teams_text(op: ReduceOp, keep: int, reduced: int, kind: DType) -> str:
         ]
 
     return _pieces_text(f"{op.name}_teams", op, keep, reduced, exact, inner, 1)
+
+
+def team_rows_text(op: ReduceOp, keep: int, reduced: int, kind: DType) -> str:
+    """As `teams_text` of a single piece, out[k...]. The loop over the last axis has the array's bounds, so that teams
+    read rows in vectors."""
+    ks, rs = [f"k{n}" for n in range(keep)], [f"r{n}" for n in range(reduced - 1)]
+    first = ", ".join([*ks, *["0"] * reduced])
+    lines = [
+        f"def {op.name}_team_rows(out, x):",
+        f"    for {', '.join(ks)} in ndrange({', '.join(f'out.shape[{n}]' for n in range(keep))}):",
+        "        acc = " + (f"acc_t(kind(x[{first}]))" if op.identity is None else f"acc_t({op.identity})"),
+    ]
+    pad = "        "
+    for n, r in enumerate(rs):
+        lines.append(f"{pad}for {r} in range(x.shape[{keep + n}]):")
+        pad += "    "
+    element = f"acc_t(kind(x[{', '.join([*ks, *rs, 'r'])}]))"
+    lines += [
+        f"{pad}for r in unordered(range(x.shape[{keep + reduced - 1}])):",
+        f"{pad}    acc = {op.expression.format('acc', element)}",
+        f"        out[{', '.join(ks)}] = acc",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _pieces_text(
@@ -268,3 +300,16 @@ def threads_text(op: ReduceOp, keep: int, reduced: int, kind: DType, name: str =
         f"        out[{', '.join([*ks, 'piece', 'c'])}] = acc",
     ]
     return "\n".join(lines) + "\n"
+
+
+def slices_text(op: ReduceOp, keep: int, count: int, kind: DType) -> str:
+    """out[k...] from x0[k...], x1[k...] and so on: the `count` slices along the reduced axis."""
+    ks, names = [f"k{n}" for n in range(keep)], [f"x{n}" for n in range(count)]
+    index = ", ".join(ks)
+    loaded = "element({})" if op.transform is not None else "{}"
+    start = [] if op.identity is None else [f"acc_t({op.identity})"]
+    elements = [*start, *(f"acc_t(kind({loaded.format(f'{name}[{index}]')}))" for name in names)]
+    return f"""def {op.name}_slices(out, {", ".join(names)}):
+    for {index} in ndrange({", ".join(f"out.shape[{n}]" for n in range(keep))}):
+        out[{index}] = {functools.reduce(op.expression.format, elements)}
+"""

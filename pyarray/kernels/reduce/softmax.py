@@ -13,9 +13,10 @@ from ...array import ndarray
 from ...dtypes import DType, float32
 from ...lang.markers import kernel_math, unordered
 from ..workspace import unchecked_empty
-from .reduce import is_short
+from .reduce import MANY_ROWS
 
-ALONE = 16  # elements of a row that a thread takes alone: of longer ones its loads and stores are too far apart
+FEW_ROWS, LONG_ROW = 32, 1 << 16  # up to so few rows, that are longer, take several calls: of one, a block takes a row
+ALONE = 7  # elements of a row that a thread takes alone, if they aren't whole vectors
 _RESULTS = {
     "softmax": "exp(value - top) / total",
     "log_softmax": "value - top - log(total)",
@@ -35,6 +36,8 @@ def rows_of(x: ndarray, axis: object) -> ndarray | None:
     shape, (strides,) = shapes.collapse(x._shape[:-1], x._strides[:-1])
     if len(shape) > 1:
         return None
+    if x._buffer.device.driver.grid and x._shape[-1] > LONG_ROW and x._size // x._shape[-1] <= FEW_ROWS:
+        return None
     return x._view(0, (*(shape or (1,)), x._shape[-1]), (*(strides or (0,)), x.itemsize))
 
 
@@ -47,7 +50,7 @@ def row_function(name: str, x: ndarray, rows: ndarray) -> ndarray:
     matrix = out.reshape(rows._shape[0], 1 if reduced else length)
     grid = x._buffer.device.driver.grid
     keeps = name == "softmax" and wide is x._dtype and not grid
-    alone = grid and length <= ALONE and is_short(length, rows._shape[0])
+    alone = grid and length <= ALONE and length * x.itemsize % 16 != 0 and rows._shape[0] >= MANY_ROWS
     _kernel(name, wide, keeps, alone)(matrix, rows)
     return out
 

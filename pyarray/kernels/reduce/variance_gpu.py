@@ -10,7 +10,7 @@ from ...array import ndarray
 from ...dtypes import float32, float64
 from ...lang.markers import kernel_math, ndrange, unordered
 from ..workspace import unchecked_empty
-from .reduce import on_grid, piece_count
+from .reduce import FEW_SLICES, on_grid, piece_count
 
 PIECE = 1 << 12  # elements of a row that a block reads twice: the second time from the cache
 THREADS = 1 << 18  # pieces of columns
@@ -28,32 +28,43 @@ def supports_one_pass(x: ndarray, axes: tuple[int, ...]) -> bool:
     if not on_grid(x) or x._dtype.kind == "c" or not x._size or not axes:
         return False
     inner, steps, x_lead = _reduction_axes(x, axes)
+    if len(inner) == 2:
+        return _narrow(x) and steps[1] == x.itemsize
     return len(inner) == 1 and (steps[0] == x.itemsize or (_narrow(x) and x_lead[-1:] == (x.itemsize,)))
 
 
-def supports_kept_rows(x: ndarray, axes: tuple[int, ...]) -> bool:
-    """Whether `variances_of_rows` takes `x`: narrow floats on a grid, in so many rows along `axes`, or such short ones,
-    that each has a block."""
+def supports_variances(x: ndarray, axes: tuple[int, ...]) -> bool:
+    """Whether `variances_into` takes `x`: narrow floats on a grid, in so many rows along `axes`, or such short ones,
+    that each has a block, or in so many columns that each has a thread."""
     if not supports_one_pass(x, axes) or not _narrow(x):
         return False
-    (n,), (step,), _ = _reduction_axes(x, axes)
-    return step == x.itemsize and n <= KEPT and (n <= SHORT or x._size // n >= MANY)
+    inner, steps, _ = _reduction_axes(x, axes)
+    if len(inner) != 1:
+        return False
+    n = inner[0]
+    if steps[0] != x.itemsize:
+        return _column_pieces(n, x._size // n) == 1
+    return n <= KEPT and (n <= SHORT or x._size // n >= MANY)
 
 
-def variances_of_rows(out: ndarray, x: ndarray, axes: tuple[int, ...], dof: float, root: bool) -> None:
+def variances_into(out: ndarray, x: ndarray, axes: tuple[int, ...], dof: float, root: bool) -> None:
     """`out`, of the type of `x` and without `axes`, becomes the sum of (x - mean)² over `dof`, or its `root`, if
-    `supports_kept_rows`.
-
-    A row is read once, and stays on the chip. Deviations and sums are in float32, as those of fused rows: a thread adds
-    few elements, and the sum of deviations corrects what the mean is off by. Where their squares may be too large or
-    too small for float32, they are added up in float64."""
+    `supports_variances`."""
     (n,), (step,), _ = _reduction_axes(x, axes)
-    keep = [k for k in range(x.ndim) if k not in axes]
-    sizes, (x_lead, out_lead) = shapes.collapse(
-        [x._shape[k] for k in keep], [x._strides[k] for k in keep], out._strides
-    )
-    rows = x._view(0, (*sizes, n), (*x_lead, step))
-    _rows_kernel(len(sizes), root)(out._view(0, sizes, out_lead), rows, dof)
+    if step == x.itemsize:
+        _variances_of_rows(out, x, axes, dof, root)
+        return
+    target, x_lead = _kept_axes(out, x, axes)
+    _whole_columns(target, x, (n, step), x_lead, dof, root)
+
+
+def _variances_of_rows(out: ndarray, x: ndarray, axes: tuple[int, ...], dof: float, root: bool) -> None:
+    """A row is read once, and stays on the chip. Deviations and sums are in float32, as those of fused rows: a thread
+    adds few elements, and the sum of deviations corrects what the mean is off by. Where their squares may be too large
+    or too small for float32, they are added up in float64."""
+    (n,), (step,), _ = _reduction_axes(x, axes)
+    target, x_lead = _kept_axes(out, x, axes)
+    _rows_kernel(target.ndim, root)(target, x._view(0, (*target._shape, n), (*x_lead, step)), dof)
 
 
 def one_pass_into(out: ndarray, x: ndarray, axes: tuple[int, ...]) -> None:
@@ -63,22 +74,54 @@ def one_pass_into(out: ndarray, x: ndarray, axes: tuple[int, ...]) -> None:
     at most (mean - s)² / variance, and so n, times float64's epsilon, far below float32's. Of others, each
     piece has its own mean, and sums are combined by the means' distances from the mean of all (Chan et al.).
     """
-    (n,), (step,), x_lead = _reduction_axes(x, axes)
-    keep = [k for k in range(x.ndim) if k not in axes]
-    sizes, (x_lead, out_lead) = shapes.collapse(
-        [x._shape[k] for k in keep], [x._strides[k] for k in keep], out._strides
-    )
-    target, outputs = out._view(0, sizes, out_lead), math.prod(sizes)
-    if step != x.itemsize:
-        source = x._view(0, (*sizes[:-1], n, sizes[-1]), (*x_lead[:-1], step, x_lead[-1]))
-        pieces = max(min(n // (4 * AHEAD), THREADS // outputs), 1)
-        partial = unchecked_empty((2, *sizes[:-1], pieces, sizes[-1]), float64, x.device)
-        _columns_kernel(len(sizes))(target, partial, source)
+    inner, steps, _ = _reduction_axes(x, axes)
+    target, x_lead = _kept_axes(out, x, axes)
+    sizes, n = target._shape, math.prod(inner)
+    if steps[-1] != x.itemsize:
+        _columns_into(target, x, (n, steps[0]), x_lead)
         return
-    pieces = piece_count(n, outputs, x._size, True) if _narrow(x) else -(-n // PIECE)
+    rows = x._view(0, (*sizes, *inner), (*x_lead, *steps))
+    narrow, further = _narrow(x), inner[:-1]
+    pieces = piece_count(inner[-1], math.prod((*sizes, *further)), x._size, True) if narrow else -(-n // PIECE)
+    partial = unchecked_empty((2, *sizes, *further, pieces), float64, x.device)
+    kernel = _shifted_kernel(len(sizes), len(further)) if narrow else _means_kernel(len(sizes))
+    kernel(partial, rows)
+    partial = partial.reshape(2, *sizes, math.prod((*further, pieces)))
+    _combine_kernel(len(sizes), narrow)(target, partial, n)
+
+
+def _column_pieces(n: int, outputs: int) -> int:
+    return max(min(n // (4 * AHEAD), THREADS // outputs), 1)
+
+
+def _columns_into(out: ndarray, x: ndarray, column: tuple[int, int], x_lead: tuple[int, ...]) -> None:
+    """`one_pass_into` of columns, with their elements and the step between these. Of p pieces each has every p-th
+    element, so that threads read memory in its order however few columns there are."""
+    (n, step), sizes, outputs = column, out._shape, out._size
+    pieces = _column_pieces(n, outputs)
+    if pieces == 1:
+        _whole_columns(out, x, column, x_lead, 1.0, False)
+        return
+    count, lead, width = n // pieces, sizes[:-1], sizes[-1]
+    source = x._view(0, (*lead, count, pieces, width), (*x_lead[:-1], pieces * step, step, x_lead[-1]))
+    done = count * pieces
+    rest = x._view(done * step, (*lead, n - done, width), (*x_lead[:-1], step, x_lead[-1]))
     partial = unchecked_empty((2, *sizes, pieces), float64, x.device)
-    (_shifted_kernel if _narrow(x) else _means_kernel)(len(sizes))(partial, x._view(0, (*sizes, n), (*x_lead, step)))
-    _combine_kernel(len(sizes), _narrow(x))(target, partial, n)
+    _columns_kernel(len(sizes), False, False)(partial, source, rest)
+    _combine_kernel(len(sizes), True)(out, partial, n)
+
+
+def _whole_columns(
+    out: ndarray, x: ndarray, column: tuple[int, int], x_lead: tuple[int, ...], dof: float, root: bool
+) -> None:
+    """The sums of squares over `dof` of columns that a thread takes as a whole."""
+    (n, step), sizes = column, out._shape
+    if n <= FEW_SLICES:
+        slices = [x._view(k * step, sizes, x_lead) for k in range(n)]
+        _slices_kernel(len(sizes), n, root)(out, *slices, dof)
+        return
+    shape, steps = (*sizes[:-1], n, 1, sizes[-1]), (*x_lead[:-1], step, 0, x_lead[-1])
+    _columns_kernel(len(sizes), True, root)(out, x._view(0, shape, steps), dof)
 
 
 def _narrow(x: ndarray) -> bool:
@@ -91,6 +134,15 @@ def _reduction_axes(x: ndarray, axes: tuple[int, ...]) -> tuple[tuple[int, ...],
     inner, (steps,) = shapes.collapse([x._shape[k] for k in axes], [x._strides[k] for k in axes])
     _, (x_lead,) = shapes.collapse([x._shape[k] for k in keep], [x._strides[k] for k in keep])
     return inner, steps, x_lead
+
+
+def _kept_axes(out: ndarray, x: ndarray, axes: tuple[int, ...]) -> tuple[ndarray, tuple[int, ...]]:
+    """`out` with its axes merged, as far as those of `x` can be, and the strides of `x` along them."""
+    keep = [k for k in range(x.ndim) if k not in axes]
+    sizes, (x_lead, out_lead) = shapes.collapse(
+        [x._shape[k] for k in keep], [x._strides[k] for k in keep], out._strides
+    )
+    return out._view(0, sizes, out_lead), x_lead
 
 
 def _loop_heads(rank: int) -> tuple[str, str, str]:
@@ -139,16 +191,19 @@ def _rows_kernel(rank: int, root: bool) -> jit.kernel.Kernel:
     return jit.kernel.from_text("row_variances", text, {**_SCOPE, "float32": float32, "sqrt": kernel_math.sqrt})
 
 
-# The rank is all that differs in the text; dtypes are in its variants' keys.
+# The text depends on the numbers of axes; dtypes are in its variants' keys.
 @functools.cache
-def _shifted_kernel(rank: int) -> jit.kernel.Kernel:
-    """Sums of deviations from a row's first element, and of their squares."""
+def _shifted_kernel(kept: int, further: int) -> jit.kernel.Kernel:
+    """Sums of deviations from a row's first element, and of their squares. Rows with the same indices along the first
+    `kept` axes have one first element; `further` axes follow these."""
+    rank = kept + further
     before, each, _ = _loop_heads(rank)
+    first = "".join(f"k{n}, " for n in range(kept)) + "0, " * further
     text = f"""def shifted_deviations(partial, x):
 {_STEP.format(axis=rank, last=rank + 1)}
     {each}
 {_BOUNDS.format(axis=rank)}
-        start = float64(x[{before}0])
+        start = float64(x[{first}0])
         first, second = float64(0), float64(0)
         for t in unordered(range(low, high)):
             far = float64(x[{before}t]) - start
@@ -210,39 +265,66 @@ def _combine_kernel(rank: int, shifted: bool) -> jit.kernel.Kernel:
     return jit.kernel.from_text("combine_deviations", text, dict(_SCOPE))
 
 
-# The rank is all that differs in the text; dtypes are in its variants' keys.
+# The text depends on the rank, on whether there is one piece, and on the root; dtypes are in its variants' keys.
 @functools.cache
-def _columns_kernel(rank: int) -> jit.kernel.Kernel:
-    """A piece of a column per thread; neighbouring threads have neighbouring columns."""
-    before, axis = "".join(f"k{n}, " for n in range(rank - 1)), rank - 1
-    sizes = [f"partial.shape[{n + 1}]" for n in range(rank + 1)]
-    element = f"float64(x[{before}{{}}, c])"
+def _columns_kernel(rank: int, whole: bool, root: bool) -> jit.kernel.Kernel:
+    """A piece of a column per thread, x[k..., :, piece, c], and an element of rest[k..., piece, c] where there is one;
+    neighbouring threads have neighbouring columns."""
+    before, last = "".join(f"k{n}, " for n in range(rank - 1)), rank - 1
+    sizes = [*(f"x.shape[{n}]" for n in range(last)), f"x.shape[{rank}]", f"x.shape[{rank + 1}]"]
+    element = f"float64(x[{before}{{}}, piece, c])"
     loads = "\n".join(f"            x{n} = {element.format(f't + {n}')} - start" for n in range(AHEAD))
     firsts = " + ".join(f"x{n}" for n in range(AHEAD))
     seconds = " + ".join(f"x{n} * x{n}" for n in range(AHEAD))
-    text = f"""def column_deviations(out, partial, x):
-{_STEP.format(axis=axis, last=rank)}
+    if whole:
+        params, stores = "dof: float", _variance_lines(f"{before}c", f"float64(x.shape[{last}])", root)
+    else:
+        params, stores = (
+            "rest",
+            f"""        if piece < rest.shape[{last}]:
+            far = float64(rest[{before}piece, c]) - start
+            first = first + far
+            second = second + far * far
+        out[0, {before}c, piece] = first
+        out[1, {before}c, piece] = second
+""",
+        )
+    text = f"""def column_deviations(out, x, {params}):
+    main_end = x.shape[{last}] - x.shape[{last}] % {AHEAD}
     for {before}piece, c in ndrange({", ".join(sizes)}):
-{_BOUNDS.format(axis=axis)}
-        main_end = max(high - (high - low) % {AHEAD}, low)
-        start = {element.format("0")}
+        start = float64(x[{before}0, 0, c])
         first, second = float64(0), float64(0)
-        for t in range(low, main_end, {AHEAD}):
+        for t in range(0, main_end, {AHEAD}):
 {loads}
             first = first + ({firsts})
             second = second + ({seconds})
-        for t in range(main_end, high):
+        for t in range(main_end, x.shape[{last}]):
             far = {element.format("t")} - start
             first = first + far
             second = second + far * far
-        partial[0, {before}piece, c] = first
-        partial[1, {before}piece, c] = second
-    for {before}c in ndrange({", ".join([*sizes[:-2], sizes[-1]])}):
-        first, second = float64(0), float64(0)
-        for piece in range(partial.shape[{rank}]):
-            first = first + partial[0, {before}piece, c]
-            second = second + partial[1, {before}piece, c]
-        rest = second - first * first / float64(x.shape[{axis}])
-        out[{before}c] = float64(0) if rest < float64(0) else rest
+{stores}"""
+    return jit.kernel.from_text("column_deviations", text, {**_SCOPE, "sqrt": kernel_math.sqrt})
+
+
+def _variance_lines(index: str, count: str, root: bool) -> str:
+    """Lines that store what the sums of shifted elements, `first`, and of their squares, `second`, make."""
+    return f"""        squares = second - first * first / {count}
+        variance = (float64(0) if squares < float64(0) else squares) / dof
+        out[{index}] = {"sqrt(variance)" if root else "variance"}
 """
-    return jit.kernel.from_text("column_deviations", text, dict(_SCOPE))
+
+
+# The text depends on the rank, the slices' number and the root; dtypes are in its variants' keys.
+@functools.cache
+def _slices_kernel(rank: int, count: int, root: bool) -> jit.kernel.Kernel:
+    """A thread takes neighbouring elements of a few slices along the reduced axis."""
+    ks, names = ", ".join(f"k{n}" for n in range(rank)), [f"x{n}" for n in range(count)]
+    deviations = "\n".join(f"        d{n} = float64({name}[{ks}]) - start" for n, name in enumerate(names))
+    text = f"""def slice_deviations(out, {", ".join(names)}, dof: float):
+    for {ks} in ndrange({", ".join(f"out.shape[{n}]" for n in range(rank))}):
+        start = float64(x0[{ks}])
+{deviations}
+        first = {" + ".join(f"d{n}" for n in range(count))}
+        second = {" + ".join(f"d{n} * d{n}" for n in range(count))}
+{_variance_lines(ks, str(float(count)), root)}"""
+    return jit.kernel.from_text("slice_deviations", text, {**_SCOPE, "sqrt": kernel_math.sqrt})

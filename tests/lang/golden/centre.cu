@@ -7,38 +7,51 @@ PA_FN int64_t pa_threads(void) { return (int64_t)gridDim.x * blockDim.x; }
 #if defined(__HIPCC__) || defined(__HIPCC_RTC__)
 #define PA_WARP warpSize
 #define PA_TEAM_STEP (8 - PA_WARP_BITS) /* parts of a block have no barrier of their own */
-PA_FN void pa_warp_sync(void) { __builtin_amdgcn_wave_barrier(); __threadfence_block(); }
+typedef int pa_lanes;
+#define PA_ALL_LANES 0
+PA_FN pa_lanes pa_lanes_of(int team) { return PA_ALL_LANES; }
+PA_FN void pa_lanes_sync(pa_lanes lanes) { __builtin_amdgcn_wave_barrier(); __threadfence_block(); }
 PA_FN void pa_warps_sync(int warps) { __syncthreads(); }
-PA_FN unsigned pa_shuffle_word(unsigned x, int d) { return (unsigned)__shfl_xor((int)x, d); }
+PA_FN unsigned pa_shuffle_word(unsigned x, int d, pa_lanes lanes) { return (unsigned)__shfl_xor((int)x, d); }
 #else
 #define PA_WARP 32 /* warpSize is no constant there: each division by it takes twenty instructions */
 #define PA_TEAM_STEP 1
-PA_FN void pa_warp_sync(void) { __syncwarp(); }
+typedef unsigned pa_lanes; /* of a warp that a team has */
+#define PA_ALL_LANES 0xffffffffu
+PA_FN pa_lanes pa_lanes_of(int team)
+{
+    return team < PA_WARP ? ((1u << team) - 1u) << ((int)threadIdx.x & (PA_WARP - 1) & -team) : PA_ALL_LANES;
+}
+PA_FN void pa_lanes_sync(pa_lanes lanes)
+{
+    if (lanes == PA_ALL_LANES) __syncwarp();
+    else if (lanes & (lanes - 1)) __syncwarp(lanes);
+}
 PA_FN void pa_warps_sync(int warps)
 {
     const int team = warps * PA_WARP;
     if (team == PA_BLOCK_SIZE) __syncthreads();
     else asm volatile("bar.sync %0, %1;" ::"r"(1 + (int)threadIdx.x / team), "r"(team) : "memory");
 }
-PA_FN unsigned pa_shuffle_word(unsigned x, int d) { return __shfl_xor_sync(0xffffffffu, x, d); }
+PA_FN unsigned pa_shuffle_word(unsigned x, int d, pa_lanes lanes) { return __shfl_xor_sync(lanes, x, d); }
 #endif
 PA_FN int pa_lane(void) { return (int)(threadIdx.x % PA_WARP); }
-template <typename T> PA_FN T pa_shuffle(T x, int d)
+template <typename T> PA_FN T pa_shuffle(T x, int d, pa_lanes lanes = PA_ALL_LANES)
 {
     union { T value; unsigned word[(sizeof(T) + 3) / 4]; } u;
     for (int k = 0; k < (int)((sizeof(T) + 3) / 4); ++k) u.word[k] = 0;
     u.value = x;
-    for (int k = 0; k < (int)((sizeof(T) + 3) / 4); ++k) u.word[k] = pa_shuffle_word(u.word[k], d);
+    for (int k = 0; k < (int)((sizeof(T) + 3) / 4); ++k) u.word[k] = pa_shuffle_word(u.word[k], d, lanes);
     return u.value;
 }
 #define PA_WARPS 32 /* of a block, at most */
 PA_FN int64_t pa_more(int64_t a, int64_t b) { return b > a ? b : a; }
 PA_FN int64_t pa_less(int64_t a, int64_t b) { return b < a ? b : a; }
-/* a team of so many of the block's warps meets */
-PA_FN void pa_team_sync(int warps)
+/* a team meets: so many of the block's warps, or these lanes of one */
+PA_FN void pa_team_sync(int warps, pa_lanes lanes)
 {
     if (warps > 1) pa_warps_sync(warps);
-    else pa_warp_sync();
+    else pa_lanes_sync(lanes);
 }
 /* this thread's first iteration when each takes `share` of them, a block's width apart */
 PA_FN int64_t pa_chunk(int share) { return (int64_t)blockIdx.x * blockDim.x * share + threadIdx.x; }
@@ -57,18 +70,6 @@ PA_FN bool pa_aligned(const void *p, int64_t size)
     return ((uint64_t)p & (uint64_t)((size < 16 ? size : 16) - 1)) == 0;
 }
 template <typename T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) pa_vector { T v[N]; };
-/* past the first-level cache, which keeps what is read more often */
-template <typename V> PA_FN V pa_load_past(const void *p)
-{
-#if defined(__HIPCC__) || defined(__HIPCC_RTC__)
-    return *(const V *)p;
-#else
-    union { V value; uint4 words[(sizeof(V) + 15) / 16]; } u;
-    if (sizeof(V) % 16) return *(const V *)p;
-    for (int k = 0; k < (int)(sizeof(V) / 16); ++k) u.words[k] = __ldcg((const uint4 *)p + k);
-    return u.value;
-#endif
-}
 /* of arrays that don't fit into the cache, elements that one block loads once; coherent, since it may store there */
 template <typename V> PA_FN V pa_load_streamed(const void *p)
 {
@@ -147,6 +148,7 @@ extern "C" __global__ void __launch_bounds__(64, 12) kernel_centre_block0_64(con
     const int rank = (int)threadIdx.x, row_low = rank * 4, row_size = (int)(v_x.n1) - row_low;
     const int64_t t = blockIdx.x;
     const int team = 64, warps = team >> PA_WARP_BITS;
+    const pa_lanes lanes = pa_lanes_of(team);
     if (t < count) {
         const int64_t v_i = t;
         float v_first = 0;
@@ -176,8 +178,10 @@ extern "C" __global__ void __launch_bounds__(64, 12) kernel_centre_block0_64(con
                     }
                 }
             }
-            for (int d = PA_WARP / 2; d > 0; d /= 2) {
-                lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d));
+            if (team >= PA_WARP) {
+                for (int d = PA_WARP / 2; d > 0; d /= 2) {
+                    lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, PA_ALL_LANES));
+                }
             }
             if (warps > 1) {
                 __shared__ float all_lane_v_s[PA_WARPS];
@@ -233,6 +237,7 @@ extern "C" __global__ void __launch_bounds__(128, 6) kernel_centre_block0_128(co
     const int rank = (int)threadIdx.x, row_low = rank * 4, row_size = (int)(v_x.n1) - row_low;
     const int64_t t = blockIdx.x;
     const int team = 128, warps = team >> PA_WARP_BITS;
+    const pa_lanes lanes = pa_lanes_of(team);
     if (t < count) {
         const int64_t v_i = t;
         float v_first = 0;
@@ -262,8 +267,10 @@ extern "C" __global__ void __launch_bounds__(128, 6) kernel_centre_block0_128(co
                     }
                 }
             }
-            for (int d = PA_WARP / 2; d > 0; d /= 2) {
-                lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d));
+            if (team >= PA_WARP) {
+                for (int d = PA_WARP / 2; d > 0; d /= 2) {
+                    lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, PA_ALL_LANES));
+                }
             }
             if (warps > 1) {
                 __shared__ float all_lane_v_s[PA_WARPS];
@@ -319,6 +326,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_block0_256(co
     const int rank = (int)threadIdx.x, row_low = rank * 4, row_size = (int)(v_x.n1) - row_low;
     const int64_t t = blockIdx.x;
     const int team = 256, warps = team >> PA_WARP_BITS;
+    const pa_lanes lanes = pa_lanes_of(team);
     if (t < count) {
         const int64_t v_i = t;
         float v_first = 0;
@@ -348,8 +356,10 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_block0_256(co
                     }
                 }
             }
-            for (int d = PA_WARP / 2; d > 0; d /= 2) {
-                lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d));
+            if (team >= PA_WARP) {
+                for (int d = PA_WARP / 2; d > 0; d /= 2) {
+                    lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, PA_ALL_LANES));
+                }
             }
             if (warps > 1) {
                 __shared__ float all_lane_v_s[PA_WARPS];
@@ -405,6 +415,7 @@ extern "C" __global__ void __launch_bounds__(512, 2) kernel_centre_block0_512(co
     const int rank = (int)threadIdx.x, row_low = rank * 4, row_size = (int)(v_x.n1) - row_low;
     const int64_t t = blockIdx.x;
     const int team = 512, warps = team >> PA_WARP_BITS;
+    const pa_lanes lanes = pa_lanes_of(team);
     if (t < count) {
         const int64_t v_i = t;
         float v_first = 0;
@@ -434,8 +445,10 @@ extern "C" __global__ void __launch_bounds__(512, 2) kernel_centre_block0_512(co
                     }
                 }
             }
-            for (int d = PA_WARP / 2; d > 0; d /= 2) {
-                lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d));
+            if (team >= PA_WARP) {
+                for (int d = PA_WARP / 2; d > 0; d /= 2) {
+                    lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, PA_ALL_LANES));
+                }
             }
             if (warps > 1) {
                 __shared__ float all_lane_v_s[PA_WARPS];
@@ -490,22 +503,33 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
     const int64_t count = v_x.n0;
     const int64_t most = pa_more(pa_more(0, v_out.n0 * v_out.n1), v_x.n0 * v_x.n1);
     const bool few = count <= 512 && count < most / 64;
+    const int64_t longest = pa_more(0, v_x.n1);
     const int64_t row_low = 0;
     const int64_t row_size = v_x.n1 - row_low;
-    const bool wide = row_size % 4 == 0
-        && v_x.s1 == (int64_t)sizeof(float)
+    const bool whole = row_size % 4 == 0
         && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 15) == 0
-        && v_out.s1 == (int64_t)sizeof(float)
         && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 15) == 0;
-    int bits = few ? 8 : PA_WARP_BITS; /* 1 << bits threads cache a row */
-    while (bits < 8 && row_size > (32 << bits)) bits += PA_TEAM_STEP;
-    const bool fits = wide && row_size <= (32 << bits);
-    if (fits) {
-        const int team = 1 << bits, warps = team >> PA_WARP_BITS, rank = (int)threadIdx.x & (team - 1);
+    const bool dense = v_x.s1 == (int64_t)sizeof(float)
+        && v_out.s1 == (int64_t)sizeof(float)
+        && (whole || row_size >= 16);
+    int narrow = PA_WARP_BITS;
+    for (; narrow > 0; --narrow) {
+        const bool full = count >= (int64_t)1 << (17 + 1 - narrow);
+        const int of_half = narrow - 1 + (dense && narrow > 1 ? 5 : 4);
+        if (!full || longest > (int64_t)1 << of_half || most >> of_half > count) break;
+    }
+    int cached_bits = few ? 8 : narrow;
+    for (; cached_bits < 8 && row_size > (32 << cached_bits);)
+        cached_bits += cached_bits < PA_WARP_BITS ? 1 : PA_TEAM_STEP;
+    const bool fits = dense && whole && row_size <= (32 << cached_bits);
+    if (fits && cached_bits >= PA_WARP_BITS) {
+        const int bits = cached_bits, team = 1 << bits, warps = team >> PA_WARP_BITS, rank = (int)threadIdx.x & (team - 1);
+        const pa_lanes lanes = pa_lanes_of(team);
         const int64_t teams = (int64_t)gridDim.x << (8 - bits);
         const int64_t first_team = ((int64_t)blockIdx.x << (8 - bits)) + ((int)threadIdx.x >> bits);
+        const int stride = PA_WARP * 4; /* of a thread's vectors */
         const int vectors = ((int)row_size / 4 + team - 1) >> bits; /* of a thread */
-        const int part = vectors * PA_WARP * 4;
+        const int part = vectors * stride;
         const int begin = rank / PA_WARP * part + rank % PA_WARP * 4;
         const int end = (int)pa_less((rank / PA_WARP + 1) * part, row_size);
         for (int64_t t = first_team; t < count; t += teams) {
@@ -521,14 +545,14 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
                 float lane_v_s = -0.0f;
                 #pragma unroll
                 for (int c = 0; c < 8; ++c) {
-                    const int first = begin + c * (PA_WARP * 4);
+                    const int first = begin + c * stride;
                     if (first < end) {
                         cached0[c] = *(const pa_vector<float, 4> *)(row0 + first);
                     }
                 }
                 #pragma unroll
                 for (int c = 0; c < 8; ++c) {
-                    const int first = begin + c * (PA_WARP * 4);
+                    const int first = begin + c * stride;
                     if (first < end) {
                         #pragma unroll
                         for (int j = 0; j < 4; ++j) {
@@ -537,17 +561,23 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
                         }
                     }
                 }
-                for (int d = PA_WARP / 2; d > 0; d /= 2) {
-                    lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d));
+                if (team >= PA_WARP) {
+                    for (int d = PA_WARP / 2; d > 0; d /= 2) {
+                        lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, PA_ALL_LANES));
+                    }
+                } else {
+                    for (int d = team / 2; d > 0; d /= 2) {
+                        lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, lanes));
+                    }
                 }
                 if (warps > 1) {
                     __shared__ float all_lane_v_s[PA_WARPS];
                     const int first_warp = ((int)threadIdx.x - rank) >> PA_WARP_BITS;
-                    pa_team_sync(warps); /* the ones before have been read */
+                    pa_team_sync(warps, lanes); /* the ones before have been read */
                     if (pa_lane() == 0) {
                         all_lane_v_s[threadIdx.x >> PA_WARP_BITS] = lane_v_s;
                     }
-                    pa_team_sync(warps);
+                    pa_team_sync(warps, lanes);
                     lane_v_s = all_lane_v_s[first_warp];
                     for (int w = first_warp + 1; w < first_warp + warps; ++w) {
                         lane_v_s = (lane_v_s + all_lane_v_s[w]);
@@ -558,7 +588,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
             {
                 #pragma unroll
                 for (int c = 0; c < 8; ++c) {
-                    const int first = begin + c * (PA_WARP * 4);
+                    const int first = begin + c * stride;
                     if (first < end) {
                         pa_vector<float, 4> stored1;
                         #pragma unroll
@@ -570,44 +600,64 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
                     }
                 }
             }
-            pa_team_sync(warps);
+            pa_team_sync(warps, lanes);
         }
-    } else if (wide) {
-        const bool by_block = few || count < most / 1024;
-        const int rank = by_block ? (int)threadIdx.x : pa_lane(), team = by_block ? PA_BLOCK_SIZE : PA_WARP;
-        const int warps = team >> PA_WARP_BITS;
-        const int64_t first_team = by_block ? blockIdx.x : pa_thread() >> PA_WARP_BITS;
-        const int64_t teams = by_block ? gridDim.x : pa_threads() >> PA_WARP_BITS;
+    } else if (fits) {
+        const int bits = cached_bits, team = 1 << bits, warps = team >> PA_WARP_BITS, rank = (int)threadIdx.x & (team - 1);
+        const pa_lanes lanes = pa_lanes_of(team);
+        const int64_t teams = (int64_t)gridDim.x << (8 - bits);
+        const int64_t first_team = ((int64_t)blockIdx.x << (8 - bits)) + ((int)threadIdx.x >> bits);
+        const int stride = team * 4; /* of a thread's vectors */
+        const int vectors = ((int)row_size / 4 + team - 1) >> bits; /* of a thread */
+        const int part = vectors * stride;
+        const int begin = rank / PA_WARP * part + rank % PA_WARP * 4;
+        const int end = (int)pa_less((rank / PA_WARP + 1) * part, row_size);
         for (int64_t t = first_team; t < count; t += teams) {
             const int64_t v_i = t;
             float v_first = 0;
             float v_s = 0;
+            pa_vector<float, 4> cached0[8];
             float *const row0 = (float *)((char *)v_x.data + (v_i * v_x.s0 + row_low * v_x.s1));
             float *const row1 = (float *)((char *)v_out.data + (v_i * v_out.s0 + row_low * v_out.s1));
             v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
             v_s = 0.0f;
             {
                 float lane_v_s = -0.0f;
-                #pragma unroll 4
-                for (int64_t first = rank * 4; first < row_size; first += team * 4) {
-                    const pa_vector<float, 4> loaded0 = pa_load_past<pa_vector<float, 4>>(row0 + first);
-                    #pragma unroll
-                    for (int j = 0; j < 4; ++j) {
-                        const int64_t v_j = row_low + first + j;
-                        lane_v_s = (lane_v_s + loaded0.v[j]);
+                #pragma unroll
+                for (int c = 0; c < 8; ++c) {
+                    const int first = begin + c * stride;
+                    if (first < end) {
+                        cached0[c] = *(const pa_vector<float, 4> *)(row0 + first);
                     }
                 }
-                for (int d = PA_WARP / 2; d > 0; d /= 2) {
-                    lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d));
+                #pragma unroll
+                for (int c = 0; c < 8; ++c) {
+                    const int first = begin + c * stride;
+                    if (first < end) {
+                        #pragma unroll
+                        for (int j = 0; j < 4; ++j) {
+                            const int64_t v_j = row_low + first + j;
+                            lane_v_s = (lane_v_s + cached0[c].v[j]);
+                        }
+                    }
+                }
+                if (team >= PA_WARP) {
+                    for (int d = PA_WARP / 2; d > 0; d /= 2) {
+                        lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, PA_ALL_LANES));
+                    }
+                } else {
+                    for (int d = team / 2; d > 0; d /= 2) {
+                        lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, lanes));
+                    }
                 }
                 if (warps > 1) {
                     __shared__ float all_lane_v_s[PA_WARPS];
                     const int first_warp = ((int)threadIdx.x - rank) >> PA_WARP_BITS;
-                    pa_team_sync(warps); /* the ones before have been read */
+                    pa_team_sync(warps, lanes); /* the ones before have been read */
                     if (pa_lane() == 0) {
                         all_lane_v_s[threadIdx.x >> PA_WARP_BITS] = lane_v_s;
                     }
-                    pa_team_sync(warps);
+                    pa_team_sync(warps, lanes);
                     lane_v_s = all_lane_v_s[first_warp];
                     for (int w = first_warp + 1; w < first_warp + warps; ++w) {
                         lane_v_s = (lane_v_s + all_lane_v_s[w]);
@@ -616,26 +666,132 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
                 v_s = (v_s + lane_v_s);
             }
             {
-                #pragma unroll 4
-                for (int64_t first = rank * 4; first < row_size; first += team * 4) {
-                    const pa_vector<float, 4> loaded0 = pa_load_past<pa_vector<float, 4>>(row0 + first);
-                    pa_vector<float, 4> stored1;
-                    #pragma unroll
-                    for (int j = 0; j < 4; ++j) {
-                        const int64_t v_j = row_low + first + j;
-                        stored1.v[j] = ((loaded0.v[j] - (v_s / ((float)v_x.n1))) + v_first);
+                #pragma unroll
+                for (int c = 0; c < 8; ++c) {
+                    const int first = begin + c * stride;
+                    if (first < end) {
+                        pa_vector<float, 4> stored1;
+                        #pragma unroll
+                        for (int j = 0; j < 4; ++j) {
+                            const int64_t v_j = row_low + first + j;
+                            stored1.v[j] = ((cached0[c].v[j] - (v_s / ((float)v_x.n1))) + v_first);
+                        }
+                        *(pa_vector<float, 4> *)(row1 + first) = stored1;
                     }
-                    *(pa_vector<float, 4> *)(row1 + first) = stored1;
                 }
             }
-            pa_team_sync(warps);
+            pa_team_sync(warps, lanes);
+        }
+    } else if (dense) {
+        const int bits = few || count < most / 1024 ? 8 : narrow, team = 1 << bits, warps = team >> PA_WARP_BITS, rank = (int)threadIdx.x & (team - 1);
+        const pa_lanes lanes = pa_lanes_of(team);
+        const int64_t teams = (int64_t)gridDim.x << (8 - bits);
+        const int64_t first_team = ((int64_t)blockIdx.x << (8 - bits)) + ((int)threadIdx.x >> bits);
+        for (int64_t t = first_team; t < count; t += teams) {
+            const int64_t v_i = t;
+            float v_first = 0;
+            float v_s = 0;
+            float *const row0 = (float *)((char *)v_x.data + (v_i * v_x.s0 + row_low * v_x.s1));
+            float *const row1 = (float *)((char *)v_out.data + (v_i * v_out.s0 + row_low * v_out.s1));
+            const int head = (int)pa_less((int)(-(uint64_t)row0 & 15) / 4, row_size);
+            const int64_t vectors_end = row_size - (row_size - head) % 4;
+            const bool aligned1 = ((uint64_t)(row1 + head) & 15) == 0;
+            v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
+            v_s = 0.0f;
+            {
+                float lane_v_s = -0.0f;
+                for (int64_t nearest = head + rank * 4; nearest < vectors_end; nearest += 2 * (int64_t)team * 4) {
+                    pa_vector<float, 4> ahead0[2];
+                    #pragma unroll
+                    for (int c = 0; c < 2; ++c) {
+                        const int64_t first = nearest + c * (int64_t)team * 4;
+                        if (first < vectors_end) {
+                            ahead0[c] = *(const pa_vector<float, 4> *)(row0 + first);
+                        }
+                    }
+                    #pragma unroll
+                    for (int c = 0; c < 2; ++c) {
+                        const int64_t first = nearest + c * (int64_t)team * 4;
+                        if (first < vectors_end) {
+                            const pa_vector<float, 4> loaded0 = ahead0[c];
+                            #pragma unroll
+                            for (int j = 0; j < 4; ++j) {
+                                const int64_t v_j = row_low + first + j;
+                                lane_v_s = (lane_v_s + loaded0.v[j]);
+                            }
+                        }
+                    }
+                }
+                for (int edge = rank; edge < head + (int)(row_size - vectors_end); edge += team) {
+                    const int64_t v_j = row_low + (edge < head ? edge : vectors_end - head + edge);
+                    lane_v_s = (lane_v_s + (*((float *)((char *)v_x.data + (v_i * v_x.s0 + v_j * v_x.s1)))));
+                }
+                if (team >= PA_WARP) {
+                    for (int d = PA_WARP / 2; d > 0; d /= 2) {
+                        lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, PA_ALL_LANES));
+                    }
+                } else {
+                    for (int d = team / 2; d > 0; d /= 2) {
+                        lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, lanes));
+                    }
+                }
+                if (warps > 1) {
+                    __shared__ float all_lane_v_s[PA_WARPS];
+                    const int first_warp = ((int)threadIdx.x - rank) >> PA_WARP_BITS;
+                    pa_team_sync(warps, lanes); /* the ones before have been read */
+                    if (pa_lane() == 0) {
+                        all_lane_v_s[threadIdx.x >> PA_WARP_BITS] = lane_v_s;
+                    }
+                    pa_team_sync(warps, lanes);
+                    lane_v_s = all_lane_v_s[first_warp];
+                    for (int w = first_warp + 1; w < first_warp + warps; ++w) {
+                        lane_v_s = (lane_v_s + all_lane_v_s[w]);
+                    }
+                }
+                v_s = (v_s + lane_v_s);
+            }
+            {
+                for (int64_t nearest = head + rank * 4; nearest < vectors_end; nearest += 2 * (int64_t)team * 4) {
+                    pa_vector<float, 4> ahead0[2];
+                    #pragma unroll
+                    for (int c = 0; c < 2; ++c) {
+                        const int64_t first = nearest + c * (int64_t)team * 4;
+                        if (first < vectors_end) {
+                            ahead0[c] = *(const pa_vector<float, 4> *)(row0 + first);
+                        }
+                    }
+                    #pragma unroll
+                    for (int c = 0; c < 2; ++c) {
+                        const int64_t first = nearest + c * (int64_t)team * 4;
+                        if (first < vectors_end) {
+                            const pa_vector<float, 4> loaded0 = ahead0[c];
+                            pa_vector<float, 4> stored1;
+                            #pragma unroll
+                            for (int j = 0; j < 4; ++j) {
+                                const int64_t v_j = row_low + first + j;
+                                stored1.v[j] = ((loaded0.v[j] - (v_s / ((float)v_x.n1))) + v_first);
+                            }
+                            if (aligned1) {
+                                *(pa_vector<float, 4> *)(row1 + first) = stored1;
+                            } else {
+                                #pragma unroll
+                                for (int j = 0; j < 4; ++j) row1[first + j] = stored1.v[j];
+                            }
+                        }
+                    }
+                }
+                for (int edge = rank; edge < head + (int)(row_size - vectors_end); edge += team) {
+                    const int64_t v_j = row_low + (edge < head ? edge : vectors_end - head + edge);
+                    *((float *)((char *)v_out.data + (v_i * v_out.s0 + v_j * v_out.s1))) = (((*((float *)((char *)v_x.data + (v_i * v_x.s0 + v_j * v_x.s1)))) - (v_s / ((float)v_x.n1))) + v_first);
+                }
+            }
+            pa_team_sync(warps, lanes);
         }
     } else {
-        const bool by_block = few || count < most / 1024;
-        const int rank = by_block ? (int)threadIdx.x : pa_lane(), team = by_block ? PA_BLOCK_SIZE : PA_WARP;
-        const int warps = team >> PA_WARP_BITS;
-        const int64_t first_team = by_block ? blockIdx.x : pa_thread() >> PA_WARP_BITS;
-        const int64_t teams = by_block ? gridDim.x : pa_threads() >> PA_WARP_BITS;
+        const int bits = few || count < most / 1024 ? 8 : narrow, team = 1 << bits, warps = team >> PA_WARP_BITS, rank = (int)threadIdx.x & (team - 1);
+        const pa_lanes lanes = pa_lanes_of(team);
+        const int64_t teams = (int64_t)gridDim.x << (8 - bits);
+        const int64_t first_team = ((int64_t)blockIdx.x << (8 - bits)) + ((int)threadIdx.x >> bits);
         for (int64_t t = first_team; t < count; t += teams) {
             const int64_t v_i = t;
             float v_first = 0;
@@ -645,22 +801,36 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
             {
                 float lane_v_s = -0.0f;
                 const int64_t k1_stop = v_x.n1;
-                #pragma unroll 8
-                for (int64_t k1 = rank; k1 < k1_stop; k1 += team) {
+                int64_t k1 = rank;
+                for (; k1 < k1_stop - 3 * (int64_t)team; k1 += 4 * (int64_t)team) {
+                    #pragma unroll
+                    for (int ahead = 0; ahead < 4; ++ahead) {
+                        const int64_t v_j = k1 + ahead * (int64_t)team;
+                        lane_v_s = (lane_v_s + (*((float *)((char *)v_x.data + (v_i * v_x.s0 + v_j * v_x.s1)))));
+                    }
+                }
+                #pragma unroll 1
+                for (; k1 < k1_stop; k1 += team) {
                     const int64_t v_j = k1;
                     lane_v_s = (lane_v_s + (*((float *)((char *)v_x.data + (v_i * v_x.s0 + v_j * v_x.s1)))));
                 }
-                for (int d = PA_WARP / 2; d > 0; d /= 2) {
-                    lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d));
+                if (team >= PA_WARP) {
+                    for (int d = PA_WARP / 2; d > 0; d /= 2) {
+                        lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, PA_ALL_LANES));
+                    }
+                } else {
+                    for (int d = team / 2; d > 0; d /= 2) {
+                        lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, lanes));
+                    }
                 }
                 if (warps > 1) {
                     __shared__ float all_lane_v_s[PA_WARPS];
                     const int first_warp = ((int)threadIdx.x - rank) >> PA_WARP_BITS;
-                    pa_team_sync(warps); /* the ones before have been read */
+                    pa_team_sync(warps, lanes); /* the ones before have been read */
                     if (pa_lane() == 0) {
                         all_lane_v_s[threadIdx.x >> PA_WARP_BITS] = lane_v_s;
                     }
-                    pa_team_sync(warps);
+                    pa_team_sync(warps, lanes);
                     lane_v_s = all_lane_v_s[first_warp];
                     for (int w = first_warp + 1; w < first_warp + warps; ++w) {
                         lane_v_s = (lane_v_s + all_lane_v_s[w]);
@@ -670,13 +840,14 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
             }
             {
                 const int64_t k2_stop = v_x.n1;
+                int64_t k2 = rank;
                 #pragma unroll 8
-                for (int64_t k2 = rank; k2 < k2_stop; k2 += team) {
+                for (; k2 < k2_stop; k2 += team) {
                     const int64_t v_j = k2;
                     *((float *)((char *)v_out.data + (v_i * v_out.s0 + v_j * v_out.s1))) = (((*((float *)((char *)v_x.data + (v_i * v_x.s0 + v_j * v_x.s1)))) - (v_s / ((float)v_x.n1))) + v_first);
                 }
             }
-            pa_team_sync(warps);
+            pa_team_sync(warps, lanes);
         }
     }
 }

@@ -7,38 +7,51 @@ PA_FN int64_t pa_threads(void) { return (int64_t)gridDim.x * blockDim.x; }
 #if defined(__HIPCC__) || defined(__HIPCC_RTC__)
 #define PA_WARP warpSize
 #define PA_TEAM_STEP (8 - PA_WARP_BITS) /* parts of a block have no barrier of their own */
-PA_FN void pa_warp_sync(void) { __builtin_amdgcn_wave_barrier(); __threadfence_block(); }
+typedef int pa_lanes;
+#define PA_ALL_LANES 0
+PA_FN pa_lanes pa_lanes_of(int team) { return PA_ALL_LANES; }
+PA_FN void pa_lanes_sync(pa_lanes lanes) { __builtin_amdgcn_wave_barrier(); __threadfence_block(); }
 PA_FN void pa_warps_sync(int warps) { __syncthreads(); }
-PA_FN unsigned pa_shuffle_word(unsigned x, int d) { return (unsigned)__shfl_xor((int)x, d); }
+PA_FN unsigned pa_shuffle_word(unsigned x, int d, pa_lanes lanes) { return (unsigned)__shfl_xor((int)x, d); }
 #else
 #define PA_WARP 32 /* warpSize is no constant there: each division by it takes twenty instructions */
 #define PA_TEAM_STEP 1
-PA_FN void pa_warp_sync(void) { __syncwarp(); }
+typedef unsigned pa_lanes; /* of a warp that a team has */
+#define PA_ALL_LANES 0xffffffffu
+PA_FN pa_lanes pa_lanes_of(int team)
+{
+    return team < PA_WARP ? ((1u << team) - 1u) << ((int)threadIdx.x & (PA_WARP - 1) & -team) : PA_ALL_LANES;
+}
+PA_FN void pa_lanes_sync(pa_lanes lanes)
+{
+    if (lanes == PA_ALL_LANES) __syncwarp();
+    else if (lanes & (lanes - 1)) __syncwarp(lanes);
+}
 PA_FN void pa_warps_sync(int warps)
 {
     const int team = warps * PA_WARP;
     if (team == PA_BLOCK_SIZE) __syncthreads();
     else asm volatile("bar.sync %0, %1;" ::"r"(1 + (int)threadIdx.x / team), "r"(team) : "memory");
 }
-PA_FN unsigned pa_shuffle_word(unsigned x, int d) { return __shfl_xor_sync(0xffffffffu, x, d); }
+PA_FN unsigned pa_shuffle_word(unsigned x, int d, pa_lanes lanes) { return __shfl_xor_sync(lanes, x, d); }
 #endif
 PA_FN int pa_lane(void) { return (int)(threadIdx.x % PA_WARP); }
-template <typename T> PA_FN T pa_shuffle(T x, int d)
+template <typename T> PA_FN T pa_shuffle(T x, int d, pa_lanes lanes = PA_ALL_LANES)
 {
     union { T value; unsigned word[(sizeof(T) + 3) / 4]; } u;
     for (int k = 0; k < (int)((sizeof(T) + 3) / 4); ++k) u.word[k] = 0;
     u.value = x;
-    for (int k = 0; k < (int)((sizeof(T) + 3) / 4); ++k) u.word[k] = pa_shuffle_word(u.word[k], d);
+    for (int k = 0; k < (int)((sizeof(T) + 3) / 4); ++k) u.word[k] = pa_shuffle_word(u.word[k], d, lanes);
     return u.value;
 }
 #define PA_WARPS 32 /* of a block, at most */
 PA_FN int64_t pa_more(int64_t a, int64_t b) { return b > a ? b : a; }
 PA_FN int64_t pa_less(int64_t a, int64_t b) { return b < a ? b : a; }
-/* a team of so many of the block's warps meets */
-PA_FN void pa_team_sync(int warps)
+/* a team meets: so many of the block's warps, or these lanes of one */
+PA_FN void pa_team_sync(int warps, pa_lanes lanes)
 {
     if (warps > 1) pa_warps_sync(warps);
-    else pa_warp_sync();
+    else pa_lanes_sync(lanes);
 }
 /* this thread's first iteration when each takes `share` of them, a block's width apart */
 PA_FN int64_t pa_chunk(int share) { return (int64_t)blockIdx.x * blockDim.x * share + threadIdx.x; }
@@ -57,18 +70,6 @@ PA_FN bool pa_aligned(const void *p, int64_t size)
     return ((uint64_t)p & (uint64_t)((size < 16 ? size : 16) - 1)) == 0;
 }
 template <typename T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) pa_vector { T v[N]; };
-/* past the first-level cache, which keeps what is read more often */
-template <typename V> PA_FN V pa_load_past(const void *p)
-{
-#if defined(__HIPCC__) || defined(__HIPCC_RTC__)
-    return *(const V *)p;
-#else
-    union { V value; uint4 words[(sizeof(V) + 15) / 16]; } u;
-    if (sizeof(V) % 16) return *(const V *)p;
-    for (int k = 0; k < (int)(sizeof(V) / 16); ++k) u.words[k] = __ldcg((const uint4 *)p + k);
-    return u.value;
-#endif
-}
 /* of arrays that don't fit into the cache, elements that one block loads once; coherent, since it may store there */
 template <typename V> PA_FN V pa_load_streamed(const void *p)
 {

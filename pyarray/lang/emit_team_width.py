@@ -1,0 +1,85 @@
+"""GPU text of how many threads share an iteration: a block, a warp, or of many short iterations a part of a warp."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator
+
+from . import emit_views as views
+from . import ir
+from .cached_rows import is_invariant
+from .emit_statements import Emitter, cname
+from .summaries import has_any, names_in
+
+_BLOCK_ELEMENTS = 1024  # elements of an iteration for which a block is faster than a warp
+_FEW_ITERATIONS = 512  # up to so many blocks run at the same time
+_FEW_ELEMENTS = 64  # the same if there are few iterations
+_EACH_BITS = 5  # 1 << so many elements of an iteration are for one thread of a part of a warp
+_STORED_BITS = 4  # the same of elements that are stored, one by one or by a single thread: far apart, stores are slow
+_MANY_BITS = 17  # 1 << so many threads fill a device
+
+
+def team(bits: str = f"few || count < most / {_BLOCK_ELEMENTS} ? 8 : narrow") -> str:
+    """The names that an iteration's text uses: its team has 1 << bits threads."""
+    return f"""\
+const int bits = {bits}, team = 1 << bits, warps = team >> PA_WARP_BITS, rank = (int)threadIdx.x & (team - 1);
+const pa_lanes lanes = pa_lanes_of(team);
+const int64_t teams = (int64_t)gridDim.x << (8 - bits);
+const int64_t first_team = ((int64_t)blockIdx.x << (8 - bits)) + ((int)threadIdx.x >> bits);
+"""
+
+
+def width_lines(code: Emitter, loop: ir.For, shared: list[ir.For]) -> Iterator[str]:
+    """What widths follow from: the `most` elements of an array, and how many a thread has in all shared loops, that
+    are as long as their bounds say before the loop."""
+    sizes = (views.element_count(k, cname(n)) for n, k in code.kernel.params if isinstance(k, ir.ArrayType))
+    yield f"const int64_t most = {_greatest(sizes)};"
+    yield f"const bool few = count <= {_FEW_ITERATIONS} && count < most / {_FEW_ELEMENTS};"
+    yield f"const int64_t longest = {_greatest(_trip_count(code, s) for s in shared if is_invariant(s, loop))};"
+
+
+def narrow_lines(loop: ir.For, shared: list[ir.For], vectors: bool) -> Iterator[str]:
+    """1 << narrow threads are the part of a warp that takes a short iteration; a warp takes other ones, and those whose
+    elements say how many there are."""
+    yield "int narrow = PA_WARP_BITS;"
+    if any(_depends_on_loads(s, loop) for s in shared):
+        return
+    each = str(_EACH_BITS)
+    if any(has_any(s.body, ir.Store) for s in shared):
+        each = f"(dense && narrow > 1 ? {_EACH_BITS} : {_STORED_BITS})" if vectors else str(_STORED_BITS)
+    yield "for (; narrow > 0; --narrow) {"
+    yield f"    const bool full = count >= (int64_t)1 << ({_MANY_BITS} + 1 - narrow);"
+    yield f"    const int of_half = narrow - 1 + {each};"
+    yield "    if (!full || longest > (int64_t)1 << of_half || most >> of_half > count) break;"
+    yield "}"
+
+
+def _greatest(values: Iterable[str]) -> str:
+    return functools.reduce(lambda a, b: f"pa_more({a}, {b})", ["0", *dict.fromkeys(values)])
+
+
+def _trip_count(code: Emitter, s: ir.For) -> str:
+    (range_,) = s.ranges
+    start, stop = code.start(range_), code.expr(range_.stop)  # type: ignore[arg-type]
+    return stop if start == "0" else f"pa_range_len({start}, {stop}, 1)"
+
+
+def _depends_on_loads(s: ir.For, loop: ir.For) -> bool:
+    """Whether elements of arrays decide how many iterations a loop has."""
+    values = dict[str, list[ir.Expr]]()
+    for n in ir.walk(*loop.body):
+        if isinstance(n, ir.Assign):
+            values.setdefault(n.name, []).append(n.value)
+        elif isinstance(n, ir.For):
+            for name in n.variables:
+                values.setdefault(name, []).extend(_bounds(n))
+    parts = _bounds(s)
+    while parts:
+        if has_any(parts, ir.Load, ir.Invoke, ir.Atomic):
+            return True
+        parts = [x for name in names_in(*parts) for x in values.pop(name, ())]
+    return False
+
+
+def _bounds(s: ir.For) -> list[ir.Expr]:
+    return [x for range_ in s.ranges for x in (range_.start, range_.stop, range_.step) if x is not None]
