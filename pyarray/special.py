@@ -24,7 +24,7 @@ from .api.standard.statistical import max as largest
 from .api.standard.statistical import sum as total
 from .array import ndarray
 from .array_hooks import Tracer
-from .dtypes import float64
+from .dtypes import DType, float32, float64, result_type
 from .jit.functions import func
 from .jit.replay import replayable
 from .kernels.random.rng_math import tail_quantile
@@ -183,13 +183,15 @@ xlogy = _ufunc("xlogy", _xlogy, "x1 log(x2); 0 where x1 is 0")
 # fmt: on
 
 
-def _shifted(name: str, a: Any, axis: Any) -> tuple[ndarray, ndarray]:
-    """`a` less its largest element over `axis`, and that; 0 where it is infinite."""
+def _shifted(name: str, a: Any, axis: Any) -> tuple[ndarray, ndarray, DType]:
+    """`a` less its largest element over `axis`, and that; 0 where it is infinite; both are float32 for narrower floats,
+    in which sums of exponentials would overflow. The last is the type of the result."""
     a = as_operand(name, a, "biuf")
-    a = a if a._dtype.kind == "f" else a.astype(float64)
+    kind = a._dtype if a._dtype.kind == "f" else float64
+    a = a.astype(float32 if kind.itemsize < 4 else kind, copy=False)
     top = largest(a, axis=axis, keepdims=True)
     top = where(subtract(top, top) == 0, top, 0.0)
-    return subtract(a, top), top
+    return subtract(a, top), top, kind
 
 
 def _by_rows(name: str, a: Any, axis: Any) -> ndarray | None:
@@ -212,9 +214,10 @@ def logsumexp(a: ArrayLike, /, axis: AxisLike = None, b: ArrayLike | None = None
     result = _by_rows("logsumexp", a, axis) if b is None else None
     if result is not None:
         return result if keepdims else result.squeeze(-1)
-    shifted, top = _shifted("logsumexp", a, axis)
+    shifted, top, kind = _shifted("logsumexp", a, axis)
     weights = exp(shifted) if b is None else multiply(b, exp(shifted))
     result = log(total(weights, axis=axis, keepdims=True)) + top
+    result = result.astype(kind if b is None else result_type(kind, b), copy=False)
     return result if keepdims else result.squeeze(axis)
 
 
@@ -227,8 +230,9 @@ def softmax(x: ArrayLike, /, axis: AxisLike = None) -> ndarray:
     """
     if (result := _by_rows("softmax", x, axis)) is not None:
         return result
-    weights = exp(_shifted("softmax", x, axis)[0])
-    return divide(weights, total(weights, axis=axis, keepdims=True))
+    shifted, _, kind = _shifted("softmax", x, axis)
+    weights = exp(shifted)
+    return divide(weights, total(weights, axis=axis, keepdims=True)).astype(kind, copy=False)
 
 
 @replayable
@@ -240,8 +244,8 @@ def log_softmax(x: ArrayLike, /, axis: AxisLike = None) -> ndarray:
     """
     if (result := _by_rows("log_softmax", x, axis)) is not None:
         return result
-    shifted = _shifted("log_softmax", x, axis)[0]
-    return subtract(shifted, log(total(exp(shifted), axis=axis, keepdims=True)))
+    shifted, _, kind = _shifted("log_softmax", x, axis)
+    return subtract(shifted, log(total(exp(shifted), axis=axis, keepdims=True))).astype(kind, copy=False)
 
 
 keywords.install(globals())

@@ -18,7 +18,13 @@ from .loop_dependences import structural_key
 
 # threads of a block and how many blocks a multiprocessor runs at a time, which limits registers; in the order in which
 # the guards are tested
-BLOCKS = ((THREADS // 4, 4 * MIN_BLOCKS), (THREADS // 2, 2 * MIN_BLOCKS), (THREADS, MIN_BLOCKS), (2 * THREADS, 2))
+BLOCKS = (
+    (THREADS // 4, 4 * MIN_BLOCKS),
+    (THREADS // 2, 2 * MIN_BLOCKS),
+    (THREADS, MIN_BLOCKS),
+    (2 * THREADS, 2),
+    (4 * THREADS, 1),
+)
 
 
 def block_row_step(
@@ -29,6 +35,8 @@ def block_row_step(
     streamed = streamed_elements(row, loop)
     if step.row_slot is None or step.size_slots is None or not streamed:
         return None
+    if threads > 2 * THREADS and row.width > 4 and not any(row.stores):
+        return None  # what is computed of narrow elements takes longer than to read them twice
     guards = block_row_guards(row, threads, step.row_slot, slots)
     if guards is None:
         return None

@@ -27,7 +27,7 @@ def row_tests(code: Emitter, row: CachedRow) -> Iterator[str]:
     (range_,) = row.loops[0].ranges
     yield f"const int64_t row_low = {code.start(range_)};"
     yield f"const int64_t row_size = {code.expr(range_.stop)} - row_low;"  # type: ignore[arg-type]
-    tests, whole = list[str](), [f"row_size % {row.width} == 0"]
+    tests, whole = ["row_size > 0"], [f"row_size % {row.width} == 0"]
     compared = {structural_key((range_.start, range_.stop))}
     for s in row.loops[1:]:
         (other,) = s.ranges
@@ -40,8 +40,10 @@ def row_tests(code: Emitter, row: CachedRow) -> Iterator[str]:
         others = [f"(uint64_t)({s})" for s, v in zip(steps, ref[1], strict=True) if v]
         first = views.address(kind, name, ["0" if v else "row_low" for v in ref[1]])
         tests.append(f"{steps[ref[1].index('')]} == (int64_t)sizeof({kind.dtype.ctype})")
-        mask = min(size * row.width, 16) - 1
-        whole.append(f"(({' | '.join([f'(uint64_t)({first})', *others])}) & {mask}) == 0")
+        bits = " | ".join([f"(uint64_t)({first})", *others])
+        whole.append(f"(({bits}) & {min(size * row.width, 16) - 1}) == 0")
+        if ref == _most(row):  # complex numbers may lie where their parts may
+            tests.append(f"(({bits}) & {size - 1}) == 0")
     pairs = [(a, b) for a in row.reloaded for b in row.stored if b != a]
     kinds = {p[0]: k for p, k in row.kinds.items()} | {n: k for n, k in code.kernel.params if n in row.stored}
     for n in sorted({n for pair in pairs for n in pair}):

@@ -245,11 +245,13 @@ class GridEmitter(Emitter):
     def vector_writer(self, s: ir.For, width: int) -> Callable[[], None]:
         """Prints what a loop over a row needs before it. Returns what prints the iterations of one vector."""
         (variable,), out = s.variables, self.out
+        # as numbers, the indices of all elements would be kept in registers from row to row
+        first = "pa_opaque(first)" if self.row_is_cached and self.is_used_as_number(variable, s) else "first"
 
         def each_element(write: Callable[[], None]) -> None:
             out.line("#pragma unroll")
             with out.block(f"for (int j = 0; j < {width}; ++j)"):
-                out.line(f"const int64_t {cname(variable)} = row_low + first + j;")
+                out.line(f"const int64_t {cname(variable)} = row_low + {first} + j;")
                 write()
 
         takes_quotients = self.row_is_cached and width >= NARROW_WIDTH
@@ -258,6 +260,13 @@ class GridEmitter(Emitter):
             return lambda: each_element(lambda: self.write(s.body))
         out.line(divisor_line(self, quotient))
         return lambda: write_parts(self, quotient, width, each_element)
+
+    def is_used_as_number(self, variable: str, s: ir.For) -> bool:
+        """Whether a loop over a row uses its variable for more than for elements that are in registers."""
+        nodes = list(ir.walk(*s.body))
+        uses = sum(isinstance(n, ir.Local) and n.name == variable for n in nodes)
+        refs = (self.element_ref(n) for n in nodes if isinstance(n, (ir.Load, ir.Store)))
+        return uses > sum(ref in self.registers or ref in self.results for ref in refs)
 
     def strided_loop(self, s: ir.For) -> None:
         """Single elements: neighbouring threads have neighbours."""
@@ -268,7 +277,7 @@ class GridEmitter(Emitter):
         if start != "0":  # the threads count from 0: a late start and `team` may be 2**63 and more
             out.line(f"const int64_t {k}_first = {start};")
             stop, number = f"pa_range_len({k}_first, {stop}, 1)", f"{k}_first + {k}"
-        out.line(f"const int64_t {k}_stop = {stop};")
+        out.line(f"const int64_t {k}_stop = pa_more(0, {stop});")
         head, declarations, terms = thread_digits(self, s) or ([], "", {})
         if not terms:
             missed(self, s)

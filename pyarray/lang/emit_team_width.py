@@ -9,7 +9,7 @@ from . import emit_views as views
 from . import ir
 from .cached_rows import is_invariant
 from .emit_statements import Emitter, cname
-from .summaries import has_any, names_in
+from .summaries import has_any
 
 _BLOCK_ELEMENTS = 1024  # elements of an iteration for which a block is faster than a warp
 _FEW_ITERATIONS = 512  # up to so many blocks run at the same time
@@ -30,8 +30,8 @@ const int64_t first_team = ((int64_t)blockIdx.x << (8 - bits)) + ((int)threadIdx
 
 
 def width_lines(code: Emitter, loop: ir.For, shared: list[ir.For]) -> Iterator[str]:
-    """What widths follow from: the `most` elements of an array, and how many a thread has in all shared loops, that
-    are as long as their bounds say before the loop."""
+    """What widths follow from: the `most` elements of an array, and of those shared loops whose bounds are known before
+    the iterations, how many the longest has."""
     sizes = (views.element_count(k, cname(n)) for n, k in code.kernel.params if isinstance(k, ir.ArrayType))
     yield f"const int64_t most = {_greatest(sizes)};"
     yield f"const bool few = count <= {_FEW_ITERATIONS} && count < most / {_FEW_ELEMENTS};"
@@ -40,9 +40,9 @@ def width_lines(code: Emitter, loop: ir.For, shared: list[ir.For]) -> Iterator[s
 
 def narrow_lines(loop: ir.For, shared: list[ir.For], vectors: bool) -> Iterator[str]:
     """1 << narrow threads are the part of a warp that takes a short iteration; a warp takes other ones, and those whose
-    elements say how many there are."""
+    lengths differ. In a nest of shared loops the arrays tell that an iteration has more elements than its last loop."""
     yield "int narrow = PA_WARP_BITS;"
-    if any(_depends_on_loads(s, loop) for s in shared):
+    if not all(is_invariant(s, loop) for s in shared):
         return
     each = str(_EACH_BITS)
     if any(has_any(s.body, ir.Store) for s in shared):
@@ -62,24 +62,3 @@ def _trip_count(code: Emitter, s: ir.For) -> str:
     (range_,) = s.ranges
     start, stop = code.start(range_), code.expr(range_.stop)  # type: ignore[arg-type]
     return stop if start == "0" else f"pa_range_len({start}, {stop}, 1)"
-
-
-def _depends_on_loads(s: ir.For, loop: ir.For) -> bool:
-    """Whether elements of arrays decide how many iterations a loop has."""
-    values = dict[str, list[ir.Expr]]()
-    for n in ir.walk(*loop.body):
-        if isinstance(n, ir.Assign):
-            values.setdefault(n.name, []).append(n.value)
-        elif isinstance(n, ir.For):
-            for name in n.variables:
-                values.setdefault(name, []).extend(_bounds(n))
-    parts = _bounds(s)
-    while parts:
-        if has_any(parts, ir.Load, ir.Invoke, ir.Atomic):
-            return True
-        parts = [x for name in names_in(*parts) for x in values.pop(name, ())]
-    return False
-
-
-def _bounds(s: ir.For) -> list[ir.Expr]:
-    return [x for range_ in s.ranges for x in (range_.start, range_.stop, range_.step) if x is not None]

@@ -40,19 +40,29 @@ def totals(out, x):
 
 
 @pa.kernel
-def ragged(out, x):
-    """Rows of all lengths, in as many rounds as the row's number says."""
+def rounds(out, x):
+    """In as many rounds as the row's number says."""
     for i in range(out.shape[0]):
         total = x[0, 0] * 0
         for k in range(i % 3):
-            for r in unordered(range(k, i % x.shape[1])):
-                total = total + x[i, r]
+            for r in unordered(range(x.shape[1])):
+                total = total + x[i, r] * k
         if i % 2 == 1:
             for r in unordered(range(x.shape[1])):
                 total = total + x[i, r]
             out[i] = total
         else:
             out[i] = total * 2
+
+
+@pa.kernel
+def triangle(out, x):
+    """Rows of all lengths."""
+    for i in range(out.shape[0]):
+        total = x[0, 0] * 0
+        for r in unordered(range(i % x.shape[1])):
+            total = total + x[i, r]
+        out[i] = total
 
 
 @pa.kernel
@@ -140,7 +150,8 @@ def test_iterations_that_differ(device, checked, rows, n, data):
     x = numbers((rows, n), "int32")
     ends = np.asarray(data.draw(st.lists(st.integers(0, n), min_size=rows, max_size=rows)), np.int64)
     with pa.debug() if checked else contextlib.nullcontext():
-        agree(ragged, device, np.zeros(rows, np.int32), x)
+        agree(rounds, device, np.zeros(rows, np.int32), x)
+        agree(triangle, device, np.zeros(rows, np.int32), x)
         agree(chosen, device, np.zeros(rows, np.int32), x, ends)
 
 
@@ -152,13 +163,14 @@ def test_nests(device, rows, p, q):
 
 
 def test_teams_are_narrow(device):
-    """Where iterations are short and many; a warp has those whose elements say how many there are."""
+    """Where iterations are short and many; a warp has those whose lengths differ."""
     if not pa.get_device(device).driver.grid:
         return
     kind = pa.get_device(device).kind
     for kernel, arrays, narrow in (
         (totals, (np.zeros(64, np.float32), numbers((64, 5))), True),
-        (ragged, (np.zeros(64, np.int32), numbers((64, 5), "int32")), True),
+        (rounds, (np.zeros(64, np.int32), numbers((64, 5), "int32")), True),
+        (triangle, (np.zeros(64, np.int32), numbers((64, 5), "int32")), False),
         (chosen, (np.zeros(64, np.int32), numbers((64, 5), "int32"), np.zeros(64, np.int64)), False),
     ):
         bound = kernel.bind(tuple(on(device, a) for a in arrays))

@@ -87,3 +87,58 @@ def test_no_element_of_a_neighbour_is_stored(device):
                      pa.asarray(x, device=device), pa.ones(n, dtype="float32", device=device))  # fmt: skip
             out[:, offset : offset + n] = x + x.sum(axis=1, keepdims=True)
             np.testing.assert_array_equal(pa.asnumpy(there), out)
+
+
+@pa.kernel
+def single(out, x, low: int, high: int):
+    for i in range(out.shape[0]):
+        total = x[0, 0] * 0
+        for r in unordered(range(low, high)):
+            total = total + x[i, r]
+        out[i] = total
+
+
+@pa.kernel
+def stepped(out, x, count: int):
+    for i in range(out.shape[0]):
+        total = x[0, 0] * 0
+        for r in unordered(range(count)):
+            total = total + x[i, r * 2]
+        out[i] = total
+
+
+@pytest.mark.parametrize(("low", "high"), [(2**32, 64), (5, -(2**62)), (2**62, 0), (7, 7), (3, 2)])
+def test_empty_ranges(device, low, high):
+    x, out = rows_from((70, 80), 0, 0, "float32"), np.zeros(70, np.float32)
+    agree(single, device, out, x, low, high)
+    agree(part, device, np.zeros((70, 80), np.float32), x, low, high)
+    for count in (-(2**63), -(2**62), -1, 0):
+        agree(stepped, device, out, x, count)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_numbers_that_lie_as_their_parts(device, dtype):
+    size = np.dtype(dtype).itemsize // 2
+    flat = (np.arange(70 * 160 + 4) % 7).astype(f"float{8 * size}")
+    for offset in range(4):
+        part_of = pa.asarray(flat, device=device)[offset : offset + 70 * 160]
+        x = flat[offset : offset + 70 * 160].view(dtype).reshape(70, 80)
+        there = part_of.view(dtype).reshape(70, 80)
+        np.testing.assert_allclose(pa.asnumpy(pa.sum(there, axis=1)), x.sum(axis=1))
+        w, outs = np.arange(80).astype(dtype), [np.zeros((70, 80), dtype) for _ in range(2)]
+        results = [pa.asarray(out, device=device) for out in outs]
+        weighted(*results, there, pa.asarray(w, device=device))
+        weighted.__wrapped__(*outs, x, w)
+        for out, got in zip(outs, results, strict=True):
+            np.testing.assert_allclose(pa.asnumpy(got), out)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("axis", [-1, 0])
+def test_many_halves(device, dtype, axis):
+    """The sum of their exponentials is no half."""
+    for name, want in (("softmax", 1 / 70000), ("log_softmax", -np.log(70000)), ("logsumexp", np.log(70000))):
+        x = pa.zeros((1, 70000) if axis else (70000, 1), dtype=dtype, device=device)
+        got = getattr(pa.special, name)(x, axis=axis)
+        assert got.dtype == x.dtype
+        np.testing.assert_allclose(pa.asnumpy(got).astype(np.float64), want, rtol=8e-3)

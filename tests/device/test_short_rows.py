@@ -47,7 +47,7 @@ def few_rows_are_many():
         (reduce, "MANY_ROWS", 1),
         (reduce, "PIECE_ROWS", 4),
         (softmax, "MANY_ROWS", 1),
-        (softmax, "FEW_ROWS", 2),
+        (softmax, "MOST_LONG_ROWS", 2),
         (softmax, "LONG_ROW", 30),
         (variance_gpu, "AHEAD", 2),
     ):
@@ -116,7 +116,7 @@ def test_softmax(device, dtype, n, rows, special):
 
 def longer(device, name, x):
     """The same by the kernel of long rows."""
-    with values((emit_team_width, "_MANY_BITS", 40), (softmax, "MANY_ROWS", 1 << 20), (softmax, "FEW_ROWS", 0)):
+    with values((emit_team_width, "_MANY_BITS", 40), (softmax, "MANY_ROWS", 1 << 20), (softmax, "MOST_LONG_ROWS", 0)):
         return pa.asnumpy(getattr(pa.special, name)(pa.asarray(x, device=device), axis=-1))
 
 

@@ -115,10 +115,12 @@ def test_user_kernels(compiled):
     assert (step.size_slots, step.team, step.row_slot) == ((1,), True, None)
     kept(pa.ones((4, 8)), pa.zeros((4, 8)))
     for checked, slots in ((False, (1, 2)), (True, (2, 3))):  # m's sizes: rows, and the length of one
-        *blocks, step = compiled["kept", checked][: 1 if checked else 5]
+        *blocks, step = compiled["kept", checked][: 1 if checked else 6]
         assert (*step.size_slots, step.row_slot, step.row_elements) == (*slots, 4096)
         wanted = []
-        for threads in () if checked else (64, 128, 256, 512):  # each has 16 elements of a row at most, and 8 at least
+        for threads in (
+            () if checked else (64, 128, 256, 512, 1024)
+        ):  # each has 16 elements of a row at most, and 8 at least
             guards = (CONTIGUOUS[0], (2, -1, 8 * threads, 16 * threads), *CONTIGUOUS[2:])
             symbol = f"kernel_kept_block0_{threads}"
             wanted.append(replace(step, symbol=symbol, guards=guards, row_bytes=16, threads=threads))

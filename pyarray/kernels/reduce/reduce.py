@@ -6,8 +6,8 @@ schedule:
 - *rows*: R is dense. Each output is reduced in chunks with 16 accumulators, so that rounding errors grow with
 the chunk and not with the length; the rounding errors of a sum of chunks are summed too (Knuth's TwoSum, The
 Art of Computer Programming vol. 2, 4.2.2).
-- *columns*: K is dense. A block of outputs accumulates one row after the other. On grids a thread computes an output,
-also those of many short rows, which would leave most threads of a team without elements.
+- *columns*: K is dense. A block of outputs accumulates one row after the other. On grids a thread computes an output.
+- *slices*, on grids: there are few elements of R. Slices along R are operands of an elementwise kernel.
 
 A reduction with few outputs is split along R into pieces, which run in parallel and are reduced again.
 """

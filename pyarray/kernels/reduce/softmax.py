@@ -15,7 +15,7 @@ from ...lang.markers import kernel_math, unordered
 from ..workspace import unchecked_empty
 from .reduce import MANY_ROWS
 
-FEW_ROWS, LONG_ROW = 32, 1 << 16  # up to so few rows, that are longer, take several calls: of one, a block takes a row
+MOST_LONG_ROWS, LONG_ROW = 32, 1 << 16  # up to so few rows, longer than that, take several calls: here a block has one
 ALONE = 7  # elements of a row that a thread takes alone, if they aren't whole vectors
 _RESULTS = {
     "softmax": "exp(value - top) / total",
@@ -36,7 +36,7 @@ def rows_of(x: ndarray, axis: object) -> ndarray | None:
     shape, (strides,) = shapes.collapse(x._shape[:-1], x._strides[:-1])
     if len(shape) > 1:
         return None
-    if x._buffer.device.driver.grid and x._shape[-1] > LONG_ROW and x._size // x._shape[-1] <= FEW_ROWS:
+    if x._buffer.device.driver.grid and x._shape[-1] > LONG_ROW and x._size // x._shape[-1] <= MOST_LONG_ROWS:
         return None
     return x._view(0, (*(shape or (1,)), x._shape[-1]), (*(strides or (0,)), x.itemsize))
 
