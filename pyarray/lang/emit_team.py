@@ -79,6 +79,7 @@ class GridEmitter(Emitter):
     """Statements of a grid's loop; of a `team` while one is set."""
 
     team = False
+    may_be_narrow = False  # whether a team may be a part of a warp
     unsynced_reads = False  # whether a thread of the team may have read memory since the last barrier
     row: CachedRow | None = None  # that is taken in vectors, in the text at hand
     row_is_cached = True  # whether it is cached in registers there
@@ -96,8 +97,9 @@ class GridEmitter(Emitter):
     def team_versions(self, loop: ir.For) -> tuple[list[str], list[tuple[str, str, str]]]:
         """What comes before, and the versions of an iteration: its condition, its declarations, its text. Each has
         its own loop over the iterations; otherwise each would take the registers of all."""
-        self.team, self.unsynced_reads = True, False
-        text, shared = self.printed(self.write, loop.body), shared_loops(loop.body, self.pure)
+        shared = shared_loops(loop.body, self.pure)
+        self.team, self.unsynced_reads, self.may_be_narrow = True, False, team_width.may_be_narrow(loop, shared)
+        text = self.printed(self.write, loop.body)
         row, before = find_row(self, loop, shared), list(team_width.width_lines(self, loop, shared))
         general = "", team_width.team(), text
         if row is None:
@@ -277,7 +279,7 @@ class GridEmitter(Emitter):
         if start != "0":  # the threads count from 0: a late start and `team` may be 2**63 and more
             out.line(f"const int64_t {k}_first = {start};")
             stop, number = f"pa_range_len({k}_first, {stop}, 1)", f"{k}_first + {k}"
-        out.line(f"const int64_t {k}_stop = pa_more(0, {stop});")
+        out.line(f"const int64_t {k}_stop = {stop};")
         head, declarations, terms = thread_digits(self, s) or ([], "", {})
         if not terms:
             missed(self, s)
@@ -292,10 +294,13 @@ class GridEmitter(Emitter):
 
         out.line(f"int64_t {k} = rank;")
         loads = sum(isinstance(n, ir.Load) for n in ir.walk(*s.body))
-        count = max(1, _AT_ONCE // max(loads, 1)) if _is_short_read(s) and not declarations else 1
+        # loops that start later are pieces of long rows: a device has so many that loads needn't be in flight together
+        together = start == "0" and not declarations and _is_short_read(s)
+        count = max(1, _AT_ONCE // max(loads, 1)) if together else 1
         if count > 1:
             # a test before each load would make it wait for the one before
-            test = f"{k} < {k}_stop - {count - 1} * (int64_t)team; {k} += {count} * (int64_t)team"
+            out.line(f"const int64_t {k}_full = {k}_stop > 0 ? {k}_stop - {count - 1} * (int64_t)team : 0;")
+            test = f"{k} < {k}_full; {k} += {count} * (int64_t)team"
             with out.block(f"for (; {test})"):
                 out.line("#pragma unroll")
                 with out.block(f"for (int ahead = 0; ahead < {count}; ++ahead)"):
@@ -342,9 +347,10 @@ class GridEmitter(Emitter):
                 out.line(f"{x} = {self.combined(op, kind, s.loc, x, other.format(x))};")
 
         # the mask of a whole warp is a constant: one that isn't takes several instructions for each shuffle
-        with out.block("if (team >= PA_WARP)"), out.block("for (int d = PA_WARP / 2; d > 0; d /= 2)"):
+        narrow = self.streamed is None and self.may_be_narrow
+        with out.block("if (team >= PA_WARP)" if narrow else ""), out.block("for (int d = PA_WARP / 2; d > 0; d /= 2)"):
             combine("pa_shuffle({}, d, PA_ALL_LANES)")
-        if self.streamed is None:
+        if narrow:
             with out.orelse(), out.block("for (int d = team / 2; d > 0; d /= 2)"):
                 combine("pa_shuffle({}, d, lanes)")
         with out.block("if (warps > 1)"):

@@ -38,11 +38,15 @@ def width_lines(code: Emitter, loop: ir.For, shared: list[ir.For]) -> Iterator[s
     yield f"const int64_t longest = {_greatest(_trip_count(code, s) for s in shared if is_invariant(s, loop))};"
 
 
+def may_be_narrow(loop: ir.For, shared: list[ir.For]) -> bool:
+    return all(is_invariant(s, loop) for s in shared)
+
+
 def narrow_lines(loop: ir.For, shared: list[ir.For], vectors: bool) -> Iterator[str]:
     """1 << narrow threads are the part of a warp that takes a short iteration; a warp takes other ones, and those whose
     lengths differ. In a nest of shared loops the arrays tell that an iteration has more elements than its last loop."""
     yield "int narrow = PA_WARP_BITS;"
-    if not all(is_invariant(s, loop) for s in shared):
+    if not may_be_narrow(loop, shared):
         return
     each = str(_EACH_BITS)
     if any(has_any(s.body, ir.Store) for s in shared):

@@ -13,6 +13,7 @@ PA_FN pa_lanes pa_lanes_of(int team) { return PA_ALL_LANES; }
 PA_FN void pa_lanes_sync(pa_lanes lanes) { __builtin_amdgcn_wave_barrier(); __threadfence_block(); }
 PA_FN void pa_warps_sync(int warps) { __syncthreads(); }
 PA_FN unsigned pa_shuffle_word(unsigned x, int d, pa_lanes lanes) { return (unsigned)__shfl_xor((int)x, d); }
+PA_FN int pa_opaque(int x) { return x; }
 #else
 #define PA_WARP 32 /* warpSize is no constant there: each division by it takes twenty instructions */
 #define PA_TEAM_STEP 1
@@ -34,6 +35,12 @@ PA_FN void pa_warps_sync(int warps)
     else asm volatile("bar.sync %0, %1;" ::"r"(1 + (int)threadIdx.x / team), "r"(team) : "memory");
 }
 PA_FN unsigned pa_shuffle_word(unsigned x, int d, pa_lanes lanes) { return __shfl_xor_sync(lanes, x, d); }
+/* a number of which the compiler knows nothing */
+PA_FN int pa_opaque(int x)
+{
+    asm volatile("" : "+r"(x));
+    return x;
+}
 #endif
 PA_FN int pa_lane(void) { return (int)(threadIdx.x % PA_WARP); }
 template <typename T> PA_FN T pa_shuffle(T x, int d, pa_lanes lanes = PA_ALL_LANES)
@@ -178,7 +185,7 @@ extern "C" __global__ void __launch_bounds__(64, 12) kernel_centre_block0_64(con
                     }
                 }
             }
-            if (team >= PA_WARP) {
+            {
                 for (int d = PA_WARP / 2; d > 0; d /= 2) {
                     lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, PA_ALL_LANES));
                 }
@@ -267,7 +274,7 @@ extern "C" __global__ void __launch_bounds__(128, 6) kernel_centre_block0_128(co
                     }
                 }
             }
-            if (team >= PA_WARP) {
+            {
                 for (int d = PA_WARP / 2; d > 0; d /= 2) {
                     lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, PA_ALL_LANES));
                 }
@@ -356,7 +363,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_block0_256(co
                     }
                 }
             }
-            if (team >= PA_WARP) {
+            {
                 for (int d = PA_WARP / 2; d > 0; d /= 2) {
                     lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, PA_ALL_LANES));
                 }
@@ -445,7 +452,96 @@ extern "C" __global__ void __launch_bounds__(512, 2) kernel_centre_block0_512(co
                     }
                 }
             }
-            if (team >= PA_WARP) {
+            {
+                for (int d = PA_WARP / 2; d > 0; d /= 2) {
+                    lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, PA_ALL_LANES));
+                }
+            }
+            if (warps > 1) {
+                __shared__ float all_lane_v_s[PA_WARPS];
+                const int first_warp = ((int)threadIdx.x - rank) >> PA_WARP_BITS;
+                if (pa_lane() == 0) {
+                    all_lane_v_s[threadIdx.x >> PA_WARP_BITS] = lane_v_s;
+                }
+                __syncthreads();
+                lane_v_s = all_lane_v_s[first_warp];
+                for (int w = first_warp + 1; w < first_warp + warps; ++w) {
+                    lane_v_s = (lane_v_s + all_lane_v_s[w]);
+                }
+            }
+            v_s = (v_s + lane_v_s);
+        }
+        {
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = c * (team * 4);
+                if (c < 4 || first < row_size) {
+                    pa_vector<float, 4> stored1;
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        const int64_t v_j = row_low + first + j;
+                        stored1.v[j] = ((cached0[c].v[j] - (v_s / ((float)v_x.n1))) + v_first);
+                    }
+                    pa_store_streamed(row1 + first, stored1);
+                }
+            }
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(1024, 1) kernel_centre_block0_1024(const kernel_centre_slots memory)
+{
+    const kernel_centre_slots *slots = &memory;
+    (void)slots;
+    view_f32_2s v_out;
+    v_out.data = slots->data_v_out;
+    v_out.n0 = slots->n0_v_out;
+    v_out.n1 = slots->n1_v_out;
+    v_out.s0 = slots->s0_v_out;
+    v_out.s1 = slots->s1_v_out;
+    (void)v_out;
+    view_f32_2s v_x;
+    v_x.data = slots->data_v_x;
+    v_x.n0 = slots->n0_v_x;
+    v_x.n1 = slots->n1_v_x;
+    v_x.s0 = slots->s0_v_x;
+    v_x.s1 = slots->s1_v_x;
+    (void)v_x;
+    const int64_t count = v_x.n0;
+    const int rank = (int)threadIdx.x, row_low = rank * 4, row_size = (int)(v_x.n1) - row_low;
+    const int64_t t = blockIdx.x;
+    const int team = 1024, warps = team >> PA_WARP_BITS;
+    const pa_lanes lanes = pa_lanes_of(team);
+    if (t < count) {
+        const int64_t v_i = t;
+        float v_first = 0;
+        float v_s = 0;
+        pa_vector<float, 4> cached0[8];
+        float *const row0 = (float *)((char *)v_x.data + (v_i * v_x.s0 + row_low * v_x.s1));
+        float *const row1 = (float *)((char *)v_out.data + (v_i * v_out.s0 + row_low * v_out.s1));
+        v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
+        v_s = 0.0f;
+        {
+            float lane_v_s = -0.0f;
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = c * (team * 4);
+                if (c < 4 || first < row_size) {
+                    cached0[c] = pa_load_streamed<pa_vector<float, 4>>(row0 + first);
+                }
+            }
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = c * (team * 4);
+                if (c < 4 || first < row_size) {
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        const int64_t v_j = row_low + first + j;
+                        lane_v_s = (lane_v_s + cached0[c].v[j]);
+                    }
+                }
+            }
+            {
                 for (int d = PA_WARP / 2; d > 0; d /= 2) {
                     lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, PA_ALL_LANES));
                 }
@@ -509,7 +605,9 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
     const bool whole = row_size % 4 == 0
         && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 15) == 0
         && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 15) == 0;
-    const bool dense = v_x.s1 == (int64_t)sizeof(float)
+    const bool dense = row_size > 0
+        && v_x.s1 == (int64_t)sizeof(float)
+        && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 3) == 0
         && v_out.s1 == (int64_t)sizeof(float)
         && (whole || row_size >= 16);
     int narrow = PA_WARP_BITS;
@@ -802,7 +900,8 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
                 float lane_v_s = -0.0f;
                 const int64_t k1_stop = v_x.n1;
                 int64_t k1 = rank;
-                for (; k1 < k1_stop - 3 * (int64_t)team; k1 += 4 * (int64_t)team) {
+                const int64_t k1_full = k1_stop > 0 ? k1_stop - 3 * (int64_t)team : 0;
+                for (; k1 < k1_full; k1 += 4 * (int64_t)team) {
                     #pragma unroll
                     for (int ahead = 0; ahead < 4; ++ahead) {
                         const int64_t v_j = k1 + ahead * (int64_t)team;

@@ -13,6 +13,7 @@ PA_FN pa_lanes pa_lanes_of(int team) { return PA_ALL_LANES; }
 PA_FN void pa_lanes_sync(pa_lanes lanes) { __builtin_amdgcn_wave_barrier(); __threadfence_block(); }
 PA_FN void pa_warps_sync(int warps) { __syncthreads(); }
 PA_FN unsigned pa_shuffle_word(unsigned x, int d, pa_lanes lanes) { return (unsigned)__shfl_xor((int)x, d); }
+PA_FN int pa_opaque(int x) { return x; }
 #else
 #define PA_WARP 32 /* warpSize is no constant there: each division by it takes twenty instructions */
 #define PA_TEAM_STEP 1
@@ -34,6 +35,12 @@ PA_FN void pa_warps_sync(int warps)
     else asm volatile("bar.sync %0, %1;" ::"r"(1 + (int)threadIdx.x / team), "r"(team) : "memory");
 }
 PA_FN unsigned pa_shuffle_word(unsigned x, int d, pa_lanes lanes) { return __shfl_xor_sync(lanes, x, d); }
+/* a number of which the compiler knows nothing */
+PA_FN int pa_opaque(int x)
+{
+    asm volatile("" : "+r"(x));
+    return x;
+}
 #endif
 PA_FN int pa_lane(void) { return (int)(threadIdx.x % PA_WARP); }
 template <typename T> PA_FN T pa_shuffle(T x, int d, pa_lanes lanes = PA_ALL_LANES)
