@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from . import ir
+from .assertions import unasserted
 from .emit_statements import Emitter
 from .emit_vectorized import always_evaluated
-from .summaries import assigned_in, changing_in
+from .summaries import assigned_in, changing_in, has_any
 
 MAX_ELEMENTS = 64  # elements of a row in a thread's registers
 _CACHED_BYTES = 128  # of a thread's registers, about half of them: a block of 256 caches rows of 8192 float32
@@ -41,6 +42,7 @@ class CachedRow:
     stored: tuple[str, ...]
     reloaded: tuple[str, ...]
     elements: int
+    plain: bool = False  # whether all elements are loaded and stored one by one
 
     def number(self, loop: ir.For) -> int:
         """Which of the loops it is."""
@@ -53,8 +55,23 @@ class CachedRow:
 
 
 def find_row(code: Emitter, loop: ir.For, shared: list[ir.For]) -> CachedRow | None:
-    """The row that an iteration of a parallel loop caches in registers, or reads in vectors; None if there is none."""
-    inner = [s for s in loop.body if isinstance(s, ir.For) and any(s is x for x in shared)]
+    """The row that an iteration of a parallel loop caches in registers, or reads in vectors; None if there is none.
+
+    Assertions change nothing of it: sums have the same order in debug mode. Those that load elements find them in
+    memory, as all of the loop's do then: the row is `plain`."""
+    bare = replace(loop, body=unasserted(loop.body))
+    loops = [s for s in loop.body if isinstance(s, ir.For)]
+    of_bare = dict(zip((id(s) for s in loops), (s for s in bare.body if isinstance(s, ir.For)), strict=True))
+    row = _find_row(code, bare, [of_bare[id(s)] for s in loops if any(s is x for x in shared)])
+    if row is None:
+        return None
+    asserted = (n for n in ir.walk(*loop.body) if isinstance(n, ir.Assert))
+    plain = has_any(asserted, ir.Load, ir.Invoke)
+    return replace(row, loops=tuple(s for s in loops if any(of_bare[id(s)] is x for x in row.loops)), plain=plain)
+
+
+def _find_row(code: Emitter, loop: ir.For, inner: list[ir.For]) -> CachedRow | None:
+    """The same of a loop without assertions, of these unordered loops in its body."""
     loops = [s for s in inner if is_invariant(s, loop)]
     nodes = list(ir.walk(*loop.body))
     if not loops or any(isinstance(n, ir.Atomic) for n in nodes):
@@ -114,14 +131,7 @@ def find_row(code: Emitter, loop: ir.For, shared: list[ir.For]) -> CachedRow | N
 
 
 def _loads(s: ir.For) -> Iterator[ir.Load]:
-    """The loads of a loop but for those of assertions: sums have the same order in debug mode."""
-    parts: list[Any] = [*s.body]
-    while parts:
-        n = parts.pop()
-        if isinstance(n, ir.Load):
-            yield n
-        if not isinstance(n, ir.Assert):
-            parts += ir.children(n)
+    return (n for n in ir.walk(*s.body) if isinstance(n, ir.Load))
 
 
 def _forwarded_stores(
@@ -131,8 +141,9 @@ def _forwarded_stores(
     nothing else in the iteration loads or stores, and that have no other name."""
     nodes = [n for n in ir.walk(*loop.body) if isinstance(n, (ir.Load, ir.Store))]
     touched = Counter(n.array.name for n in nodes if isinstance(n.array, ir.Local))
-    named = Counter(n.name for n in ir.walk(*code.kernel.body) if isinstance(n, ir.Local))
-    parts = [n for n in ir.walk(*code.kernel.body) if isinstance(n, (ir.Load, ir.Store, ir.Size, ir.Stride))]
+    kernel = unasserted(code.kernel.body)
+    named = Counter(n.name for n in ir.walk(*kernel) if isinstance(n, ir.Local))
+    parts = [n for n in ir.walk(*kernel) if isinstance(n, (ir.Load, ir.Store, ir.Size, ir.Stride))]
     named -= Counter(n.array.name for n in parts if isinstance(n.array, ir.Local))
     forwarded = {}
     for ref in dict.fromkeys(p for refs in stores for p in refs if not named[p[0]]):

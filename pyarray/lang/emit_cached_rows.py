@@ -151,6 +151,9 @@ def cached_row_loop(
             with out.block(f"if ({test})"):
                 inner()
 
+    if row.plain:
+        each_vector(vector)
+        return
     for ref in (p for p in row.loads[k] if row.cached.get(p) == k):  # all loads are in flight at once
         load = _load(row, ref, ref in (streamed or ()))
         each_vector(functools.partial(out.line, f"cached{_number(row, ref)}[c] = {load};"))
@@ -186,10 +189,11 @@ def _alignment(row: CachedRow, ref: Ref) -> tuple[int, int]:
 def uncached_row_loop(
     out: Printer, row: CachedRow, s: ir.For, vector: Callable[[], None], element: Callable[[], None]
 ) -> None:
-    """The same for a row that isn't cached. The loads of several vectors are in flight at once; `element` prints the
-    code of one element, for those before and behind the vectors."""
+    """The loop over a thread's elements of a row that isn't cached, in vectors of which several are loaded at once;
+    `element` prints the code of one element, for those before and behind the vectors."""
     k, (variable,) = row.number(s), s.variables
-    used, count = row.loads[k], max(1, _IN_FLIGHT // (2 if row.cached else 1) // max(len(row.loads[k]), 1))
+    count = max(1, _IN_FLIGHT // (2 if row.cached else 1) // max(len(row.loads[k]), 1))
+    used = () if row.plain else row.loads[k]
     step = f"(int64_t)team * {row.width}"
     head = f"int64_t nearest = head + rank * {row.width}; nearest < vectors_end; nearest += {count} * {step}"
     with out.block(f"for ({head})"):
@@ -209,7 +213,7 @@ def uncached_row_loop(
                 _load_anywhere(out, row, ref, ahead[ref])
 
         each_vector(loads)
-        each_vector(lambda: _elements(out, row, k, ahead, vector))
+        each_vector(vector if row.plain else lambda: _elements(out, row, k, ahead, vector))
     with out.block("for (int edge = rank; edge < head + (int)(row_size - vectors_end); edge += team)"):
         out.line(f"const int64_t {cname(variable)} = row_low + (edge < head ? edge : vectors_end - head + edge);")
         element()

@@ -205,7 +205,7 @@ class GridEmitter(Emitter):
         """A loop whose iterations the threads share out, each `team`-th to one of them."""
         nodes = list(ir.walk(*s.body))
         types = {n.name: n.type for n in nodes if isinstance(n, ir.Local)}
-        cached_row = self.row if self.row_is_cached else None
+        cached_row = self.row if self.row is not None and self.row_is_cached and not self.row.plain else None
         stores = _does_something(s.body, self.pure) and not (cached_row and row_text.only_forwards(cached_row, s))
         if stores:
             self.sync_reads()
@@ -218,8 +218,9 @@ class GridEmitter(Emitter):
             self.renamed |= lanes
             self.team = False
             if self.row is not None and any(s is x for x in self.row.loops):
-                self.registers = row_text.loaded_registers(self.row, s, self.row_is_cached)
-                self.results = row_text.stored_registers(self.row, s)
+                if not self.row.plain:
+                    self.registers = row_text.loaded_registers(self.row, s, self.row_is_cached)
+                    self.results = row_text.stored_registers(self.row, s)
                 vector = self.vector_writer(s, self.row.width)
                 if self.row_is_cached:
                     row_text.cached_row_loop(self.out, self.row, s, vector, self.streamed)

@@ -123,3 +123,70 @@ def test_failures_in_rows_and_lanes_are_reported(device):
     for kernel in (periodic, element):
         with pa.debug(), pytest.raises(pa.BoundsError, match="got index 70"):
             launch(kernel, device, np.zeros(2), np.ones((50, 30)), np.ones(70), 9)
+
+
+@pa.kernel
+def softened(out, x, f):
+    """Rows that are cached, with stores that stay in registers, and assertions on what is read and stored."""
+    for i in range(x.shape[0]):
+        s = 0.0
+        for k in unordered(range(x.shape[1])):
+            e = x[i, k] * x[i, k]
+            assert x[i, k] < 1e30
+            s += e
+            out[i, k] = e
+        assert s < 1e30
+        for k in unordered(range(x.shape[1])):
+            assert out[i, k] >= 0
+            assert f[k]
+            out[i, k] = out[i, k] / s
+            assert out[i, k] * s >= 0
+
+
+@pa.kernel
+def narrower(out, x, f):
+    """An assertion behind the store, whose type decides how many elements a vector has."""
+    for i in range(x.shape[0]):
+        s = 0.0
+        for k in unordered(range(x.shape[1])):
+            s += x[i, k]
+        for k in unordered(range(x.shape[1])):
+            out[i, k] = x[i, k] - s
+            assert s < 1e30
+
+
+@pa.kernel
+def replaced(out, x, f):
+    """Assertions read what was stored just before, also under another name."""
+    for i in range(x.shape[0]):
+        s = 0.0
+        for k in unordered(range(x.shape[1])):
+            s += x[i, k]
+        for k in unordered(range(x.shape[1])):
+            x[i, k] = abs(x[i, k]) + 1
+            assert x[i, k] > 0
+            assert out[i, k] > 0
+
+
+@pytest.mark.parametrize("columns", [16, 24, 33, 300, 1000, 3000, 9000])
+@pytest.mark.parametrize("kernel", [softened, narrower, replaced], ids=lambda k: k.__name__)
+def test_assertions_in_rows_change_no_sum(device, kernel, columns):
+    rng = np.random.default_rng(columns)
+    for dtype in ("float64", "float32"):
+        results, values = set(), rng.standard_normal((40, columns))
+        for checked in (False, True):
+            x = pa.asarray(values.copy(), device=device)
+            out = x if kernel is replaced else pa.zeros((40, columns), dtype=dtype, device=device)
+            with pa.debug(checked):
+                kernel(out, x, pa.ones(columns, dtype=bool, device=device))
+            results.add(pa.asnumpy(out).tobytes())
+        assert len(results) == 1
+
+
+def test_library_sums(device):
+    for x in (np.random.default_rng(3).standard_normal((300, 10))[:, 1:8], np.random.default_rng(4).random((20, 7))):
+        there, results = pa.asarray(x, device=device), set()
+        for checked in (False, True):
+            with pa.debug(checked):
+                results.add(pa.asnumpy(pa.sum(there)).tobytes() + pa.asnumpy(pa.sum(there.T, axis=(0, 1))).tobytes())
+        assert len(results) == 1

@@ -149,13 +149,13 @@ def _rows(op: ReduceOp, out: ndarray, x: ndarray, merged: _MergedAxes, kind: DTy
     outer, inner = merged.outer, merged.inner
     pieces = piece_count(inner[0], math.prod(outer), x._size, on_grid(x))
     source = x._view(0, outer + inner, merged.x_outer + merged.x_inner)
-    if pieces == 1 and outer and on_grid(x) and (math.prod(inner) <= BLOCK_SUMMED or not op.is_compensated(kind)):
-        kernel = _kernel(op, len(outer), len(inner), "team_rows", op.accumulator_type(kind), kind)
-        kernel(out._view(0, outer, merged.out_steps), source)
-        return
-    kernel = _kernel(op, len(outer), len(inner), _row_schedule(x), op.accumulator_type(kind), kind)
+    short = math.prod(inner) <= BLOCK_SUMMED or not op.is_compensated(kind)
+    whole = pieces == 1 and on_grid(x) and short
+    schedule = "team_rows" if whole else _row_schedule(x)
+    kernel = _kernel(op, len(outer), len(inner), schedule, op.accumulator_type(kind), kind)
     if pieces == 1:
-        kernel(out._view(0, (*outer, 1), (*merged.out_steps, 0)), source)
+        # results of the kernels of pieces have an axis for these
+        kernel(out._view(0, outer + (1,) * (not whole), merged.out_steps + (0,) * (not whole)), source)
         return
     partial = empty((*outer, pieces), op.accumulator_type(kind), x.device)
     kernel(partial, source)
@@ -171,9 +171,9 @@ def _columns(op: ReduceOp, out: ndarray, x: ndarray, merged: _MergedAxes, kind: 
     outer, inner, grid = merged.outer, merged.inner, on_grid(x)
     accumulator, target = op.accumulator_type(kind), out._view(0, outer, merged.out_steps)
     if grid and outer[-1] < NARROW:
-        p = min(BLOCK_PIECES * BLOCK_COLUMNS // math.prod(outer), inner[0] // PIECE_ROWS)
-        if p > 1:
-            _narrow_columns(op, target, x, merged, kind, p)
+        narrow_pieces = min(BLOCK_PIECES * BLOCK_COLUMNS // math.prod(outer), inner[0] // PIECE_ROWS)
+        if narrow_pieces > 1:
+            _narrow_columns(op, target, x, merged, kind, narrow_pieces)
             return
     blocks = math.prod(outer[:-1]) * -(-outer[-1] // (BLOCK_COLUMNS if grid else COLUMNS))
     # with this many rows in a piece, each launch leaves fewer rows

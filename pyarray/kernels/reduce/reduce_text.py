@@ -133,10 +133,10 @@ def team_rows_text(op: ReduceOp, keep: int, reduced: int, kind: DType) -> str:
     """As `teams_text` of a single piece, out[k...]. The loop over the last axis has the array's bounds, so that teams
     read rows in vectors."""
     ks, rs = [f"k{n}" for n in range(keep)], [f"r{n}" for n in range(reduced - 1)]
-    first = ", ".join([*ks, *["0"] * reduced])
+    first, sizes = ", ".join([*ks, *["0"] * reduced]), ", ".join(f"out.shape[{n}]" for n in range(keep))
     lines = [
         f"def {op.name}_team_rows(out, x):",
-        f"    for {', '.join(ks)} in ndrange({', '.join(f'out.shape[{n}]' for n in range(keep))}):",
+        f"    for {', '.join(ks)} in ndrange({sizes}):" if keep else "    for once in range(1):",
         "        acc = " + (f"acc_t(kind(x[{first}]))" if op.identity is None else f"acc_t({op.identity})"),
     ]
     pad = "        "
@@ -147,7 +147,7 @@ def team_rows_text(op: ReduceOp, keep: int, reduced: int, kind: DType) -> str:
     lines += [
         f"{pad}for r in unordered(range(x.shape[{keep + reduced - 1}])):",
         f"{pad}    acc = {op.expression.format('acc', element)}",
-        f"        out[{', '.join(ks)}] = acc",
+        f"        out[{', '.join(ks) or '()'}] = acc",
     ]
     return "\n".join(lines) + "\n"
 

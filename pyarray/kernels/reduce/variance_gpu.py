@@ -279,16 +279,14 @@ def _columns_kernel(rank: int, whole: bool, root: bool) -> jit.kernel.Kernel:
     if whole:
         params, stores = "dof: float", _variance_lines(f"{before}c", f"float64(x.shape[{last}])", root)
     else:
-        params, stores = (
-            "rest",
-            f"""        if piece < rest.shape[{last}]:
+        params = "rest"
+        stores = f"""        if piece < rest.shape[{last}]:
             far = float64(rest[{before}piece, c]) - start
             first = first + far
             second = second + far * far
         out[0, {before}c, piece] = first
         out[1, {before}c, piece] = second
-""",
-        )
+"""
     text = f"""def column_deviations(out, x, {params}):
     main_end = x.shape[{last}] - x.shape[{last}] % {AHEAD}
     for {before}piece, c in ndrange({", ".join(sizes)}):
