@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarray as pa
 
-from . import gpu_products, peers, rows
+from . import gpu_products, gpu_reductions, peers, rows
 from .gpu_timing import in_turns, timer
 from .timing import Figure, Row, Times, aligned
 
@@ -286,6 +286,7 @@ def run(quick: bool = False) -> Iterator[Row | Figure]:
             yield Figure(f"{row.case}: {name}", row.facts[fact], at_least=bound)
     torch.cuda.empty_cache()
     yield from along_rows(torch, timer(torch, quick, calls=5), quick)
+    yield from gpu_reductions.reductions(torch, quick)
     yield from gpu_products.products(torch, quick)
     yield from gpu_products.grouped(torch, quick)
     yield from gpu_products.epilogues(torch, quick)

@@ -264,7 +264,7 @@ def test_debug_gives_the_same():
 def test_broken_launches_are_caught():
     from pyarray.kernels.reduce import arg_extreme
 
-    kernel = arg_extreme._find_kernel(1, False)
+    kernel = arg_extreme._find_kernel(1)
     x, extreme, out = pa.ones((4, 3)), pa.zeros(2), pa.zeros((4, 1), dtype=pa.int64)
     with pa.debug():
         with pytest.raises(pa.BoundsError, match="got index 2"):

@@ -2,7 +2,7 @@
 
 Dense lines are read once, chunk by chunk; only the chunk with the extreme is read again. The search ends at
 an element that nothing can exceed. Long lines are cut into pieces. Of other lines the extremes are reduced
-first (`reduce.py`), then their positions are searched for.
+first (`reduce.py`), then their positions are searched for; on grids a thread searches a piece of a line, once.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from ...array_marks import unmarked
 from ...dtypes import DType, bool_, int64, uint8
 from ...lang.markers import ndrange, unordered
 from ..workspace import unchecked_empty
+from .columns_gpu import column_pieces, cut_columns
 from .reduce import MAX, MIN, ReduceOp, on_grid, piece_count, reduce_into
 
 CHUNK = 256  # elements of a chunk, in which the position is searched for one by one
 FIRST = 32  # elements of the first chunk of bools, where the search often ends; the next ones double
+TOGETHER = 8  # elements of a column that a thread of a grid loads at once
 BYTES = 1 << 12  # of a chunk of narrow integers in a long line
 
 _SCOPE = {"ndrange": ndrange, "unordered": unordered}
@@ -42,7 +44,10 @@ def arg_extreme(op: ReduceOp, out: ndarray, x: ndarray) -> None:
     lines = x._view(0, (*shape, x._shape[-1]), (*steps, x._strides[-1]))
     target = out._view(0, shape, to)
     if any(abs(step) < abs(x._strides[-1]) for step in steps):
-        _by_columns(op, target, lines, pieces, grid)
+        if grid:
+            _by_threads(op, target, lines)
+        else:
+            _by_columns(op, target, lines, pieces)
     elif pieces == 1:
         _line_kernel(op, len(shape), grid, False, config)(target, lines)
     else:
@@ -147,11 +152,11 @@ def _chunk_text(op: ReduceOp, x: str, by_fours: bool) -> str:
 """
 
 
-def _by_columns(op: ReduceOp, out: ndarray, x: ndarray, pieces: int, grid: bool) -> None:
+def _by_columns(op: ReduceOp, out: ndarray, x: ndarray, pieces: int) -> None:
     rank = x.ndim - 1
     extreme = unchecked_empty(x._shape[:-1], x._dtype, x.device)
     reduce_into(op, extreme, x, (rank,), x._dtype)
-    kernel = _find_kernel(rank, grid)
+    kernel = _find_kernel(rank)
     if pieces == 1:
         kernel(out._view(0, (*out._shape, 1), (*out._strides, 0)), x, extreme)
         return
@@ -160,26 +165,91 @@ def _by_columns(op: ReduceOp, out: ndarray, x: ndarray, pieces: int, grid: bool)
     reduce_into(MIN, out, partial, (rank,), int64)
 
 
-# The text is made of the rank, and whether blocks share a piece; dtypes are in its variants' keys.
+# The rank is all that differs in the text; dtypes are in its variants' keys.
 @functools.cache
-def _find_kernel(rank: int, grid: bool) -> jit.kernel.Kernel:
+def _find_kernel(rank: int) -> jit.kernel.Kernel:
     ks = [f"k{n}" for n in range(rank)]
     index = ", ".join([*ks, "i"])
-    search = f"""for i in range(piece * step, min(piece * step + step, x.shape[{rank}])):
-            value = x[{index}]
-            if value == wanted or value != value:
-                found = i
-                break"""
-    if grid:  # a block reads all elements of its piece
-        search = f"""for i in unordered(range(piece * step, min(piece * step + step, x.shape[{rank}]))):
-            value = x[{index}]
-            found = min(found, i if value == wanted or value != value else x.shape[{rank}])"""
     text = f"""def find_first(out, x, extreme):
     step = (x.shape[{rank}] + out.shape[{rank}] - 1) // out.shape[{rank}]
     {_loop([*ks, "piece"], "out")}
         wanted = extreme[{", ".join(ks)}]
         found = x.shape[{rank}]
-        {search}
+        for i in range(piece * step, min(piece * step + step, x.shape[{rank}])):
+            value = x[{index}]
+            if value == wanted or value != value:
+                found = i
+                break
         out[{", ".join([*ks, "piece"])}] = found
 """
     return jit.kernel.from_text("find_first", text, dict(_SCOPE))
+
+
+def _by_threads(op: ReduceOp, out: ndarray, x: ndarray) -> None:
+    sizes, n, step = out._shape, x._shape[-1], x._strides[-1]
+    pieces = column_pieces(n, out._size)
+    cut, rest = cut_columns(x, sizes, x._strides[:-1], (n, step), pieces)
+    if pieces == 1:
+        _columns_kernel(op, len(sizes), True)(out, cut)
+        return
+    values = unchecked_empty((*sizes, pieces), x._dtype, x.device)
+    places = unchecked_empty((*sizes, pieces), int64, x.device)
+    _columns_kernel(op, len(sizes), False)(values, cut, rest, places)
+    _nearest_kernel(op, len(sizes))(out, values, places, n)
+
+
+# The text depends on the operation, the rank and the pieces; dtypes are in its variants' keys.
+@functools.cache
+def _columns_kernel(op: ReduceOp, rank: int, whole: bool) -> jit.kernel.Kernel:
+    """The first extreme of a piece of a column, x[k..., :, piece, c], and of rest[k..., piece, c] where there is one;
+    and its place. A column of one piece, `whole`, needs the place alone."""
+    before, last = "".join(f"k{n}, " for n in range(rank - 1)), rank - 1
+    sizes = [*(f"x.shape[{n}]" for n in range(last)), f"x.shape[{rank}]", f"x.shape[{rank + 1}]"]
+
+    def update(value: str, at: str, pad: str) -> str:
+        better = f"{value} {_BETTER[op.name]} best or ({value} != {value} and best == best)"
+        return f"{pad}better = {better}\n{pad}best = {value} if better else best\n{pad}at = {at} if better else at\n"
+
+    pad = " " * 12
+    loads = "".join(f"{pad}x{n} = x[{before}t + {n}, piece, c]\n" for n in range(TOGETHER))
+    updates = "".join(update(f"x{n}", f"t + {n}", pad) for n in range(TOGETHER))
+    if whole:
+        params, stores = "out, x", f"        out[{before}c] = at\n"
+    else:
+        params, pieces = "values, x, rest, places", f"x.shape[{rank}]"
+        stores = f"""        at = at * {pieces} + piece
+        if piece < rest.shape[{last}]:
+            value = rest[{before}piece, c]
+{update("value", f"x.shape[{last}] * {pieces} + piece", pad)}        values[{before}c, piece] = best
+        places[{before}c, piece] = at
+"""
+    text = f"""def first_{op.name}_columns({params}):
+    main_end = x.shape[{last}] - x.shape[{last}] % {TOGETHER}
+    for {before}piece, c in ndrange({", ".join(sizes)}):
+        best = x[{before}0, piece, c]
+        at = 0
+        for t in range(0, main_end, {TOGETHER}):
+{loads}{updates}        for t in range(main_end, x.shape[{last}]):
+            value = x[{before}t, piece, c]
+{update("value", "t", pad)}{stores}"""
+    return jit.kernel.from_text(f"first_{op.name}_columns", text, dict(_SCOPE))
+
+
+# The text depends on the operation and the rank; dtypes are in its variants' keys.
+@functools.cache
+def _nearest_kernel(op: ReduceOp, rank: int) -> jit.kernel.Kernel:
+    """The least of the places of the pieces' extremes that none exceeds."""
+    ks = [f"k{n}" for n in range(rank)]
+    line = ", ".join(ks)
+    text = f"""def nearest_{op.name}(out, values, places, n: int):
+    {_loop(ks, "out")}
+        best = values[{line}, 0]
+        for r in unordered(range(values.shape[{rank}])):
+            best = {op.expression.format("best", f"values[{line}, r]")}
+        at = n
+        for r in unordered(range(values.shape[{rank}])):
+            value = values[{line}, r]
+            at = min(at, places[{line}, r] if value == best or value != value else n)
+        out[{line}] = at
+"""
+    return jit.kernel.from_text(f"nearest_{op.name}", text, dict(_SCOPE))

@@ -10,10 +10,10 @@ from ...array import ndarray
 from ...dtypes import float32, float64
 from ...lang.markers import kernel_math, ndrange, unordered
 from ..workspace import unchecked_empty
+from .columns_gpu import column_pieces, cut_columns
 from .reduce import FEW_SLICES, on_grid, piece_count
 
 PIECE = 1 << 12  # elements of a row that a block reads twice: the second time from the cache
-THREADS = 1 << 18  # pieces of columns
 AHEAD = 8  # loads of a column that a thread has in flight
 KEPT = 1 << 16  # elements of a row whose sums are in float32, at most
 SHORT, MANY = 1 << 12, 1 << 7  # rows that a block takes as a whole: so short, or so many
@@ -43,7 +43,7 @@ def supports_variances(x: ndarray, axes: tuple[int, ...]) -> bool:
         return False
     n = inner[0]
     if steps[0] != x.itemsize:
-        return _column_pieces(n, x._size // n) == 1
+        return column_pieces(n, x._size // n) == 1
     return n <= KEPT and (n <= SHORT or x._size // n >= MANY)
 
 
@@ -90,25 +90,15 @@ def one_pass_into(out: ndarray, x: ndarray, axes: tuple[int, ...]) -> None:
     _combine_kernel(len(sizes), narrow)(target, partial, n)
 
 
-def _column_pieces(n: int, outputs: int) -> int:
-    return max(min(n // (4 * AHEAD), THREADS // outputs), 1)
-
-
 def _columns_into(out: ndarray, x: ndarray, column: tuple[int, int], x_lead: tuple[int, ...]) -> None:
-    """`one_pass_into` of columns, with their elements and the step between these. Of p pieces each has every p-th
-    element, so that threads read memory in its order however few columns there are."""
-    (n, step), sizes, outputs = column, out._shape, out._size
-    pieces = _column_pieces(n, outputs)
+    """`one_pass_into` of columns, with their elements and the step between these."""
+    sizes, pieces = out._shape, column_pieces(column[0], out._size)
     if pieces == 1:
         _whole_columns(out, x, column, x_lead, 1.0, False)
         return
-    count, lead, width = n // pieces, sizes[:-1], sizes[-1]
-    source = x._view(0, (*lead, count, pieces, width), (*x_lead[:-1], pieces * step, step, x_lead[-1]))
-    done = count * pieces
-    rest = x._view(done * step, (*lead, n - done, width), (*x_lead[:-1], step, x_lead[-1]))
     partial = unchecked_empty((2, *sizes, pieces), float64, x.device)
-    _columns_kernel(len(sizes), False, False)(partial, source, rest)
-    _combine_kernel(len(sizes), True)(out, partial, n)
+    _columns_kernel(len(sizes), False, False)(partial, *cut_columns(x, sizes, x_lead, column, pieces))
+    _combine_kernel(len(sizes), True)(out, partial, column[0])
 
 
 def _whole_columns(
@@ -120,8 +110,7 @@ def _whole_columns(
         slices = [x._view(k * step, sizes, x_lead) for k in range(n)]
         _slices_kernel(len(sizes), n, root)(out, *slices, dof)
         return
-    shape, steps = (*sizes[:-1], n, 1, sizes[-1]), (*x_lead[:-1], step, 0, x_lead[-1])
-    _columns_kernel(len(sizes), True, root)(out, x._view(0, shape, steps), dof)
+    _columns_kernel(len(sizes), True, root)(out, cut_columns(x, sizes, x_lead, column, 1)[0], dof)
 
 
 def _narrow(x: ndarray) -> bool:
