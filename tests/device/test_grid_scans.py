@@ -11,7 +11,7 @@ from strategies import TIMES, examples
 
 import pyarray as pa
 from pyarray.errors import BoundsError
-from pyarray.kernels.reduce import variance_gpu
+from pyarray.kernels.reduce import columns_gpu, variance_gpu
 from pyarray.kernels.scan import scan, scan_gpu
 from pyarray.kernels.scan.nonzero import unsigned_view
 from pyarray.kernels.sort import unique
@@ -37,7 +37,7 @@ def segment_sizes(device, request, monkeypatch):
             (scan_gpu, "MAX_SEGMENTS", 5),
             (scan, "GRID_PIECE", 4),
             (variance_gpu, "PIECE", 9),
-            (variance_gpu, "THREADS", 700),
+            (columns_gpu, "THREADS", 700),
         ):
             monkeypatch.setattr(module, name, value)
     with pa.debug(request.param == "checked"):
