@@ -11,7 +11,7 @@ from .gpu_timing import in_turns
 from .timing import Row, aligned
 
 Call = Callable[[], Any]
-# of about 2^25 elements; a device reduces them along these axes
+# shapes of about 2^25 elements, and the axes that are reduced
 CASES: tuple[tuple[tuple[int, ...], int | tuple[int, ...]], ...] = (
     ((10_000_000, 3), -1),
     ((2_000_000, 17), -1),

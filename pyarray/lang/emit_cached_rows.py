@@ -17,7 +17,7 @@ from .loop_dependences import structural_key
 from .printer import Printer, conjunction
 
 MIN_BLOCKS = 3  # blocks of a multiprocessor at a time: 80 registers for a thread
-_IN_FLIGHT = 4  # vectors that a thread loads at once from a row that isn't cached
+_IN_FLIGHT = 4  # vectors that a thread loads at once from a row that isn't cached; half where the kernel caches rows
 _LEAST_VECTORS = 4  # of a row that doesn't begin and end with whole ones
 
 

@@ -2,7 +2,7 @@
 
 Statements outside the loops run once. If they only compute with sizes and numbers, each thread recomputes
 them; otherwise a kernel of one thread stores their values to a frame in global memory, which the loops read. An
-iteration with an unordered loop is run by a team (`emit_team.py`): a block, or a warp if it has few elements.
+iteration with an unordered loop is run by a team (`emit_team.py`): a block, a warp, or a part of one.
 Debug mode checks the indices of each loop before it runs; if all are in range, the loop runs without checks."""
 
 from __future__ import annotations

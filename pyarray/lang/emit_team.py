@@ -1,4 +1,4 @@
-"""GPU text of an iteration that a team of threads shares: a block, or a warp.
+"""GPU text of an iteration that a team of threads shares: a block, a warp, or a part of a warp.
 
 All threads run it with the same values. They share out the iterations of the innermost `unordered` loops;
 reductions are combined at the end. Elsewhere the first thread stores. `pa_team_sync` stands between a store
@@ -100,13 +100,13 @@ class GridEmitter(Emitter):
         shared = shared_loops(loop.body, self.pure)
         self.team, self.unsynced_reads, self.may_be_narrow = True, False, team_width.may_be_narrow(loop, shared)
         text = self.printed(self.write, loop.body)
-        row, before = find_row(self, loop, shared), list(team_width.width_lines(self, loop, shared))
+        row, before = find_row(self, loop, shared), list(team_width.width_lines(self))
         general = "", team_width.team(), text
         if row is None:
             self.team = False
-            return [*before, *team_width.narrow_lines(loop, shared, False)], [general]
+            return [*before, *self.narrow_lines(shared, False)], [general]
         self.row, versions = row, list[tuple[str, str, str]]()
-        before += [*row_text.row_tests(self, row), *team_width.narrow_lines(loop, shared, True)]
+        before += [*row_text.row_tests(self, row), *self.narrow_lines(shared, True)]
         if row.cached:
             self.cached_row = row
             before += row_text.cached_row_width(row)
@@ -116,6 +116,11 @@ class GridEmitter(Emitter):
         versions.append(("dense", team_width.team(), self.printed(self.write_row, row, loop, False)))
         self.row, self.team = None, False
         return before, [*versions, general]
+
+    def narrow_lines(self, shared: list[ir.For], vectors: bool) -> list[str]:
+        if not self.may_be_narrow:
+            return ["const int narrow = PA_WARP_BITS;"]
+        return list(team_width.narrow_lines(self, shared, vectors))
 
     def block_row_version(self, row: CachedRow, loop: ir.For) -> str:
         """An iteration whose row a block keeps as a whole."""

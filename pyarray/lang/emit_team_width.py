@@ -29,25 +29,23 @@ const int64_t first_team = ((int64_t)blockIdx.x << (8 - bits)) + ((int)threadIdx
 """
 
 
-def width_lines(code: Emitter, loop: ir.For, shared: list[ir.For]) -> Iterator[str]:
-    """What widths follow from: the `most` elements of an array, and of those shared loops whose bounds are known before
-    the iterations, how many the longest has."""
+def width_lines(code: Emitter) -> Iterator[str]:
+    """What widths follow from: the `most` elements of an array, and whether there are `few` iterations."""
     sizes = (views.element_count(k, cname(n)) for n, k in code.kernel.params if isinstance(k, ir.ArrayType))
     yield f"const int64_t most = {_greatest(sizes)};"
     yield f"const bool few = count <= {_FEW_ITERATIONS} && count < most / {_FEW_ELEMENTS};"
-    yield f"const int64_t longest = {_greatest(_trip_count(code, s) for s in shared if is_invariant(s, loop))};"
 
 
 def may_be_narrow(loop: ir.For, shared: list[ir.For]) -> bool:
+    """Whether a team may be a part of a warp: shared loops are as long in all iterations."""
     return all(is_invariant(s, loop) for s in shared)
 
 
-def narrow_lines(loop: ir.For, shared: list[ir.For], vectors: bool) -> Iterator[str]:
-    """1 << narrow threads are the part of a warp that takes a short iteration; a warp takes other ones, and those whose
-    lengths differ. In a nest of shared loops the arrays tell that an iteration has more elements than its last loop."""
+def narrow_lines(code: Emitter, shared: list[ir.For], vectors: bool) -> Iterator[str]:
+    """1 << narrow threads are the part of a warp that takes a short iteration, of loops that `may_be_narrow`. In a nest
+    of shared loops the arrays tell that an iteration has more elements than its last loop."""
+    yield f"const int64_t longest = {_greatest(_trip_count(code, s) for s in shared)};"
     yield "int narrow = PA_WARP_BITS;"
-    if not may_be_narrow(loop, shared):
-        return
     each = str(_EACH_BITS)
     if any(has_any(s.body, ir.Store) for s in shared):
         each = f"(dense && narrow > 1 ? {_EACH_BITS} : {_STORED_BITS})" if vectors else str(_STORED_BITS)

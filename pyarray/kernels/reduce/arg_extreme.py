@@ -188,7 +188,7 @@ def _find_kernel(rank: int) -> jit.kernel.Kernel:
 def _by_threads(op: ReduceOp, out: ndarray, x: ndarray) -> None:
     sizes, n, step = out._shape, x._shape[-1], x._strides[-1]
     pieces = column_pieces(n, out._size)
-    cut, rest = cut_columns(x, sizes, x._strides[:-1], (n, step), pieces)
+    cut, rest = cut_columns(x, sizes, x._strides[:-1], (n,), (step,), pieces)
     if pieces == 1:
         _columns_kernel(op, len(sizes), True)(out, cut)
         return

@@ -1,4 +1,4 @@
-"""Columns that threads of a grid reduce, a piece of one each."""
+"""Cuts the columns of an array into interleaved pieces, of which threads of a grid reduce one each."""
 
 from __future__ import annotations
 
@@ -14,16 +14,23 @@ def column_pieces(n: int, outputs: int) -> int:
 
 
 def cut_columns(
-    x: ndarray, sizes: tuple[int, ...], x_lead: tuple[int, ...], column: tuple[int, int], pieces: int
+    x: ndarray,
+    sizes: tuple[int, ...],
+    x_lead: tuple[int, ...],
+    inner: tuple[int, ...],
+    steps: tuple[int, ...],
+    pieces: int,
 ) -> tuple[ndarray, ndarray]:
-    """`x` as [k..., t, piece, c], and its last elements as [k..., piece, c], of which a few pieces have one.
+    """`x` as [k..., t, r..., piece, c], and what is left as [k..., r..., piece, c], which a few pieces have.
 
-    `sizes` and `x_lead` are of the kept axes k... and c, `column` has the elements of a column and the step between
-    them. Of p pieces each has every p-th element, so that neighbouring threads read neighbouring rows, however few
-    columns there are.
+    `sizes` and `x_lead` are of the kept axes k... and c, `inner` and `steps` of the reduced ones, t and r..., of which
+    the first is cut. Of p pieces each has every p-th element, so that neighbouring threads read neighbouring rows,
+    however few columns there are.
     """
-    (n, step), lead, width = column, sizes[:-1], sizes[-1]
+    (n, *further), (step, *further_steps) = inner, steps
     count = n // pieces
-    source = x._view(0, (*lead, count, pieces, width), (*x_lead[:-1], pieces * step, step, x_lead[-1]))
+    shape = (*sizes[:-1], count, *further, pieces, sizes[-1])
+    source = x._view(0, shape, (*x_lead[:-1], pieces * step, *further_steps, step, x_lead[-1]))
     done = count * pieces
-    return source, x._view(done * step, (*lead, n - done, width), (*x_lead[:-1], step, x_lead[-1]))
+    shape = (*sizes[:-1], *further, n - done, sizes[-1])
+    return source, x._view(done * step, shape, (*x_lead[:-1], *further_steps, step, x_lead[-1]))

@@ -24,6 +24,7 @@ from ...array import empty, ndarray
 from ...dtypes import DType, bool_, int64, uint8, uint16, uint32, uint64
 from ...jit.launch_state import launch_state
 from ...lang.markers import ndrange, unordered
+from .columns_gpu import cut_columns
 from .reduce_text import (
     BLOCK_SUMMED,
     COLUMNS,
@@ -212,22 +213,16 @@ def _slices(op: ReduceOp, out: ndarray, x: ndarray, merged: _MergedAxes, kind: D
 
 
 def _narrow_columns(op: ReduceOp, out: ndarray, x: ndarray, merged: _MergedAxes, kind: DType, pieces: int) -> None:
-    """Each of so many pieces of a column has rows that are as far apart as there are pieces: neighbouring threads read
-    neighbouring rows."""
-    lead, lead_steps = merged.outer[:-1], merged.x_outer[:-1]
-    count, rest = divmod(merged.inner[0], pieces)
-    step, further, further_steps = merged.x_inner[0], merged.inner[1:], merged.x_inner[1:]
-    partial = empty((*merged.outer, pieces + rest), op.accumulator_type(kind), x.device)
+    """Reduces the pieces of `cut_columns`, and then each column's."""
+    outer, first, axes = merged.outer, len(merged.outer) - 1, len(merged.inner)
+    source, rest = cut_columns(x, outer, merged.x_outer, merged.inner, merged.x_inner, pieces)
+    left = rest._shape[-2]
+    partial = empty((*outer, pieces + left), op.accumulator_type(kind), x.device)
     by_rows = partial.swapaxes(-1, -2)
-    rows = (pieces, merged.outer[-1]), (step, merged.x_outer[-1])
-    first = len(lead)
-    source = x._view(0, (*lead, count, *further, *rows[0]), (*lead_steps, pieces * step, *further_steps, *rows[1]))
-    reduce_into(op, by_rows[..., :pieces, :], source, tuple(range(first, first + 1 + len(further))), kind)
-    if rest:
-        shape, steps = (*lead, *further, rest, merged.outer[-1]), (*lead_steps, *further_steps, *rows[1])
-        source = x._view(count * pieces * step, shape, steps)
-        reduce_into(op, by_rows[..., pieces:, :], source, tuple(range(first, first + len(further))), kind)
-    reduce_into(op.combine_op or op, out, partial, (len(merged.outer),), partial._dtype)
+    reduce_into(op, by_rows[..., :pieces, :], source, tuple(range(first, first + axes)), kind)
+    if left:
+        reduce_into(op, by_rows[..., pieces:, :], rest, tuple(range(first, first + axes - 1)), kind)
+    reduce_into(op.combine_op or op, out, partial, (len(outer),), partial._dtype)
 
 
 # By the operation (its identity), the axes, the schedule and two types; dtypes are in its variants' keys.

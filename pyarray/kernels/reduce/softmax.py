@@ -15,7 +15,8 @@ from ...lang.markers import kernel_math, unordered
 from ..workspace import unchecked_empty
 from .reduce import MANY_ROWS
 
-MOST_LONG_ROWS, LONG_ROW = 32, 1 << 16  # up to so few rows, longer than that, take several calls: here a block has one
+# up to so few rows, each longer than that, are computed by several calls: a kernel of rows has a block for each
+MOST_LONG_ROWS, LONG_ROW = 32, 1 << 16
 ALONE = 7  # elements of a row that a thread takes alone, if they aren't whole vectors
 _RESULTS = {
     "softmax": "exp(value - top) / total",

@@ -55,7 +55,7 @@ def variances_into(out: ndarray, x: ndarray, axes: tuple[int, ...], dof: float, 
         _variances_of_rows(out, x, axes, dof, root)
         return
     target, x_lead = _kept_axes(out, x, axes)
-    _whole_columns(target, x, (n, step), x_lead, dof, root)
+    _whole_columns(target, x, n, step, x_lead, dof, root)
 
 
 def _variances_of_rows(out: ndarray, x: ndarray, axes: tuple[int, ...], dof: float, root: bool) -> None:
@@ -78,7 +78,7 @@ def one_pass_into(out: ndarray, x: ndarray, axes: tuple[int, ...]) -> None:
     target, x_lead = _kept_axes(out, x, axes)
     sizes, n = target._shape, math.prod(inner)
     if steps[-1] != x.itemsize:
-        _columns_into(target, x, (n, steps[0]), x_lead)
+        _columns_into(target, x, n, steps[0], x_lead)
         return
     rows = x._view(0, (*sizes, *inner), (*x_lead, *steps))
     narrow, further = _narrow(x), inner[:-1]
@@ -90,27 +90,27 @@ def one_pass_into(out: ndarray, x: ndarray, axes: tuple[int, ...]) -> None:
     _combine_kernel(len(sizes), narrow)(target, partial, n)
 
 
-def _columns_into(out: ndarray, x: ndarray, column: tuple[int, int], x_lead: tuple[int, ...]) -> None:
-    """`one_pass_into` of columns, with their elements and the step between these."""
-    sizes, pieces = out._shape, column_pieces(column[0], out._size)
+def _columns_into(out: ndarray, x: ndarray, n: int, step: int, x_lead: tuple[int, ...]) -> None:
+    """`one_pass_into` of columns of `n` elements."""
+    sizes, pieces = out._shape, column_pieces(n, out._size)
     if pieces == 1:
-        _whole_columns(out, x, column, x_lead, 1.0, False)
+        _whole_columns(out, x, n, step, x_lead, 1.0, False)
         return
     partial = unchecked_empty((2, *sizes, pieces), float64, x.device)
-    _columns_kernel(len(sizes), False, False)(partial, *cut_columns(x, sizes, x_lead, column, pieces))
-    _combine_kernel(len(sizes), True)(out, partial, column[0])
+    _columns_kernel(len(sizes), False, False)(partial, *cut_columns(x, sizes, x_lead, (n,), (step,), pieces))
+    _combine_kernel(len(sizes), True)(out, partial, n)
 
 
 def _whole_columns(
-    out: ndarray, x: ndarray, column: tuple[int, int], x_lead: tuple[int, ...], dof: float, root: bool
+    out: ndarray, x: ndarray, n: int, step: int, x_lead: tuple[int, ...], dof: float, root: bool
 ) -> None:
     """The sums of squares over `dof` of columns that a thread takes as a whole."""
-    (n, step), sizes = column, out._shape
+    sizes = out._shape
     if n <= FEW_SLICES:
         slices = [x._view(k * step, sizes, x_lead) for k in range(n)]
         _slices_kernel(len(sizes), n, root)(out, *slices, dof)
         return
-    _columns_kernel(len(sizes), True, root)(out, cut_columns(x, sizes, x_lead, column, 1)[0], dof)
+    _columns_kernel(len(sizes), True, root)(out, cut_columns(x, sizes, x_lead, (n,), (step,), 1)[0], dof)
 
 
 def _narrow(x: ndarray) -> bool:

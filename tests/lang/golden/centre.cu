@@ -599,7 +599,6 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
     const int64_t count = v_x.n0;
     const int64_t most = pa_more(pa_more(0, v_out.n0 * v_out.n1), v_x.n0 * v_x.n1);
     const bool few = count <= 512 && count < most / 64;
-    const int64_t longest = pa_more(0, v_x.n1);
     const int64_t row_low = 0;
     const int64_t row_size = v_x.n1 - row_low;
     const bool whole = row_size % 4 == 0
@@ -610,6 +609,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
         && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 3) == 0
         && v_out.s1 == (int64_t)sizeof(float)
         && (whole || row_size >= 16);
+    const int64_t longest = pa_more(0, v_x.n1);
     int narrow = PA_WARP_BITS;
     for (; narrow > 0; --narrow) {
         const bool full = count >= (int64_t)1 << (17 + 1 - narrow);
