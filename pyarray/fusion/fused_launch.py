@@ -13,7 +13,7 @@ from ..array import ndarray, type_key, unchecked_array
 from ..dtypes import DType
 from ..jit.kernel import Kernel
 from ..kernels.elementwise.elementwise import map_layout
-from ..kernels.reduce.reduce import COLUMNS, ReduceOp, piece_count, reduce_into
+from ..kernels.reduce.reduce import COLUMN_PIECES, COLUMNS, ReduceOp, piece_count, reduce_into
 from ..memory.buffer import Buffer
 from . import axis_split
 from .axis_split import SplitLayout
@@ -274,7 +274,8 @@ class _Launches:
     def columns(self, windows: Sequence[tuple[Axes, Window]], offsets: tuple[int, ...]) -> Launch:
         outer, inner, grid = self.outer, self.inner, self.reduction.device.driver.grid
         blocks = math.prod(outer[:-1]) * -(-outer[-1] // (32 if grid else COLUMNS))
-        pieces = min(piece_count(inner[0], blocks, math.prod(outer + inner), grid), max(inner[0] // 8, 1))
+        total = math.prod(outer + inner)
+        pieces = min(piece_count(inner[0], blocks, total, grid, COLUMN_PIECES), max(inner[0] // 8, 1))
         pieces = -(-inner[0] // -(-inner[0] // pieces))
         target: Window = ((*outer[:-1], 1, outer[-1]), (*self.steps[:-1], 0, self.steps[-1]))
         fits = pieces == 1 and self.reduction.result.dtype is self.accumulator

@@ -14,6 +14,7 @@ from typing import Any
 
 from . import ir
 from .assertions import unasserted
+from .delinearization import Split, find_split
 from .emit_statements import Emitter
 from .emit_vectorized import always_evaluated
 from .summaries import assigned_in, changing_in, has_any
@@ -79,8 +80,7 @@ def _find_row(code: Emitter, loop: ir.For, inner: list[ir.For]) -> CachedRow | N
     order = [n for s in loop.body for n in _in_order(s, loops)]
     first = next((k for k, n in enumerate(order) if isinstance(n, ir.Store)), len(order))
     written = {n.array.name if isinstance(n.array, ir.Local) else "" for n in order if isinstance(n, ir.Store)}
-    inside = assigned_in(*code.kernel.body)
-    params = {n: k for n, k in code.kernel.params if n not in inside}
+    params = _constant_params(code)
     only_params = written <= params.keys()
     before = {id(n) for n in order[:first]}
     kinds, reloaded = dict[Ref, Any](), set[str]()
@@ -128,6 +128,34 @@ def _find_row(code: Emitter, loop: ir.For, inner: list[ir.For]) -> CachedRow | N
     reloaded_arrays = tuple(sorted(reloaded))
     row = CachedRow(tuple(loops), cached, owners, loads, tuple(stores), kinds, stored, reloaded_arrays, elements)
     return row if elements >= 8 and (cached or (kinds and row.width > 1)) else None
+
+
+def find_loop_row(code: Emitter, s: ir.For, pure: set[str]) -> CachedRow | None:
+    """The row that a loop which only reads takes in vectors, by itself: its bounds may differ between iterations of the
+    parallel loop. None if there is none. `pure` functions change nothing."""
+    body = unasserted(s.body)
+    bare, nodes = replace(s, body=body), list(ir.walk(*body))
+    impure = any(isinstance(n, ir.Invoke) and n.function not in pure for n in nodes)
+    if impure or any(isinstance(n, (ir.Store, ir.Atomic)) for n in nodes) or isinstance(find_split(s), Split):
+        return None
+    params, unconditional = _constant_params(code), (n for st in body for n in always_evaluated(st))
+    loads = (n for n in unconditional if isinstance(n, ir.Load))
+    found = ((element_ref(code, n, bare, bare, params), n.array.type) for n in loads)
+    kinds = {ref: kind for ref, kind in found if ref is not None and _may_be_dense(kind, ref)}
+    plain = has_any((n for n in ir.walk(*s.body) if isinstance(n, ir.Assert)), ir.Load, ir.Invoke)
+    row = CachedRow((s,), {}, {}, (tuple(sorted(kinds)),), ((),), kinds, (), (), MAX_ELEMENTS, plain)
+    return row if kinds and row.width > 1 else None
+
+
+def _constant_params(code: Emitter) -> dict[str, Any]:
+    """The parameters that the kernel doesn't assign, with their types."""
+    inside = assigned_in(*code.kernel.body)
+    return {n: k for n, k in code.kernel.params if n not in inside}
+
+
+def _may_be_dense(kind: Any, ref: Ref) -> bool:
+    """Whether elements along the loop's axis may be neighbours in memory."""
+    return kind.strided or ref[1][-1] == ""
 
 
 def _loads(s: ir.For) -> Iterator[ir.Load]:
@@ -198,7 +226,8 @@ def _in_order(node: Any, loops: list[ir.For]) -> Iterator[Any]:
 
 
 def element_ref(code: Emitter, n: ir.Load | ir.Store, s: ir.For, loop: ir.For, params: dict[str, Any]) -> Ref | None:
-    """The element of an access to a row of a parameter, if the access is known to be in range."""
+    """The element of an access to a row of a parameter, if the access is known to be in range. The rest of its index
+    is the same in an iteration of `loop`."""
     if not isinstance(n.array, ir.Local) or n.array.name not in params:
         return None
     if n.site is not None and n.site not in code.hoisted:

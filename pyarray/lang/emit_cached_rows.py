@@ -25,8 +25,9 @@ def row_tests(code: Emitter, row: CachedRow) -> Iterator[str]:
     """C tests whether all rows are contiguous, and long enough for vectors (`dense`), and whether these begin and end
     with them (`whole`)."""
     (range_,) = row.loops[0].ranges
-    yield f"const int64_t row_low = {code.start(range_)};"
-    yield f"const int64_t row_size = {code.expr(range_.stop)} - row_low;"  # type: ignore[arg-type]
+    start, stop = code.start(range_), code.expr(range_.stop)  # type: ignore[arg-type]
+    yield f"const int64_t row_low = {start};"
+    yield f"const int64_t row_size = {stop if start == '0' else f'pa_range_len(row_low, {stop}, 1)'};"
     tests, whole = ["row_size > 0"], [f"row_size % {row.width} == 0"]
     compared = {structural_key((range_.start, range_.stop))}
     for s in row.loops[1:]:

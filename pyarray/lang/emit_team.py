@@ -13,7 +13,7 @@ from typing import Any
 from . import emit_cached_rows as row_text
 from . import emit_team_width as team_width
 from . import ir
-from .cached_rows import CachedRow, Ref, find_row
+from .cached_rows import CachedRow, Ref, find_loop_row, find_row
 from .collapse_loops import is_collapsible, loop_nest
 from .delinearization import Split, find_split
 from .emit_block_rows import streamed_elements
@@ -83,6 +83,7 @@ class GridEmitter(Emitter):
     unsynced_reads = False  # whether a thread of the team may have read memory since the last barrier
     row: CachedRow | None = None  # that is taken in vectors, in the text at hand
     row_is_cached = True  # whether it is cached in registers there
+    row_loops: tuple[ir.For, ...] = ()  # of a row that iterations of the loop at hand take in vectors
     streamed: frozenset[Ref] | None = None  # in the text of a block that keeps one row: its own elements
     cached_row: CachedRow | None = None  # such a row of the loop at hand
     results: Mapping[Ref, str] = MappingProxyType({})  # what stores of the row's elements go to
@@ -99,8 +100,9 @@ class GridEmitter(Emitter):
         its own loop over the iterations; otherwise each would take the registers of all."""
         shared = shared_loops(loop.body, self.pure)
         self.team, self.unsynced_reads, self.may_be_narrow = True, False, team_width.may_be_narrow(loop, shared)
-        text = self.printed(self.write, loop.body)
         row, before = find_row(self, loop, shared), list(team_width.width_lines(self))
+        self.row_loops = () if row is None else row.loops
+        text = self.printed(self.write, loop.body)
         general = "", team_width.team(), text
         if row is None:
             self.team = False
@@ -223,19 +225,13 @@ class GridEmitter(Emitter):
             self.renamed |= lanes
             self.team = False
             if self.row is not None and any(s is x for x in self.row.loops):
-                if not self.row.plain:
-                    self.registers = row_text.loaded_registers(self.row, s, self.row_is_cached)
-                    self.results = row_text.stored_registers(self.row, s)
-                vector = self.vector_writer(s, self.row.width)
-                if self.row_is_cached:
-                    row_text.cached_row_loop(self.out, self.row, s, vector, self.streamed)
-                else:
-                    row_text.uncached_row_loop(self.out, self.row, s, vector, lambda: self.write_element(s))
-                self.registers, self.results = {}, {}
-            elif len(loop_nest(s)) == 1:
+                self.vectorized_row(s, self.row, self.row_is_cached)
+            elif len(loop_nest(s)) > 1:
+                self.strided_nest(s)
+            elif any(s is x for x in self.row_loops):
                 self.strided_loop(s)
             else:
-                self.strided_nest(s)
+                self.single_loop(s)
             self.team = True
             if s.reductions:
                 self.combine_team(s, lanes, types)
@@ -244,17 +240,43 @@ class GridEmitter(Emitter):
         if stores:
             self.sync()
 
+    def vectorized_row(self, s: ir.For, row: CachedRow, cached: bool) -> None:
+        """A loop over a row in vectors, of which each thread has some."""
+        if not row.plain:
+            self.registers = row_text.loaded_registers(row, s, cached)
+            self.results = row_text.stored_registers(row, s)
+        vector = self.vector_writer(s, row.width, cached)
+        if cached:
+            row_text.cached_row_loop(self.out, row, s, vector, self.streamed)
+        else:
+            row_text.uncached_row_loop(self.out, row, s, vector, lambda: self.write_element(s))
+        self.registers, self.results = {}, {}
+
+    def single_loop(self, s: ir.For) -> None:
+        """A loop over a row of its own, in vectors if it is contiguous."""
+        row = find_loop_row(self, s, self.pure)
+        if row is None:
+            self.strided_loop(s)
+            return
+        self.out.lines(row_text.row_tests(self, row))
+        with self.out.block("if (dense)"):
+            self.out.lines(row_text.row_pointers(self, row))
+            self.out.lines(row_text.edge_lines(row))
+            self.vectorized_row(s, row, False)
+        with self.out.orelse():
+            self.strided_loop(s)
+
     def write_element(self, s: ir.For) -> None:
         """An iteration outside the vectors of a row."""
         registers, results, self.registers, self.results = self.registers, self.results, {}, {}
         self.write(s.body)
         self.registers, self.results = registers, results
 
-    def vector_writer(self, s: ir.For, width: int) -> Callable[[], None]:
+    def vector_writer(self, s: ir.For, width: int, cached: bool) -> Callable[[], None]:
         """Prints what a loop over a row needs before it. Returns what prints the iterations of one vector."""
         (variable,), out = s.variables, self.out
         # as numbers, the indices of all elements would be kept in registers from row to row
-        first = "pa_opaque(first)" if self.row_is_cached and self.is_used_as_number(variable, s) else "first"
+        first = "pa_opaque(first)" if cached and self.is_used_as_number(variable, s) else "first"
 
         def each_element(write: Callable[[], None]) -> None:
             out.line("#pragma unroll")
@@ -262,7 +284,7 @@ class GridEmitter(Emitter):
                 out.line(f"const int64_t {cname(variable)} = row_low + {first} + j;")
                 write()
 
-        takes_quotients = self.row_is_cached and width >= NARROW_WIDTH
+        takes_quotients = cached and width >= NARROW_WIDTH
         quotient = find_row_quotient(s, self.dividing) if takes_quotients else None
         if quotient is None:
             return lambda: each_element(lambda: self.write(s.body))

@@ -3,6 +3,8 @@
 Dense lines are read once, chunk by chunk; only the chunk with the extreme is read again. The search ends at
 an element that nothing can exceed. Long lines are cut into pieces. Of other lines the extremes are reduced
 first (`reduce.py`), then their positions are searched for; on grids a thread searches a piece of a line, once.
+
+On grids, elements of up to four bytes are compared together with their positions, as one integer: lines are read once.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import numpy as np
 from ... import jit, shapes
 from ...array import ndarray
 from ...array_marks import unmarked
-from ...dtypes import DType, bool_, int64, uint8
+from ...dtypes import DType, bool_, float32, int32, int64, uint8, uint32
 from ...lang.markers import ndrange, unordered
 from ..workspace import unchecked_empty
 from .columns_gpu import column_pieces, cut_columns
@@ -48,6 +50,8 @@ def arg_extreme(op: ReduceOp, out: ndarray, x: ndarray) -> None:
             _by_threads(op, target, lines)
         else:
             _by_columns(op, target, lines, pieces)
+    elif grid and x.itemsize <= 4 and lines._shape[-1] < 1 << 32:
+        _packed(op, target, lines, pieces)
     elif pieces == 1:
         _line_kernel(op, len(shape), grid, False, config)(target, lines)
     else:
@@ -56,6 +60,64 @@ def arg_extreme(op: ReduceOp, out: ndarray, x: ndarray) -> None:
         if x._dtype.kind in "iu" and x.itemsize <= 2 and config.first_chunk == CHUNK:
             config = _LineConfig(config.bound, BYTES // x.itemsize, True)
         _line_kernel(op, len(shape), grid, True, config)(target, lines, values, positions)
+
+
+def _packed(op: ReduceOp, out: ndarray, x: ndarray, pieces: int) -> None:
+    kind = x._dtype.kind
+    if pieces == 1:
+        _packed_kernel(op, out.ndim, kind, False)(out, x)
+        return
+    keys = unchecked_empty((*out._shape, pieces), int64, x.device)
+    _packed_kernel(op, out.ndim, kind, True)(out, x, keys)
+
+
+# The text depends on the operation, the rank, the pieces and the kind; other dtypes are in its variants' keys.
+@functools.cache
+def _packed_kernel(op: ReduceOp, rank: int, kind: str, cut: bool) -> jit.kernel.Kernel:
+    """Reduces keys: an element's order in the upper half, and the complement of its position in the lower one."""
+    ks = [f"k{n}" for n in range(rank)]
+    line, piece = "".join(f"{k}, " for k in ks), ", ".join([*ks, "piece"])
+    best = f"best = int64({np.iinfo(np.int64).min})"
+    loop = f"""        {best}
+        for r in unordered(range(LOW, HIGH)):
+            value = x[{line}r]
+{_order_text(op, kind)}            best = max(best, int64(order) << 32 | int64(~uint32(r)))
+"""
+    place = f"out[{line or '()'}] = int64(~uint32(best))"
+    if cut:
+        text = f"""def first_{op.name}_packed(out, x, keys):
+    step = (x.shape[{rank}] + keys.shape[{rank}] - 1) // keys.shape[{rank}]
+    {_loop([*ks, "piece"], "keys")}
+        low = piece * step
+        high = min(low + step, x.shape[{rank}])
+{loop.replace("LOW", "low").replace("HIGH", "high")}        keys[{piece}] = best
+    {_loop(ks, "out")}
+        {best}
+        for r in unordered(range(keys.shape[{rank}])):
+            best = max(best, keys[{line}r])
+        {place}
+"""
+    else:
+        text = f"""def first_{op.name}_packed(out, x):
+    {_loop(ks, "out")}
+{loop.replace("LOW", "0").replace("HIGH", f"x.shape[{rank}]")}        {place}
+"""
+    scope = _SCOPE | {"float32": float32, "int32": int32, "uint32": uint32, "int64": int64}
+    return jit.kernel.from_text(f"first_{op.name}_packed", text, scope)
+
+
+def _order_text(op: ReduceOp, kind: str) -> str:
+    """Lines that set `order` to an int32 that is greatest for what is searched for: NaN, or the extreme."""
+    sign = "" if op is MAX else "~"
+    if kind == "u":
+        return f"            order = {sign}(uint32(value) ^ uint32(1 << 31)).view(int32)\n"
+    if kind in "bi":
+        return f"            order = {sign}int32(value)\n"
+    # zeros of both signs are equal; other bits, but for the sign, count upwards from zero
+    return f"""            bits = (float32(value) + float32(0)).view(int32)
+            order = {sign}(bits ^ ((bits >> 31) & {(1 << 31) - 1}))
+            order = int32({(1 << 31) - 1}) if value != value else order
+"""
 
 
 def _loop(names: list[str], array: str) -> str:

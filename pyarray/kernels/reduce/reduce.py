@@ -44,7 +44,8 @@ PIECE = 1 << 15  # elements of a piece, at least: fewer don't pay for waking a t
 PIECES = 64  # at most
 # the same for grids, where a block reduces a piece; the partial results are one piece of the next launch
 BLOCK_PIECE = 1 << 13
-BLOCK_PIECES = 1 << 12
+BLOCK_PIECES = 1 << 10
+COLUMN_PIECES = 1 << 12  # blocks of columns
 BLOCK_COLUMNS = 48  # columns whose threads count as a block
 NARROW = 32  # columns of which a warp's threads would have several pieces
 PIECE_ROWS = 64  # of a column, in a piece, at least
@@ -138,9 +139,9 @@ def _distance(steps: tuple[int, ...]) -> float:
     return min((abs(s) for s in steps if s), default=math.inf)
 
 
-def piece_count(count: int, outputs: int, total: int, grid: bool) -> int:
+def piece_count(count: int, outputs: int, total: int, grid: bool, most_on_grid: int | None = None) -> int:
     """The number of pieces into which the first reduced axis, of length `count`, is cut."""
-    piece, most = (BLOCK_PIECE, BLOCK_PIECES) if grid else (PIECE, PIECES)
+    piece, most = (BLOCK_PIECE, most_on_grid or BLOCK_PIECES) if grid else (PIECE, PIECES)
     pieces = min(max(total // piece, 1), max(most // max(outputs, 1), 1))
     step = -(-count // min(pieces, count))
     return -(-count // step)
@@ -172,13 +173,13 @@ def _columns(op: ReduceOp, out: ndarray, x: ndarray, merged: _MergedAxes, kind: 
     outer, inner, grid = merged.outer, merged.inner, on_grid(x)
     accumulator, target = op.accumulator_type(kind), out._view(0, outer, merged.out_steps)
     if grid and outer[-1] < NARROW:
-        narrow_pieces = min(BLOCK_PIECES * BLOCK_COLUMNS // math.prod(outer), inner[0] // PIECE_ROWS)
+        narrow_pieces = min(COLUMN_PIECES * BLOCK_COLUMNS // math.prod(outer), inner[0] // PIECE_ROWS)
         if narrow_pieces > 1:
             _narrow_columns(op, target, x, merged, kind, narrow_pieces)
             return
     blocks = math.prod(outer[:-1]) * -(-outer[-1] // (BLOCK_COLUMNS if grid else COLUMNS))
     # with this many rows in a piece, each launch leaves fewer rows
-    pieces = min(piece_count(inner[0], blocks, x._size, grid), max(inner[0] // (PIECE_ROWS if grid else 8), 1))
+    pieces = min(piece_count(inner[0], blocks, x._size, grid, COLUMN_PIECES), max(inner[0] // (PIECE_ROWS if grid else 8), 1))
     pieces = -(-inner[0] // -(-inner[0] // pieces))
     source = x._view(0, outer[:-1] + inner + outer[-1:], merged.x_outer[:-1] + merged.x_inner + merged.x_outer[-1:])
     loops = (inner[0] // pieces, *inner[1:])  # of a thread
