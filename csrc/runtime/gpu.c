@@ -61,7 +61,7 @@ static unsigned blocks_of(const pa_gpu_device *device, const pa_gpu_step *step, 
     if (step->size_count < 0) return (unsigned)device->resident_blocks;
     const int64_t *values = (const int64_t *)slots;
     const int64_t row = step->team && step->row_slot >= 0 ? values[step->row_slot] : 0;
-    const int one_row = step->guard_count > 0; /* of a block */
+    const int one_row = step->row_bytes > 0; /* of a block */
     /* HIP takes less than 2^32 threads; those that there are stride */
     const int64_t largest = UINT32_MAX / step->threads < INT32_MAX ? UINT32_MAX / step->threads : INT32_MAX;
     int64_t most = step->team && row <= LONG_ROW && !one_row ? device->resident_blocks : largest,
@@ -87,6 +87,7 @@ static int guards_hold(const pa_gpu_device *device, const pa_gpu_step *step, con
     }
     for (int k = 0; k < step->size_count; ++k)
         if (__builtin_mul_overflow(count, values[step->size_slots[k]], &count)) return 0;
+    if (!step->row_bytes) return 1;
     return count <= INT32_MAX && count * values[step->row_slot] > 2 * device->l2_bytes / step->row_bytes;
 }
 

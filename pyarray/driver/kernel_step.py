@@ -35,9 +35,9 @@ class KernelStep:
     block keeps of it. A block has `threads`, and `shared` bytes of dynamic shared memory, up to `shared_most` where the
     device has them: the kernel asks how many. `single`: one thread in all.
 
-    A step with `guards`, whose blocks take a row each, takes the place of the ones up to the next without in launches
-    in which all of them hold, and whose arrays don't fit into the cache: iterations x row x `row_bytes` is more than
-    twice the L2 cache.
+    A step with `guards` takes the place of the ones up to the next without in launches in which all of them hold. One
+    with `row_bytes`, whose blocks take a row each, is for arrays that don't fit into the cache besides: iterations x
+    row x `row_bytes` is more than twice the L2 cache.
 
     A `fallback` step runs the iterations whose accesses may fail. It is left out where the host has tested that none
     does.

@@ -11,8 +11,8 @@ from ..errors import DeviceError
 from .cc import include_dirs
 from .runtime_compiler import call, compile_program
 
-# --fmad=false: a * b + c must round as NumPy does
-FLAGS = ("--std=c++17", "--fmad=false", "--device-as-default-execution-space", "-w")
+# --fmad=false: a * b + c must round as NumPy does; --split-compile=0: kernels of one text are compiled by all cores
+FLAGS = ("--std=c++17", "--fmad=false", "--device-as-default-execution-space", "--split-compile=0", "-w")
 
 
 @dataclass(frozen=True)

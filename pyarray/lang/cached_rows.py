@@ -43,7 +43,7 @@ class CachedRow:
     stored: tuple[str, ...]
     reloaded: tuple[str, ...]
     elements: int
-    plain: bool = False  # whether all elements are loaded and stored one by one
+    plain: bool = False  # whether all elements are loaded and stored where they are used
 
     def number(self, loop: ir.For) -> int:
         """Which of the loops it is."""

@@ -7,13 +7,13 @@ first."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ..driver.kernel_step import MOST_GUARDS, THREADS, Guard, KernelStep
 from . import ir
 from .cached_rows import CachedRow, Ref
-from .emit_cached_rows import MIN_BLOCKS
+from .emit_cached_rows import MIN_BLOCKS, edged_row_sizes
 from .loop_dependences import structural_key
 
 # threads of a block and how many blocks a multiprocessor runs at a time, which limits registers; in the order in which
@@ -28,34 +28,51 @@ BLOCKS = (
 
 
 def block_row_step(
-    row: CachedRow, loop: ir.For, step: KernelStep, threads: int, slots: Mapping[str, int]
+    row: CachedRow, loop: ir.For, step: KernelStep, threads: int, edges: bool, slots: Mapping[str, int]
 ) -> KernelStep | None:
     """The step of the kernel for blocks of so many threads, which comes before `step`, for all rows; None where slots
-    can't tell whether the kernel may take the rows. `slots` are the first ones of the parameters."""
+    can't tell whether the kernel may take the rows. `edges`: rows may begin and end between vectors. `slots` are the
+    first ones of the parameters."""
     streamed = streamed_elements(row, loop)
     if step.row_slot is None or step.size_slots is None or not streamed:
         return None
     if threads > 2 * THREADS and row.width > 4 and not any(row.stores):
         return None  # what is computed of narrow elements takes longer than to read them twice
-    guards = block_row_guards(row, threads, step.row_slot, slots)
+    capacity = threads * row.elements
+    size = Guard(step.row_slot, -1, capacity // 2, capacity)
+    guards = _row_guards(row, size, edges, step.row_slot, slots)
     if guards is None:
         return None
     row_bytes = sum(row.kinds[ref].dtype.itemsize for ref in streamed)
     symbol, _, number = step.symbol.rpartition("_")
-    symbol = f"{symbol}_block{number}_{threads}"
+    symbol = f"{symbol}_block{number}_{threads}{'_edges' * edges}"
     return replace(step, symbol=symbol, guards=guards, row_bytes=row_bytes, per_thread=1, threads=threads)
 
 
-def block_row_guards(row: CachedRow, threads: int, row_slot: int, slots: Mapping[str, int]) -> tuple[Guard, ...] | None:
-    """The conditions on the argument slots under which the kernel with so many threads can take the rows, whose length
-    is in `row_slot`. `slots` are the first ones of the parameters. None if slots alone can't tell."""
+def cached_row_step(row: CachedRow, edges: bool, step: KernelStep, slots: Mapping[str, int]) -> KernelStep | None:
+    """The step of the kernel for rows that teams cache, of whole vectors or with `edges`. It comes before `step`, for
+    other rows. None where slots can't tell whether all rows are such. `slots` are the first ones of the parameters."""
+    if step.row_slot is None or step.size_slots is None:
+        return None
+    least, most = edged_row_sizes(row) if edges else (1, THREADS * row.elements)
+    guards = _row_guards(row, Guard(step.row_slot, -1, least, most), edges, step.row_slot, slots)
+    symbol, _, number = step.symbol.rpartition("_")
+    symbol = f"{symbol}_{'edged' if edges else 'whole'}{number}"
+    return None if guards is None else replace(step, symbol=symbol, guards=guards)
+
+
+def _row_guards(
+    row: CachedRow, size: Guard, edges: bool, row_slot: int, slots: Mapping[str, int]
+) -> tuple[Guard, ...] | None:
+    """The conditions on the argument slots under which the rows have that `size`, in `row_slot`, are contiguous and,
+    without `edges`, begin and end with vectors. `slots` are the first ones of the parameters. None if slots alone can't
+    tell."""
     bounds = {structural_key((s.ranges[0].start, s.ranges[0].stop)) for s in row.loops}
     if len(bounds) > 1 or any(a != b for a in row.reloaded for b in row.stored):
         return None
-    capacity = threads * row.elements
-    guards = {Guard(row_slot, -1, capacity // 2, capacity), Guard(row_slot, row.width - 1, 0, 0)}
+    guards = {size} if edges else {size, Guard(row_slot, row.width - 1, 0, 0)}
     for (name, index), kind in row.kinds.items():
-        of_array = _array_guards(kind, slots[name], index.index(""), row.width)
+        of_array = _array_guards(kind, slots[name], index.index(""), 1 if edges else row.width)
         if of_array is None:
             return None
         guards |= of_array
@@ -77,16 +94,25 @@ def _array_guards(kind: ir.ArrayType, slot: int, row_axis: int, width: int) -> s
     return guards | ({Guard(slot + kind.ndim, mask // size, 0, 0)} if kind.ndim > 1 else set())
 
 
+def block_kernels(row: CachedRow) -> Iterator[tuple[int, int, bool]]:
+    """The kernels of a row, in the order in which their guards are tested: threads of a block, blocks, and whether rows
+    may begin and end between vectors."""
+    yield from ((*block, False) for block in BLOCKS)
+    if row.width > 1:
+        yield from ((*block, True) for block in BLOCKS)
+
+
 def streamed_elements(row: CachedRow, loop: ir.For) -> frozenset[Ref]:
     """Those that differ in each iteration of the parallel loop: no other block uses them."""
     return frozenset(ref for ref in row.kinds if set(loop.variables) <= set(ref[1]))
 
 
-def block_row_head(row: CachedRow, threads: int, stop: str) -> str:
-    """The names that an iteration's text uses; `t` is the iteration. Rows begin with the thread's first element,
-    so that all of its addresses are one pointer and constants."""
+def block_row_head(row: CachedRow, threads: int, edges: bool, stop: str) -> str:
+    """The names that an iteration's text uses; `t` is the iteration. Rows without edges begin with the thread's first
+    element, so that all of its addresses are one pointer and constants."""
+    first = "0" if edges else f"rank * {row.width}"
     return f"""\
-const int rank = (int)threadIdx.x, row_low = rank * {row.width}, row_size = (int)({stop}) - row_low;
+const int rank = (int)threadIdx.x, row_low = {first}, row_size = (int)({stop}) - row_low;
 const int64_t t = blockIdx.x;
 const int team = {threads}, warps = team >> PA_WARP_BITS;
 const pa_lanes lanes = pa_lanes_of(team);

@@ -1,7 +1,8 @@
 """GPU text of rows that a team reads in vectors (`cached_rows.py`), cached in registers or not.
 
-Vectors have 16 bytes. Rows that begin and end with whole vectors and fit into the registers are cached. Others are
-loaded in each loop: in vectors but for a row's first and last elements if they are contiguous, else one by one."""
+Vectors have 16 bytes. Contiguous rows that fit into the registers are cached; others are loaded in each loop, in
+vectors if they are contiguous, else one by one. Of rows that begin or end between vectors, the first and last elements
+are edges, of which a thread has one."""
 
 from __future__ import annotations
 
@@ -19,11 +20,12 @@ from .printer import Printer, conjunction
 MIN_BLOCKS = 3  # blocks of a multiprocessor at a time: 80 registers for a thread
 _IN_FLIGHT = 4  # vectors that a thread loads at once from a row that isn't cached; half where the kernel caches rows
 _LEAST_VECTORS = 4  # of a row that doesn't begin and end with whole ones
+_WARP = 32  # threads, at least
 
 
 def row_tests(code: Emitter, row: CachedRow) -> Iterator[str]:
-    """C tests whether all rows are contiguous, and long enough for vectors (`dense`), and whether these begin and end
-    with them (`whole`)."""
+    """C tests whether all rows are contiguous (`dense`), begin and end with vectors (`whole`), and are long enough for
+    vectors (`long_rows`)."""
     (range_,) = row.loops[0].ranges
     start, stop = code.start(range_), code.expr(range_.stop)  # type: ignore[arg-type]
     yield f"const int64_t row_low = {start};"
@@ -52,16 +54,34 @@ def row_tests(code: Emitter, row: CachedRow) -> Iterator[str]:
     for a, b in pairs:
         tests.append(f"(high_{cname(a)} <= low_{cname(b)} || high_{cname(b)} <= low_{cname(a)})")
     yield from conjunction("const bool whole = ", whole, ";")
-    long = f"(whole || row_size >= {_LEAST_VECTORS * row.width})"
-    yield from conjunction("const bool dense = ", [*tests, long], ";")
+    yield from conjunction("const bool dense = ", tests, ";")
+    yield f"const bool long_rows = whole || row_size >= {_LEAST_VECTORS * row.width};"
 
 
 def cached_row_width(row: CachedRow) -> Iterator[str]:
-    """1 << bits threads, of a part of a warp or of a few, cache a row."""
+    """1 << bits threads, of a part of a warp or of a few, cache a row of whole vectors."""
     yield "int cached_bits = few ? 8 : narrow;"
     yield f"for (; cached_bits < 8 && row_size > ({row.elements} << cached_bits);)"
     yield "    cached_bits += cached_bits < PA_WARP_BITS ? 1 : PA_TEAM_STEP;"
     yield f"const bool fits = dense && whole && row_size <= ({row.elements} << cached_bits);"
+
+
+def may_have_edges(row: CachedRow) -> bool:
+    """Whether warps cache rows with edges. Of narrow elements it takes as long as to load them again: instructions are
+    the limit."""
+    return 1 < row.width <= 4
+
+
+def edged_row_sizes(row: CachedRow) -> tuple[int, int]:
+    """Elements of a row with edges that a warp caches, at least and at most."""
+    most = _WARP * row.elements
+    return most // 8, most
+
+
+def edged_row_test(row: CachedRow) -> str:
+    """The C condition under which warps cache rows with edges."""
+    least, most = edged_row_sizes(row)
+    return f"dense && row_size >= {least} && row_size <= {most}"
 
 
 def cached_row_part(row: CachedRow, narrow: bool) -> str:
@@ -85,11 +105,14 @@ def row_pointers(code: Emitter, row: CachedRow) -> Iterator[str]:
         yield f"{kind.dtype.ctype} *const row{number} = {views.address(kind, cname(ref[0]), index)};"
 
 
-def register_lines(row: CachedRow) -> Iterator[str]:
-    """Declares the registers of a thread."""
+def register_lines(row: CachedRow, edges: bool) -> Iterator[str]:
+    """Declares the registers of a thread, for vectors and an edge."""
     count = row.elements // row.width
-    refs = [p for p in row.cached if row.registers_of.get(p, p) == p]
-    return (f"{_vector(row, p)} {_register(row, p)}[{count}];" for p in refs)
+    for p in row.cached:
+        if row.registers_of.get(p, p) == p:
+            yield f"{_vector(row, p)} {_register(row, p)}[{count}];"
+            if edges:
+                yield f"{row.kinds[p].dtype.ctype} {_edge(row, p)};"
 
 
 def _vector(row: CachedRow, ref: Ref) -> str:
@@ -103,6 +126,11 @@ def _number(row: CachedRow, ref: Ref) -> int:
 def _register(row: CachedRow, ref: Ref) -> str:
     """The variable that holds the vectors of a cached element."""
     return f"cached{_number(row, row.registers_of.get(ref, ref))}"
+
+
+def _edge(row: CachedRow, ref: Ref) -> str:
+    """The variable that holds a thread's edge of a cached element."""
+    return f"edge{_number(row, row.registers_of.get(ref, ref))}"
 
 
 def loaded_registers(row: CachedRow, s: ir.For, fits: bool) -> dict[Ref, str]:
@@ -134,16 +162,19 @@ def _is_stored(row: CachedRow, ref: Ref, k: int) -> bool:
 
 
 def cached_row_loop(
-    out: Printer, row: CachedRow, s: ir.For, vector: Callable[[], None], streamed: frozenset[Ref] | None
+    out: Printer, row: CachedRow, s: ir.For, vector: Callable[[], None], streamed: frozenset[Ref] | None, edges: bool
 ) -> None:
-    """The loop over a thread's elements of a cached row; `vector` prints the code of one vector. `streamed`: the
-    elements that bypass the L1 cache; given if a block caches the row, which has more than half of the block's
-    capacity."""
+    """The loop over a thread's vectors of a cached row; `vector` prints the code of one. `streamed`: the elements that
+    bypass the L1 cache; given if a block caches the row, which has more than half of the block's capacity. `edges`: the
+    row may have some."""
     k, count = row.number(s), row.elements // row.width
-    first, test = "begin + c * stride", "first < end"
+    first, full = "begin + c * stride", 0
+    if edges or streamed is not None:
+        first = f"{'begin + ' * edges}c * (team * {row.width})"
     if streamed is not None:
-        first = f"c * (team * {row.width})"
-        test = f"{f'c < {count // 2} || ' if count > 1 else ''}first < row_size"
+        full = count // 2 - edges  # at least
+    end = "row_size" if streamed is not None and not edges else "end"
+    test = f"{f'c < {full} || ' if full > 0 else ''}first < {end}"
 
     def each_vector(inner: Callable[[], None]) -> None:
         out.line("#pragma unroll")
@@ -155,12 +186,60 @@ def cached_row_loop(
     if row.plain:
         each_vector(vector)
         return
+    passing, most = streamed or frozenset(), _most(row)
+
+    def load(ref: Ref, target: str) -> None:
+        if edges and ref != most:
+            _load_anywhere(out, row, ref, target)
+        else:
+            out.line(f"{target} = {_load(row, ref, ref in passing)};")
+
     for ref in (p for p in row.loads[k] if row.cached.get(p) == k):  # all loads are in flight at once
-        load = _load(row, ref, ref in (streamed or ()))
-        each_vector(functools.partial(out.line, f"cached{_number(row, ref)}[c] = {load};"))
-    passing = streamed or frozenset()
-    others = {p: _load(row, p, p in passing) for p in row.loads[k] if p not in row.cached}
-    each_vector(lambda: _elements(out, row, k, others, vector, True, passing))
+        each_vector(functools.partial(load, ref, f"cached{_number(row, ref)}[c]"))
+        if edges:
+            out.line(f"if (edge >= 0) {_edge(row, ref)} = row{_number(row, ref)}[edge];")
+    others = [p for p in row.loads[k] if p not in row.cached]
+
+    def elements() -> None:
+        for ref in others if edges else ():
+            out.line(f"{_vector(row, ref)} ahead{_number(row, ref)};")
+            load(ref, f"ahead{_number(row, ref)}")
+        used = {p: f"ahead{_number(row, p)}" if edges else _load(row, p, p in passing) for p in others}
+        _elements(out, row, k, used, vector, True, passing, edges)
+
+    each_vector(elements)
+
+
+def cached_edge(
+    out: Printer, row: CachedRow, s: ir.For, element: Callable[[dict[Ref, str], dict[Ref, str]], None]
+) -> None:
+    """A thread's edge of a cached row. `element` prints its code, given the registers that it loads and stores."""
+    k, (variable,) = row.number(s), s.variables
+    with out.block("if (edge >= 0)"):
+        out.line(f"const int64_t {cname(variable)} = row_low + edge;")
+        if row.plain:
+            element({}, {})
+            return
+        out.lines(f"{row.kinds[p].dtype.ctype} stored{_number(row, p)};" for p in row.stores[k])
+        loads = {(p[0], index_variables(p, variable)): _edge(row, p) for p in row.loads[k] if p in row.cached}
+        element(loads, {(p[0], index_variables(p, variable)): f"stored{_number(row, p)}" for p in row.stores[k]})
+        for ref in row.stores[k]:
+            n = _number(row, ref)
+            if _is_forwarded(row, ref, k):
+                out.line(f"{_edge(row, ref)} = stored{n};")
+            if _is_stored(row, ref, k):
+                out.line(f"row{n}[edge] = stored{n};")
+
+
+def _is_forwarded(row: CachedRow, ref: Ref, k: int) -> bool:
+    """Whether what loop `k` over the cached row stores stays in registers: a later one loads it."""
+    return ref in row.registers_of and any(ref in refs for refs in row.loads[k + 1 :])
+
+
+def cached_edge_lines(row: CachedRow) -> Iterator[str]:
+    """A thread's first vector of an iteration's cached row, where vectors end, and the thread's `edge`, -1 for none."""
+    yield f"const int begin = head + rank * {row.width}, end = (int)vectors_end;"
+    yield "const int edge = rank < head ? rank : rank < head + row_size - end ? end - head + rank : -1;"
 
 
 def edge_lines(row: CachedRow) -> Iterator[str]:
@@ -200,21 +279,22 @@ def uncached_row_loop(
     with out.block(f"for ({head})"):
         out.lines(f"{_vector(row, ref)} ahead{_number(row, ref)}[{count}];" for ref in used)
 
-        def each_vector(inner: Callable[[], None]) -> None:
+        # a test before each load would make it wait for the one before: loads past the row's end load its last vector
+        if used:
             out.line("#pragma unroll")
             with out.block(f"for (int c = 0; c < {count}; ++c)"):
-                out.line(f"const int64_t first = nearest + c * {step};")
-                with out.block("if (first < vectors_end)"):
-                    inner()
-
+                out.line(f"const int64_t first = pa_less(nearest + c * {step}, vectors_end - {row.width});")
+                for ref in used:
+                    _load_anywhere(out, row, ref, f"ahead{_number(row, ref)}[c]")
         ahead = {ref: f"ahead{_number(row, ref)}[c]" for ref in used}
-
-        def loads() -> None:
-            for ref in used:
-                _load_anywhere(out, row, ref, ahead[ref])
-
-        each_vector(loads)
-        each_vector(vector if row.plain else lambda: _elements(out, row, k, ahead, vector))
+        out.line("#pragma unroll")
+        with out.block(f"for (int c = 0; c < {count}; ++c)"):
+            out.line(f"const int64_t first = nearest + c * {step};")
+            with out.block("if (first < vectors_end)"):
+                if row.plain:
+                    vector()
+                else:
+                    _elements(out, row, k, ahead, vector)
     with out.block("for (int edge = rank; edge < head + (int)(row_size - vectors_end); edge += team)"):
         out.line(f"const int64_t {cname(variable)} = row_low + (edge < head ? edge : vectors_end - head + edge);")
         element()
@@ -247,6 +327,7 @@ def _elements(
     vector: Callable[[], None],
     cached: bool = False,
     streamed: frozenset[Ref] = frozenset(),
+    edges: bool = True,
 ) -> None:
     """The elements of one vector: those `used`, with where they come from, the `vector`'s code, stores."""
     out.lines(f"const {_vector(row, ref)} loaded{_number(row, ref)} = {source};" for ref, source in used.items())
@@ -254,12 +335,12 @@ def _elements(
     vector()
     for ref in row.stores[k]:
         n = _number(row, ref)
-        if cached and ref in row.registers_of and any(ref in refs for refs in row.loads[k + 1 :]):
+        if cached and _is_forwarded(row, ref, k):
             out.line(f"{_register(row, ref)}[c] = stored{n};")
         if not cached or _is_stored(row, ref, k):
             at = f"row{n} + first"
             plain = f"*({_vector(row, ref)} *)({at}) = stored{n};"
-            if cached or ref == _most(row):
+            if not edges or ref == _most(row):
                 out.line(f"pa_store_streamed({at}, stored{n});" if ref in streamed else plain)
             else:
                 with out.block(f"if (aligned{n})"):

@@ -7,7 +7,7 @@ Debug mode checks the indices of each loop before it runs; if all are in range, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,11 +18,11 @@ from . import emit_views as views
 from .dialect import Dialect
 from .emit import assemble, helper_functions, may_fail
 from .emit_adjacent_stores import write_body_with_adjacent_stores
-from .emit_block_rows import BLOCKS, block_row_head, block_row_step
+from .emit_block_rows import block_kernels, block_row_head, block_row_step, cached_row_step
 from .emit_cached_rows import MIN_BLOCKS
 from .emit_delinearized import missed, thread_digits
 from .emit_statements import begin_iteration, cname, ctype
-from .emit_team import runs_by_teams
+from .emit_team import Version, runs_by_teams
 from .emit_tile import is_tileable, tile_loop, tile_rows
 from .emit_tiles import TileEmitter
 from .emit_vectorized import elementwise_store, per_thread, uneven_functions, vector_arrays, vector_loop
@@ -73,6 +73,7 @@ class _GridProgram:
         self.even = code.pure - uneven_functions(tree.functions)
         code.outer = emit_loop.outer_variables(tree.kernel)
         self.steps: list[KernelStep] = []
+        self.cached_rows: list[tuple[KernelStep, str]] = []  # the loop's other kernels: of rows that teams cache
         self.tests: list[LoopTest] | None = []  # None: accesses may fail that they don't cover
         self.uses_frame = not all(map(emit_loop.is_recomputable, emit_loop.outside_loops(tree.kernel)))
 
@@ -152,13 +153,18 @@ class _GridProgram:
         code.hoisted, lines = self.hoists(loop) if self.hoisted_checks is not None else (frozenset(), list[str]())
         code.sites = sites_in(*loop.body)
         self.note_tests(loop, lines)
-        code.cached_row = None
+        code.cached_row, self.cached_rows = None, []
         digits, code.digit_lines, code.digits = thread_digits(code, loop) or ([], "", {})
         step_fields: dict[str, Any] = {}
         versions = code.printed(lambda: step_fields.update(self.write_loop(loop)), depth=0)
-        size_slots = None if self.uses_frame else self.size_slots(loop)
-        step = KernelStep(f"{code.symbol}_{number}", size_slots, **step_fields)
+        step = self.step(loop, step_fields)
         self.block_rows(loop, step, before, digits)
+        for of_cached, text in self.cached_rows:
+            with self.kernel_function(of_cached, number, MIN_BLOCKS):
+                self.write_bounds(loop, before)
+                out.lines(digits)
+                out.text(text)
+            out.line("")
         code.digit_lines, code.digits = "", {}
         with self.kernel_function(step, number, MIN_BLOCKS if code.cached_row else 0):
             self.write_bounds(loop, before)
@@ -173,6 +179,11 @@ class _GridProgram:
             with self.checked_kernel(loop, lines, before, THREADS, 0):
                 self.thread_loop(loop)
             out.line("")
+
+    def step(self, loop: ir.For, fields: dict[str, Any]) -> KernelStep:
+        """A loop's step, with these fields besides its name and sizes."""
+        size_slots = None if self.uses_frame else self.size_slots(loop)
+        return KernelStep(f"{self.code.symbol}_{loop.loop}", size_slots, **fields)
 
     def tile_program(self, loop: ir.For, before: list[Any]) -> None:
         """The kernel of a loop with tiles: a block for each iteration."""
@@ -273,15 +284,15 @@ class _GridProgram:
         stop = row.loops[0].ranges[0].stop if row is not None else None
         if row is None or stop is None or loop.loop is None or code.debug:
             return
-        for threads, blocks in BLOCKS:
-            of_block = block_row_step(row, loop, step, threads, self.first_slots())
+        for threads, blocks, edges in block_kernels(row):
+            of_block = block_row_step(row, loop, step, threads, edges, self.first_slots())
             if of_block is None:
-                return
+                continue
             with self.kernel_function(of_block, loop.loop, blocks):
                 self.write_bounds(loop, before)
                 out.lines(digits)
-                out.text(block_row_head(row, threads, code.expr(stop)))
-                body = code.block_row_version(row, loop)
+                out.text(block_row_head(row, threads, edges, code.expr(stop)))
+                body = code.block_row_version(row, loop, edges)
                 with out.block("if (t < count)"):
                     self.iteration_head(loop)
                     out.text(body)
@@ -314,8 +325,7 @@ class _GridProgram:
             if threads != THREADS:
                 remark = f"threads={threads} has no effect: an iteration belongs to a team, of a block of {THREADS}"
                 code.remarks[loop.loc.line, remark] = None
-            self.team_loop(loop)
-            return {"team": True, "per_thread": most or 1} | self.row()
+            return self.team_loop(loop, {"team": True, "per_thread": most or 1})
         store = elementwise_store(code, loop, self.even)
         if store is None or (len(loop.ranges) > 1 and not is_tileable(loop)):
             self.thread_loop(loop)
@@ -331,10 +341,25 @@ class _GridProgram:
             vector_loop(code, loop, store, size)
         return {"threads": threads, "per_thread": most or size}
 
-    def team_loop(self, loop: ir.For) -> None:
-        """Prints a loop whose iterations are run by teams."""
+    def team_loop(self, loop: ir.For, fields: dict[str, Any]) -> dict[str, Any]:
+        """Prints a loop whose iterations are run by teams. Returns the fields of its step. Rows that teams cache have
+        kernels of their own, if the host can tell that all rows are such: they are in `cached_rows`."""
+        code, versions = self.code, self.code.team_versions(loop)
+        before, main, fields = versions.before, list[Version](), fields | self.row()
+        for edges, lines, cached in (False, versions.whole_before, versions.whole), (True, (), versions.edged):
+            apart = None
+            if cached and code.cached_row is not None and not code.debug:
+                apart = cached_row_step(code.cached_row, edges, self.step(loop, fields), self.first_slots())
+            if apart is None:
+                before, main = [*before, *lines], [*main, *cached]
+            else:
+                text = code.printed(self.write_versions, loop, [*versions.before, *lines], cached, depth=0)
+                self.cached_rows.append((apart, text))
+        self.write_versions(loop, before, [*main, *versions.others])
+        return fields
+
+    def write_versions(self, loop: ir.For, before: list[str], versions: Sequence[Version]) -> None:
         out = self.code.out
-        before, versions = self.code.team_versions(loop)
         out.lines(before)
         for k, (test, head, body) in enumerate(versions):
             with out.orelse(test) if k else out.block(test and f"if ({test})"):

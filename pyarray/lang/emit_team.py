@@ -6,9 +6,11 @@ and the loads of other threads before and after it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import emit_cached_rows as row_text
 from . import emit_team_width as team_width
@@ -75,6 +77,21 @@ def _unrolled(loads: int) -> int:
     return max(1, min(8, _IN_FLIGHT // max(loads, 1)))
 
 
+Version = tuple[str, str, str]  # of an iteration: its condition, its declarations, its text
+
+
+class TeamVersions(NamedTuple):
+    """What comes before, and the versions of an iteration. Each has its own loop over the iterations; otherwise each
+    would take the registers of all. Those of rows that teams cache, of whole vectors and with edges, come first; their
+    text may be a kernel of its own."""
+
+    before: list[str]
+    others: list[Version]
+    whole: tuple[Version, ...] = ()
+    whole_before: tuple[str, ...] = ()
+    edged: tuple[Version, ...] = ()
+
+
 class GridEmitter(Emitter):
     """Statements of a grid's loop; of a `team` while one is set."""
 
@@ -83,6 +100,7 @@ class GridEmitter(Emitter):
     unsynced_reads = False  # whether a thread of the team may have read memory since the last barrier
     row: CachedRow | None = None  # that is taken in vectors, in the text at hand
     row_is_cached = True  # whether it is cached in registers there
+    row_has_edges = False  # whether it may begin or end between vectors there
     row_loops: tuple[ir.For, ...] = ()  # of a row that iterations of the loop at hand take in vectors
     streamed: frozenset[Ref] | None = None  # in the text of a block that keeps one row: its own elements
     cached_row: CachedRow | None = None  # such a row of the loop at hand
@@ -95,48 +113,59 @@ class GridEmitter(Emitter):
         self.pure = {f.symbol for f in functions if not has_side_effects(f)}
         self.dividing = dividing_functions(functions)
 
-    def team_versions(self, loop: ir.For) -> tuple[list[str], list[tuple[str, str, str]]]:
-        """What comes before, and the versions of an iteration: its condition, its declarations, its text. Each has
-        its own loop over the iterations; otherwise each would take the registers of all."""
+    def team_versions(self, loop: ir.For) -> TeamVersions:
+        """The texts of a loop whose iterations are run by teams."""
         shared = shared_loops(loop.body, self.pure)
         self.team, self.unsynced_reads, self.may_be_narrow = True, False, team_width.may_be_narrow(loop, shared)
         row, before = find_row(self, loop, shared), list(team_width.width_lines(self))
         self.row_loops = () if row is None else row.loops
-        text = self.printed(self.write, loop.body)
-        general = "", team_width.team(), text
+        general = "", team_width.team(), self.printed(self.write, loop.body)
         if row is None:
             self.team = False
-            return [*before, *self.narrow_lines(shared, False)], [general]
-        self.row, versions = row, list[tuple[str, str, str]]()
+            return TeamVersions([*before, *self.narrow_lines(shared, False)], [general])
+        self.row = row
         before += [*row_text.row_tests(self, row), *self.narrow_lines(shared, True)]
+        dense = "dense && long_rows", team_width.team(), self.printed(self.write_row, row, loop, False)
+        versions = TeamVersions(before, [dense, general])
         if row.cached:
             self.cached_row = row
-            before += row_text.cached_row_width(row)
-            head, cached = team_width.team("cached_bits"), self.printed(self.write_row, row, loop, True)
-            for test, narrow in (("fits && cached_bits >= PA_WARP_BITS", False), ("fits", True)):
-                versions.append((test, head + row_text.cached_row_part(row, narrow), cached))
-        versions.append(("dense", team_width.team(), self.printed(self.write_row, row, loop, False)))
+            versions = self.cached_versions(row, loop, versions)
         self.row, self.team = None, False
-        return before, [*versions, general]
+        return versions
+
+    def cached_versions(self, row: CachedRow, loop: ir.For, others: TeamVersions) -> TeamVersions:
+        """These and the versions of rows that teams cache."""
+        head, text = team_width.team("cached_bits"), self.printed(self.write_row, row, loop, True)
+        tests = ("fits && cached_bits >= PA_WARP_BITS", False), ("fits", True)
+        whole = tuple((test, head + row_text.cached_row_part(row, narrow), text) for test, narrow in tests)
+        others = others._replace(whole=whole, whole_before=tuple(row_text.cached_row_width(row)))
+        if not row_text.may_have_edges(row):
+            return others
+        self.row_has_edges = True
+        text = self.printed(self.write_row, row, loop, True)
+        self.row_has_edges = False
+        return others._replace(edged=((row_text.edged_row_test(row), team_width.team("PA_WARP_BITS"), text),))
 
     def narrow_lines(self, shared: list[ir.For], vectors: bool) -> list[str]:
         if not self.may_be_narrow:
             return ["const int narrow = PA_WARP_BITS;"]
         return list(team_width.narrow_lines(self, shared, vectors))
 
-    def block_row_version(self, row: CachedRow, loop: ir.For) -> str:
+    def block_row_version(self, row: CachedRow, loop: ir.For, edges: bool) -> str:
         """An iteration whose row a block keeps as a whole."""
-        self.team, self.row, self.streamed = True, row, streamed_elements(row, loop)
+        self.team, self.row, self.streamed, self.row_has_edges = True, row, streamed_elements(row, loop), edges
         text = self.printed(self.write_row, row, loop, True)
-        self.team, self.row, self.streamed = False, None, None
+        self.team, self.row, self.streamed, self.row_has_edges = False, None, None, False
         return text.removesuffix(f"{_BLOCK_SYNC}\n")  # it is the block's only row
 
     def write_row(self, row: CachedRow, loop: ir.For, fits: bool) -> None:
         """An iteration over a row, which is cached if it `fits`."""
         self.row_is_cached, self.unsynced_reads = fits, False
-        self.out.lines(row_text.register_lines(row) if fits else ())
+        edges = self.row_has_edges
+        self.out.lines(row_text.register_lines(row, edges) if fits else ())
         self.out.lines(row_text.row_pointers(self, row))
-        self.out.lines(() if fits else row_text.edge_lines(row))
+        self.out.lines(() if fits and not edges else row_text.edge_lines(row))
+        self.out.lines(row_text.cached_edge_lines(row) if fits and edges else ())
         self.write(loop.body)
 
     def write_statement(self, s: ir.Stmt) -> None:
@@ -225,13 +254,13 @@ class GridEmitter(Emitter):
             self.renamed |= lanes
             self.team = False
             if self.row is not None and any(s is x for x in self.row.loops):
-                self.vectorized_row(s, self.row, self.row_is_cached)
+                self.vectorized_row(s, self.row, self.row_is_cached, types)
             elif len(loop_nest(s)) > 1:
                 self.strided_nest(s)
             elif any(s is x for x in self.row_loops):
                 self.strided_loop(s)
             else:
-                self.single_loop(s)
+                self.single_loop(s, types)
             self.team = True
             if s.reductions:
                 self.combine_team(s, lanes, types)
@@ -240,37 +269,59 @@ class GridEmitter(Emitter):
         if stores:
             self.sync()
 
-    def vectorized_row(self, s: ir.For, row: CachedRow, cached: bool) -> None:
-        """A loop over a row in vectors, of which each thread has some."""
+    def vectorized_row(self, s: ir.For, row: CachedRow, cached: bool, types: dict[str, Any]) -> None:
+        """A loop over a row in vectors, of which each thread has some. `types`: of its variables."""
         if not row.plain:
             self.registers = row_text.loaded_registers(row, s, cached)
             self.results = row_text.stored_registers(row, s)
         vector = self.vector_writer(s, row.width, cached)
         if cached:
-            row_text.cached_row_loop(self.out, row, s, vector, self.streamed)
+            row_text.cached_row_loop(self.out, row, s, vector, self.streamed, self.row_has_edges)
+            if self.row_has_edges:
+                row_text.cached_edge(self.out, row, s, functools.partial(self.write_element, s))
         else:
-            row_text.uncached_row_loop(self.out, row, s, vector, lambda: self.write_element(s))
+            with self.two_accumulators(s, types):
+                row_text.uncached_row_loop(self.out, row, s, vector, lambda: self.write_element(s, {}, {}))
         self.registers, self.results = {}, {}
 
-    def single_loop(self, s: ir.For) -> None:
+    @contextmanager
+    def two_accumulators(self, s: ir.For, types: dict[str, Any]) -> Iterator[None]:
+        """Elements of vectors are reduced into two accumulators in turn, as each waits for the result before."""
+        lanes = {acc: self.renamed[acc] for acc, _ in s.reductions}
+        for acc, op in s.reductions:
+            dtype = types[acc].dtype
+            start = reduction_start(acc, op, dtype)
+            self.out.line(f"{dtype.ctype} both_{lanes[acc]}[2] = {{{start}, {start}}};")
+        self.renamed |= {acc: f"both_{lane}[j & 1]" for acc, lane in lanes.items()}
+        yield
+        self.renamed |= lanes
+        for number in range(2):
+            for acc, op in s.reductions:
+                lane = lanes[acc]
+                both = f"both_{lane}[{number}]"
+                self.out.line(f"{lane} = {self.combined(op, types[acc], s.loc, lane, both)};")
+
+    def single_loop(self, s: ir.For, types: dict[str, Any]) -> None:
         """A loop over a row of its own, in vectors if it is contiguous."""
         row = find_loop_row(self, s, self.pure)
         if row is None:
             self.strided_loop(s)
             return
         self.out.lines(row_text.row_tests(self, row))
-        with self.out.block("if (dense)"):
+        with self.out.block("if (dense && long_rows)"):
             self.out.lines(row_text.row_pointers(self, row))
             self.out.lines(row_text.edge_lines(row))
-            self.vectorized_row(s, row, False)
+            self.vectorized_row(s, row, False, types)
         with self.out.orelse():
             self.strided_loop(s)
 
-    def write_element(self, s: ir.For) -> None:
-        """An iteration outside the vectors of a row."""
-        registers, results, self.registers, self.results = self.registers, self.results, {}, {}
+    def write_element(self, s: ir.For, loads: dict[Ref, str], stores: dict[Ref, str]) -> None:
+        """An iteration outside the vectors of a row. `loads` and `stores`: elements that are in registers, with their
+        C texts."""
+        registers, results, self.registers, self.results = self.registers, self.results, loads, stores
+        renamed, self.renamed = self.renamed, self.renamed | {acc: f"lane_{cname(acc)}" for acc, _ in s.reductions}
         self.write(s.body)
-        self.registers, self.results = registers, results
+        self.registers, self.results, self.renamed = registers, results, renamed
 
     def vector_writer(self, s: ir.For, width: int, cached: bool) -> Callable[[], None]:
         """Prints what a loop over a row needs before it. Returns what prints the iterations of one vector."""

@@ -11,7 +11,7 @@ from .cached_rows import is_invariant
 from .emit_statements import Emitter, cname
 from .summaries import has_any
 
-_BLOCK_ELEMENTS = 1024  # elements of an iteration for which a block is faster than a warp
+_WIDE_BITS = 5  # 1 << so many elements of an iteration are for one thread of several warps, up to a block
 _FEW_ITERATIONS = 512  # up to so many blocks run at the same time
 _FEW_ELEMENTS = 64  # the same if there are few iterations
 _EACH_BITS = 5  # 1 << so many elements of an iteration are for one thread of a part of a warp
@@ -19,7 +19,7 @@ _STORED_BITS = 4  # the same of elements that are stored, one by one or by a sin
 _MANY_BITS = 17  # 1 << so many threads fill a device
 
 
-def team(bits: str = f"few || count < most / {_BLOCK_ELEMENTS} ? 8 : narrow") -> str:
+def team(bits: str = "few ? 8 : wide") -> str:
     """The names that an iteration's text uses: its team has 1 << bits threads."""
     return f"""\
 const int bits = {bits}, team = 1 << bits, warps = team >> PA_WARP_BITS, rank = (int)threadIdx.x & (team - 1);
@@ -34,6 +34,8 @@ def width_lines(code: Emitter) -> Iterator[str]:
     sizes = (views.element_count(k, cname(n)) for n, k in code.kernel.params if isinstance(k, ir.ArrayType))
     yield f"const int64_t most = {_greatest(sizes)};"
     yield f"const bool few = count <= {_FEW_ITERATIONS} && count < most / {_FEW_ELEMENTS};"
+    yield "int wide = PA_WARP_BITS;"
+    yield f"while (wide < 8 && count < most >> ({_WIDE_BITS} + wide)) wide += PA_TEAM_STEP;"
 
 
 def may_be_narrow(loop: ir.For, shared: list[ir.For]) -> bool:
@@ -48,12 +50,13 @@ def narrow_lines(code: Emitter, shared: list[ir.For], vectors: bool) -> Iterator
     yield "int narrow = PA_WARP_BITS;"
     each = str(_EACH_BITS)
     if any(has_any(s.body, ir.Store) for s in shared):
-        each = f"(dense && narrow > 1 ? {_EACH_BITS} : {_STORED_BITS})" if vectors else str(_STORED_BITS)
+        each = f"(dense && long_rows && narrow > 1 ? {_EACH_BITS} : {_STORED_BITS})" if vectors else str(_STORED_BITS)
     yield "for (; narrow > 0; --narrow) {"
     yield f"    const bool full = count >= (int64_t)1 << ({_MANY_BITS} + 1 - narrow);"
     yield f"    const int of_half = narrow - 1 + {each};"
     yield "    if (!full || longest > (int64_t)1 << of_half || most >> of_half > count) break;"
     yield "}"
+    yield "wide = narrow < PA_WARP_BITS ? narrow : wide;"
 
 
 def _greatest(values: Iterable[str]) -> str:

@@ -179,7 +179,8 @@ def _columns(op: ReduceOp, out: ndarray, x: ndarray, merged: _MergedAxes, kind: 
             return
     blocks = math.prod(outer[:-1]) * -(-outer[-1] // (BLOCK_COLUMNS if grid else COLUMNS))
     # with this many rows in a piece, each launch leaves fewer rows
-    pieces = min(piece_count(inner[0], blocks, x._size, grid, COLUMN_PIECES), max(inner[0] // (PIECE_ROWS if grid else 8), 1))
+    pieces = piece_count(inner[0], blocks, x._size, grid, COLUMN_PIECES)
+    pieces = min(pieces, max(inner[0] // (PIECE_ROWS if grid else 8), 1))
     pieces = -(-inner[0] // -(-inner[0] // pieces))
     source = x._view(0, outer[:-1] + inner + outer[-1:], merged.x_outer[:-1] + merged.x_inner + merged.x_outer[-1:])
     loops = (inner[0] // pieces, *inner[1:])  # of a thread

@@ -578,7 +578,562 @@ extern "C" __global__ void __launch_bounds__(1024, 1) kernel_centre_block0_1024(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kernel_centre_slots memory)
+extern "C" __global__ void __launch_bounds__(64, 12) kernel_centre_block0_64_edges(const kernel_centre_slots memory)
+{
+    const kernel_centre_slots *slots = &memory;
+    (void)slots;
+    view_f32_2s v_out;
+    v_out.data = slots->data_v_out;
+    v_out.n0 = slots->n0_v_out;
+    v_out.n1 = slots->n1_v_out;
+    v_out.s0 = slots->s0_v_out;
+    v_out.s1 = slots->s1_v_out;
+    (void)v_out;
+    view_f32_2s v_x;
+    v_x.data = slots->data_v_x;
+    v_x.n0 = slots->n0_v_x;
+    v_x.n1 = slots->n1_v_x;
+    v_x.s0 = slots->s0_v_x;
+    v_x.s1 = slots->s1_v_x;
+    (void)v_x;
+    const int64_t count = v_x.n0;
+    const int rank = (int)threadIdx.x, row_low = 0, row_size = (int)(v_x.n1) - row_low;
+    const int64_t t = blockIdx.x;
+    const int team = 64, warps = team >> PA_WARP_BITS;
+    const pa_lanes lanes = pa_lanes_of(team);
+    if (t < count) {
+        const int64_t v_i = t;
+        float v_first = 0;
+        float v_s = 0;
+        pa_vector<float, 4> cached0[8];
+        float edge0;
+        float *const row0 = (float *)((char *)v_x.data + (v_i * v_x.s0 + row_low * v_x.s1));
+        float *const row1 = (float *)((char *)v_out.data + (v_i * v_out.s0 + row_low * v_out.s1));
+        const int head = (int)pa_less((int)(-(uint64_t)row0 & 15) / 4, row_size);
+        const int64_t vectors_end = row_size - (row_size - head) % 4;
+        const bool aligned1 = ((uint64_t)(row1 + head) & 15) == 0;
+        const int begin = head + rank * 4, end = (int)vectors_end;
+        const int edge = rank < head ? rank : rank < head + row_size - end ? end - head + rank : -1;
+        v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
+        v_s = 0.0f;
+        {
+            float lane_v_s = -0.0f;
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = begin + c * (team * 4);
+                if (c < 3 || first < end) {
+                    cached0[c] = pa_load_streamed<pa_vector<float, 4>>(row0 + first);
+                }
+            }
+            if (edge >= 0) edge0 = row0[edge];
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = begin + c * (team * 4);
+                if (c < 3 || first < end) {
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        const int64_t v_j = row_low + first + j;
+                        lane_v_s = (lane_v_s + cached0[c].v[j]);
+                    }
+                }
+            }
+            if (edge >= 0) {
+                const int64_t v_j = row_low + edge;
+                lane_v_s = (lane_v_s + edge0);
+            }
+            {
+                for (int d = PA_WARP / 2; d > 0; d /= 2) {
+                    lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, PA_ALL_LANES));
+                }
+            }
+            if (warps > 1) {
+                __shared__ float all_lane_v_s[PA_WARPS];
+                const int first_warp = ((int)threadIdx.x - rank) >> PA_WARP_BITS;
+                if (pa_lane() == 0) {
+                    all_lane_v_s[threadIdx.x >> PA_WARP_BITS] = lane_v_s;
+                }
+                __syncthreads();
+                lane_v_s = all_lane_v_s[first_warp];
+                for (int w = first_warp + 1; w < first_warp + warps; ++w) {
+                    lane_v_s = (lane_v_s + all_lane_v_s[w]);
+                }
+            }
+            v_s = (v_s + lane_v_s);
+        }
+        {
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = begin + c * (team * 4);
+                if (c < 3 || first < end) {
+                    pa_vector<float, 4> stored1;
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        const int64_t v_j = row_low + first + j;
+                        stored1.v[j] = ((cached0[c].v[j] - (v_s / ((float)v_x.n1))) + v_first);
+                    }
+                    if (aligned1) {
+                        *(pa_vector<float, 4> *)(row1 + first) = stored1;
+                    } else {
+                        #pragma unroll
+                        for (int j = 0; j < 4; ++j) row1[first + j] = stored1.v[j];
+                    }
+                }
+            }
+            if (edge >= 0) {
+                const int64_t v_j = row_low + edge;
+                float stored1;
+                stored1 = ((edge0 - (v_s / ((float)v_x.n1))) + v_first);
+                row1[edge] = stored1;
+            }
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(128, 6) kernel_centre_block0_128_edges(const kernel_centre_slots memory)
+{
+    const kernel_centre_slots *slots = &memory;
+    (void)slots;
+    view_f32_2s v_out;
+    v_out.data = slots->data_v_out;
+    v_out.n0 = slots->n0_v_out;
+    v_out.n1 = slots->n1_v_out;
+    v_out.s0 = slots->s0_v_out;
+    v_out.s1 = slots->s1_v_out;
+    (void)v_out;
+    view_f32_2s v_x;
+    v_x.data = slots->data_v_x;
+    v_x.n0 = slots->n0_v_x;
+    v_x.n1 = slots->n1_v_x;
+    v_x.s0 = slots->s0_v_x;
+    v_x.s1 = slots->s1_v_x;
+    (void)v_x;
+    const int64_t count = v_x.n0;
+    const int rank = (int)threadIdx.x, row_low = 0, row_size = (int)(v_x.n1) - row_low;
+    const int64_t t = blockIdx.x;
+    const int team = 128, warps = team >> PA_WARP_BITS;
+    const pa_lanes lanes = pa_lanes_of(team);
+    if (t < count) {
+        const int64_t v_i = t;
+        float v_first = 0;
+        float v_s = 0;
+        pa_vector<float, 4> cached0[8];
+        float edge0;
+        float *const row0 = (float *)((char *)v_x.data + (v_i * v_x.s0 + row_low * v_x.s1));
+        float *const row1 = (float *)((char *)v_out.data + (v_i * v_out.s0 + row_low * v_out.s1));
+        const int head = (int)pa_less((int)(-(uint64_t)row0 & 15) / 4, row_size);
+        const int64_t vectors_end = row_size - (row_size - head) % 4;
+        const bool aligned1 = ((uint64_t)(row1 + head) & 15) == 0;
+        const int begin = head + rank * 4, end = (int)vectors_end;
+        const int edge = rank < head ? rank : rank < head + row_size - end ? end - head + rank : -1;
+        v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
+        v_s = 0.0f;
+        {
+            float lane_v_s = -0.0f;
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = begin + c * (team * 4);
+                if (c < 3 || first < end) {
+                    cached0[c] = pa_load_streamed<pa_vector<float, 4>>(row0 + first);
+                }
+            }
+            if (edge >= 0) edge0 = row0[edge];
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = begin + c * (team * 4);
+                if (c < 3 || first < end) {
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        const int64_t v_j = row_low + first + j;
+                        lane_v_s = (lane_v_s + cached0[c].v[j]);
+                    }
+                }
+            }
+            if (edge >= 0) {
+                const int64_t v_j = row_low + edge;
+                lane_v_s = (lane_v_s + edge0);
+            }
+            {
+                for (int d = PA_WARP / 2; d > 0; d /= 2) {
+                    lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, PA_ALL_LANES));
+                }
+            }
+            if (warps > 1) {
+                __shared__ float all_lane_v_s[PA_WARPS];
+                const int first_warp = ((int)threadIdx.x - rank) >> PA_WARP_BITS;
+                if (pa_lane() == 0) {
+                    all_lane_v_s[threadIdx.x >> PA_WARP_BITS] = lane_v_s;
+                }
+                __syncthreads();
+                lane_v_s = all_lane_v_s[first_warp];
+                for (int w = first_warp + 1; w < first_warp + warps; ++w) {
+                    lane_v_s = (lane_v_s + all_lane_v_s[w]);
+                }
+            }
+            v_s = (v_s + lane_v_s);
+        }
+        {
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = begin + c * (team * 4);
+                if (c < 3 || first < end) {
+                    pa_vector<float, 4> stored1;
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        const int64_t v_j = row_low + first + j;
+                        stored1.v[j] = ((cached0[c].v[j] - (v_s / ((float)v_x.n1))) + v_first);
+                    }
+                    if (aligned1) {
+                        *(pa_vector<float, 4> *)(row1 + first) = stored1;
+                    } else {
+                        #pragma unroll
+                        for (int j = 0; j < 4; ++j) row1[first + j] = stored1.v[j];
+                    }
+                }
+            }
+            if (edge >= 0) {
+                const int64_t v_j = row_low + edge;
+                float stored1;
+                stored1 = ((edge0 - (v_s / ((float)v_x.n1))) + v_first);
+                row1[edge] = stored1;
+            }
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_block0_256_edges(const kernel_centre_slots memory)
+{
+    const kernel_centre_slots *slots = &memory;
+    (void)slots;
+    view_f32_2s v_out;
+    v_out.data = slots->data_v_out;
+    v_out.n0 = slots->n0_v_out;
+    v_out.n1 = slots->n1_v_out;
+    v_out.s0 = slots->s0_v_out;
+    v_out.s1 = slots->s1_v_out;
+    (void)v_out;
+    view_f32_2s v_x;
+    v_x.data = slots->data_v_x;
+    v_x.n0 = slots->n0_v_x;
+    v_x.n1 = slots->n1_v_x;
+    v_x.s0 = slots->s0_v_x;
+    v_x.s1 = slots->s1_v_x;
+    (void)v_x;
+    const int64_t count = v_x.n0;
+    const int rank = (int)threadIdx.x, row_low = 0, row_size = (int)(v_x.n1) - row_low;
+    const int64_t t = blockIdx.x;
+    const int team = 256, warps = team >> PA_WARP_BITS;
+    const pa_lanes lanes = pa_lanes_of(team);
+    if (t < count) {
+        const int64_t v_i = t;
+        float v_first = 0;
+        float v_s = 0;
+        pa_vector<float, 4> cached0[8];
+        float edge0;
+        float *const row0 = (float *)((char *)v_x.data + (v_i * v_x.s0 + row_low * v_x.s1));
+        float *const row1 = (float *)((char *)v_out.data + (v_i * v_out.s0 + row_low * v_out.s1));
+        const int head = (int)pa_less((int)(-(uint64_t)row0 & 15) / 4, row_size);
+        const int64_t vectors_end = row_size - (row_size - head) % 4;
+        const bool aligned1 = ((uint64_t)(row1 + head) & 15) == 0;
+        const int begin = head + rank * 4, end = (int)vectors_end;
+        const int edge = rank < head ? rank : rank < head + row_size - end ? end - head + rank : -1;
+        v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
+        v_s = 0.0f;
+        {
+            float lane_v_s = -0.0f;
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = begin + c * (team * 4);
+                if (c < 3 || first < end) {
+                    cached0[c] = pa_load_streamed<pa_vector<float, 4>>(row0 + first);
+                }
+            }
+            if (edge >= 0) edge0 = row0[edge];
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = begin + c * (team * 4);
+                if (c < 3 || first < end) {
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        const int64_t v_j = row_low + first + j;
+                        lane_v_s = (lane_v_s + cached0[c].v[j]);
+                    }
+                }
+            }
+            if (edge >= 0) {
+                const int64_t v_j = row_low + edge;
+                lane_v_s = (lane_v_s + edge0);
+            }
+            {
+                for (int d = PA_WARP / 2; d > 0; d /= 2) {
+                    lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, PA_ALL_LANES));
+                }
+            }
+            if (warps > 1) {
+                __shared__ float all_lane_v_s[PA_WARPS];
+                const int first_warp = ((int)threadIdx.x - rank) >> PA_WARP_BITS;
+                if (pa_lane() == 0) {
+                    all_lane_v_s[threadIdx.x >> PA_WARP_BITS] = lane_v_s;
+                }
+                __syncthreads();
+                lane_v_s = all_lane_v_s[first_warp];
+                for (int w = first_warp + 1; w < first_warp + warps; ++w) {
+                    lane_v_s = (lane_v_s + all_lane_v_s[w]);
+                }
+            }
+            v_s = (v_s + lane_v_s);
+        }
+        {
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = begin + c * (team * 4);
+                if (c < 3 || first < end) {
+                    pa_vector<float, 4> stored1;
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        const int64_t v_j = row_low + first + j;
+                        stored1.v[j] = ((cached0[c].v[j] - (v_s / ((float)v_x.n1))) + v_first);
+                    }
+                    if (aligned1) {
+                        *(pa_vector<float, 4> *)(row1 + first) = stored1;
+                    } else {
+                        #pragma unroll
+                        for (int j = 0; j < 4; ++j) row1[first + j] = stored1.v[j];
+                    }
+                }
+            }
+            if (edge >= 0) {
+                const int64_t v_j = row_low + edge;
+                float stored1;
+                stored1 = ((edge0 - (v_s / ((float)v_x.n1))) + v_first);
+                row1[edge] = stored1;
+            }
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(512, 2) kernel_centre_block0_512_edges(const kernel_centre_slots memory)
+{
+    const kernel_centre_slots *slots = &memory;
+    (void)slots;
+    view_f32_2s v_out;
+    v_out.data = slots->data_v_out;
+    v_out.n0 = slots->n0_v_out;
+    v_out.n1 = slots->n1_v_out;
+    v_out.s0 = slots->s0_v_out;
+    v_out.s1 = slots->s1_v_out;
+    (void)v_out;
+    view_f32_2s v_x;
+    v_x.data = slots->data_v_x;
+    v_x.n0 = slots->n0_v_x;
+    v_x.n1 = slots->n1_v_x;
+    v_x.s0 = slots->s0_v_x;
+    v_x.s1 = slots->s1_v_x;
+    (void)v_x;
+    const int64_t count = v_x.n0;
+    const int rank = (int)threadIdx.x, row_low = 0, row_size = (int)(v_x.n1) - row_low;
+    const int64_t t = blockIdx.x;
+    const int team = 512, warps = team >> PA_WARP_BITS;
+    const pa_lanes lanes = pa_lanes_of(team);
+    if (t < count) {
+        const int64_t v_i = t;
+        float v_first = 0;
+        float v_s = 0;
+        pa_vector<float, 4> cached0[8];
+        float edge0;
+        float *const row0 = (float *)((char *)v_x.data + (v_i * v_x.s0 + row_low * v_x.s1));
+        float *const row1 = (float *)((char *)v_out.data + (v_i * v_out.s0 + row_low * v_out.s1));
+        const int head = (int)pa_less((int)(-(uint64_t)row0 & 15) / 4, row_size);
+        const int64_t vectors_end = row_size - (row_size - head) % 4;
+        const bool aligned1 = ((uint64_t)(row1 + head) & 15) == 0;
+        const int begin = head + rank * 4, end = (int)vectors_end;
+        const int edge = rank < head ? rank : rank < head + row_size - end ? end - head + rank : -1;
+        v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
+        v_s = 0.0f;
+        {
+            float lane_v_s = -0.0f;
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = begin + c * (team * 4);
+                if (c < 3 || first < end) {
+                    cached0[c] = pa_load_streamed<pa_vector<float, 4>>(row0 + first);
+                }
+            }
+            if (edge >= 0) edge0 = row0[edge];
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = begin + c * (team * 4);
+                if (c < 3 || first < end) {
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        const int64_t v_j = row_low + first + j;
+                        lane_v_s = (lane_v_s + cached0[c].v[j]);
+                    }
+                }
+            }
+            if (edge >= 0) {
+                const int64_t v_j = row_low + edge;
+                lane_v_s = (lane_v_s + edge0);
+            }
+            {
+                for (int d = PA_WARP / 2; d > 0; d /= 2) {
+                    lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, PA_ALL_LANES));
+                }
+            }
+            if (warps > 1) {
+                __shared__ float all_lane_v_s[PA_WARPS];
+                const int first_warp = ((int)threadIdx.x - rank) >> PA_WARP_BITS;
+                if (pa_lane() == 0) {
+                    all_lane_v_s[threadIdx.x >> PA_WARP_BITS] = lane_v_s;
+                }
+                __syncthreads();
+                lane_v_s = all_lane_v_s[first_warp];
+                for (int w = first_warp + 1; w < first_warp + warps; ++w) {
+                    lane_v_s = (lane_v_s + all_lane_v_s[w]);
+                }
+            }
+            v_s = (v_s + lane_v_s);
+        }
+        {
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = begin + c * (team * 4);
+                if (c < 3 || first < end) {
+                    pa_vector<float, 4> stored1;
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        const int64_t v_j = row_low + first + j;
+                        stored1.v[j] = ((cached0[c].v[j] - (v_s / ((float)v_x.n1))) + v_first);
+                    }
+                    if (aligned1) {
+                        *(pa_vector<float, 4> *)(row1 + first) = stored1;
+                    } else {
+                        #pragma unroll
+                        for (int j = 0; j < 4; ++j) row1[first + j] = stored1.v[j];
+                    }
+                }
+            }
+            if (edge >= 0) {
+                const int64_t v_j = row_low + edge;
+                float stored1;
+                stored1 = ((edge0 - (v_s / ((float)v_x.n1))) + v_first);
+                row1[edge] = stored1;
+            }
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(1024, 1) kernel_centre_block0_1024_edges(const kernel_centre_slots memory)
+{
+    const kernel_centre_slots *slots = &memory;
+    (void)slots;
+    view_f32_2s v_out;
+    v_out.data = slots->data_v_out;
+    v_out.n0 = slots->n0_v_out;
+    v_out.n1 = slots->n1_v_out;
+    v_out.s0 = slots->s0_v_out;
+    v_out.s1 = slots->s1_v_out;
+    (void)v_out;
+    view_f32_2s v_x;
+    v_x.data = slots->data_v_x;
+    v_x.n0 = slots->n0_v_x;
+    v_x.n1 = slots->n1_v_x;
+    v_x.s0 = slots->s0_v_x;
+    v_x.s1 = slots->s1_v_x;
+    (void)v_x;
+    const int64_t count = v_x.n0;
+    const int rank = (int)threadIdx.x, row_low = 0, row_size = (int)(v_x.n1) - row_low;
+    const int64_t t = blockIdx.x;
+    const int team = 1024, warps = team >> PA_WARP_BITS;
+    const pa_lanes lanes = pa_lanes_of(team);
+    if (t < count) {
+        const int64_t v_i = t;
+        float v_first = 0;
+        float v_s = 0;
+        pa_vector<float, 4> cached0[8];
+        float edge0;
+        float *const row0 = (float *)((char *)v_x.data + (v_i * v_x.s0 + row_low * v_x.s1));
+        float *const row1 = (float *)((char *)v_out.data + (v_i * v_out.s0 + row_low * v_out.s1));
+        const int head = (int)pa_less((int)(-(uint64_t)row0 & 15) / 4, row_size);
+        const int64_t vectors_end = row_size - (row_size - head) % 4;
+        const bool aligned1 = ((uint64_t)(row1 + head) & 15) == 0;
+        const int begin = head + rank * 4, end = (int)vectors_end;
+        const int edge = rank < head ? rank : rank < head + row_size - end ? end - head + rank : -1;
+        v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
+        v_s = 0.0f;
+        {
+            float lane_v_s = -0.0f;
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = begin + c * (team * 4);
+                if (c < 3 || first < end) {
+                    cached0[c] = pa_load_streamed<pa_vector<float, 4>>(row0 + first);
+                }
+            }
+            if (edge >= 0) edge0 = row0[edge];
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = begin + c * (team * 4);
+                if (c < 3 || first < end) {
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        const int64_t v_j = row_low + first + j;
+                        lane_v_s = (lane_v_s + cached0[c].v[j]);
+                    }
+                }
+            }
+            if (edge >= 0) {
+                const int64_t v_j = row_low + edge;
+                lane_v_s = (lane_v_s + edge0);
+            }
+            {
+                for (int d = PA_WARP / 2; d > 0; d /= 2) {
+                    lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, PA_ALL_LANES));
+                }
+            }
+            if (warps > 1) {
+                __shared__ float all_lane_v_s[PA_WARPS];
+                const int first_warp = ((int)threadIdx.x - rank) >> PA_WARP_BITS;
+                if (pa_lane() == 0) {
+                    all_lane_v_s[threadIdx.x >> PA_WARP_BITS] = lane_v_s;
+                }
+                __syncthreads();
+                lane_v_s = all_lane_v_s[first_warp];
+                for (int w = first_warp + 1; w < first_warp + warps; ++w) {
+                    lane_v_s = (lane_v_s + all_lane_v_s[w]);
+                }
+            }
+            v_s = (v_s + lane_v_s);
+        }
+        {
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = begin + c * (team * 4);
+                if (c < 3 || first < end) {
+                    pa_vector<float, 4> stored1;
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        const int64_t v_j = row_low + first + j;
+                        stored1.v[j] = ((cached0[c].v[j] - (v_s / ((float)v_x.n1))) + v_first);
+                    }
+                    if (aligned1) {
+                        *(pa_vector<float, 4> *)(row1 + first) = stored1;
+                    } else {
+                        #pragma unroll
+                        for (int j = 0; j < 4; ++j) row1[first + j] = stored1.v[j];
+                    }
+                }
+            }
+            if (edge >= 0) {
+                const int64_t v_j = row_low + edge;
+                float stored1;
+                stored1 = ((edge0 - (v_s / ((float)v_x.n1))) + v_first);
+                row1[edge] = stored1;
+            }
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_whole0(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
     (void)slots;
@@ -599,23 +1154,26 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
     const int64_t count = v_x.n0;
     const int64_t most = pa_more(pa_more(0, v_out.n0 * v_out.n1), v_x.n0 * v_x.n1);
     const bool few = count <= 512 && count < most / 64;
+    int wide = PA_WARP_BITS;
+    while (wide < 8 && count < most >> (5 + wide)) wide += PA_TEAM_STEP;
     const int64_t row_low = 0;
-    const int64_t row_size = v_x.n1 - row_low;
+    const int64_t row_size = v_x.n1;
     const bool whole = row_size % 4 == 0
         && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 15) == 0
         && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 15) == 0;
     const bool dense = row_size > 0
         && v_x.s1 == (int64_t)sizeof(float)
         && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 3) == 0
-        && v_out.s1 == (int64_t)sizeof(float)
-        && (whole || row_size >= 16);
+        && v_out.s1 == (int64_t)sizeof(float);
+    const bool long_rows = whole || row_size >= 16;
     const int64_t longest = pa_more(0, v_x.n1);
     int narrow = PA_WARP_BITS;
     for (; narrow > 0; --narrow) {
         const bool full = count >= (int64_t)1 << (17 + 1 - narrow);
-        const int of_half = narrow - 1 + (dense && narrow > 1 ? 5 : 4);
+        const int of_half = narrow - 1 + (dense && long_rows && narrow > 1 ? 5 : 4);
         if (!full || longest > (int64_t)1 << of_half || most >> of_half > count) break;
     }
+    wide = narrow < PA_WARP_BITS ? narrow : wide;
     int cached_bits = few ? 8 : narrow;
     for (; cached_bits < 8 && row_size > (32 << cached_bits);)
         cached_bits += cached_bits < PA_WARP_BITS ? 1 : PA_TEAM_STEP;
@@ -780,8 +1338,193 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
             }
             pa_team_sync(warps, lanes);
         }
-    } else if (dense) {
-        const int bits = few || count < most / 1024 ? 8 : narrow, team = 1 << bits, warps = team >> PA_WARP_BITS, rank = (int)threadIdx.x & (team - 1);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_edged0(const kernel_centre_slots memory)
+{
+    const kernel_centre_slots *slots = &memory;
+    (void)slots;
+    view_f32_2s v_out;
+    v_out.data = slots->data_v_out;
+    v_out.n0 = slots->n0_v_out;
+    v_out.n1 = slots->n1_v_out;
+    v_out.s0 = slots->s0_v_out;
+    v_out.s1 = slots->s1_v_out;
+    (void)v_out;
+    view_f32_2s v_x;
+    v_x.data = slots->data_v_x;
+    v_x.n0 = slots->n0_v_x;
+    v_x.n1 = slots->n1_v_x;
+    v_x.s0 = slots->s0_v_x;
+    v_x.s1 = slots->s1_v_x;
+    (void)v_x;
+    const int64_t count = v_x.n0;
+    const int64_t most = pa_more(pa_more(0, v_out.n0 * v_out.n1), v_x.n0 * v_x.n1);
+    const bool few = count <= 512 && count < most / 64;
+    int wide = PA_WARP_BITS;
+    while (wide < 8 && count < most >> (5 + wide)) wide += PA_TEAM_STEP;
+    const int64_t row_low = 0;
+    const int64_t row_size = v_x.n1;
+    const bool whole = row_size % 4 == 0
+        && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 15) == 0
+        && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 15) == 0;
+    const bool dense = row_size > 0
+        && v_x.s1 == (int64_t)sizeof(float)
+        && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 3) == 0
+        && v_out.s1 == (int64_t)sizeof(float);
+    const bool long_rows = whole || row_size >= 16;
+    const int64_t longest = pa_more(0, v_x.n1);
+    int narrow = PA_WARP_BITS;
+    for (; narrow > 0; --narrow) {
+        const bool full = count >= (int64_t)1 << (17 + 1 - narrow);
+        const int of_half = narrow - 1 + (dense && long_rows && narrow > 1 ? 5 : 4);
+        if (!full || longest > (int64_t)1 << of_half || most >> of_half > count) break;
+    }
+    wide = narrow < PA_WARP_BITS ? narrow : wide;
+    if (dense && row_size >= 128 && row_size <= 1024) {
+        const int bits = PA_WARP_BITS, team = 1 << bits, warps = team >> PA_WARP_BITS, rank = (int)threadIdx.x & (team - 1);
+        const pa_lanes lanes = pa_lanes_of(team);
+        const int64_t teams = (int64_t)gridDim.x << (8 - bits);
+        const int64_t first_team = ((int64_t)blockIdx.x << (8 - bits)) + ((int)threadIdx.x >> bits);
+        for (int64_t t = first_team; t < count; t += teams) {
+            const int64_t v_i = t;
+            float v_first = 0;
+            float v_s = 0;
+            pa_vector<float, 4> cached0[8];
+            float edge0;
+            float *const row0 = (float *)((char *)v_x.data + (v_i * v_x.s0 + row_low * v_x.s1));
+            float *const row1 = (float *)((char *)v_out.data + (v_i * v_out.s0 + row_low * v_out.s1));
+            const int head = (int)pa_less((int)(-(uint64_t)row0 & 15) / 4, row_size);
+            const int64_t vectors_end = row_size - (row_size - head) % 4;
+            const bool aligned1 = ((uint64_t)(row1 + head) & 15) == 0;
+            const int begin = head + rank * 4, end = (int)vectors_end;
+            const int edge = rank < head ? rank : rank < head + row_size - end ? end - head + rank : -1;
+            v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
+            v_s = 0.0f;
+            {
+                float lane_v_s = -0.0f;
+                #pragma unroll
+                for (int c = 0; c < 8; ++c) {
+                    const int first = begin + c * (team * 4);
+                    if (first < end) {
+                        cached0[c] = *(const pa_vector<float, 4> *)(row0 + first);
+                    }
+                }
+                if (edge >= 0) edge0 = row0[edge];
+                #pragma unroll
+                for (int c = 0; c < 8; ++c) {
+                    const int first = begin + c * (team * 4);
+                    if (first < end) {
+                        #pragma unroll
+                        for (int j = 0; j < 4; ++j) {
+                            const int64_t v_j = row_low + first + j;
+                            lane_v_s = (lane_v_s + cached0[c].v[j]);
+                        }
+                    }
+                }
+                if (edge >= 0) {
+                    const int64_t v_j = row_low + edge;
+                    lane_v_s = (lane_v_s + edge0);
+                }
+                if (team >= PA_WARP) {
+                    for (int d = PA_WARP / 2; d > 0; d /= 2) {
+                        lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, PA_ALL_LANES));
+                    }
+                } else {
+                    for (int d = team / 2; d > 0; d /= 2) {
+                        lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, lanes));
+                    }
+                }
+                if (warps > 1) {
+                    __shared__ float all_lane_v_s[PA_WARPS];
+                    const int first_warp = ((int)threadIdx.x - rank) >> PA_WARP_BITS;
+                    pa_team_sync(warps, lanes); /* the ones before have been read */
+                    if (pa_lane() == 0) {
+                        all_lane_v_s[threadIdx.x >> PA_WARP_BITS] = lane_v_s;
+                    }
+                    pa_team_sync(warps, lanes);
+                    lane_v_s = all_lane_v_s[first_warp];
+                    for (int w = first_warp + 1; w < first_warp + warps; ++w) {
+                        lane_v_s = (lane_v_s + all_lane_v_s[w]);
+                    }
+                }
+                v_s = (v_s + lane_v_s);
+            }
+            {
+                #pragma unroll
+                for (int c = 0; c < 8; ++c) {
+                    const int first = begin + c * (team * 4);
+                    if (first < end) {
+                        pa_vector<float, 4> stored1;
+                        #pragma unroll
+                        for (int j = 0; j < 4; ++j) {
+                            const int64_t v_j = row_low + first + j;
+                            stored1.v[j] = ((cached0[c].v[j] - (v_s / ((float)v_x.n1))) + v_first);
+                        }
+                        if (aligned1) {
+                            *(pa_vector<float, 4> *)(row1 + first) = stored1;
+                        } else {
+                            #pragma unroll
+                            for (int j = 0; j < 4; ++j) row1[first + j] = stored1.v[j];
+                        }
+                    }
+                }
+                if (edge >= 0) {
+                    const int64_t v_j = row_low + edge;
+                    float stored1;
+                    stored1 = ((edge0 - (v_s / ((float)v_x.n1))) + v_first);
+                    row1[edge] = stored1;
+                }
+            }
+            pa_team_sync(warps, lanes);
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kernel_centre_slots memory)
+{
+    const kernel_centre_slots *slots = &memory;
+    (void)slots;
+    view_f32_2s v_out;
+    v_out.data = slots->data_v_out;
+    v_out.n0 = slots->n0_v_out;
+    v_out.n1 = slots->n1_v_out;
+    v_out.s0 = slots->s0_v_out;
+    v_out.s1 = slots->s1_v_out;
+    (void)v_out;
+    view_f32_2s v_x;
+    v_x.data = slots->data_v_x;
+    v_x.n0 = slots->n0_v_x;
+    v_x.n1 = slots->n1_v_x;
+    v_x.s0 = slots->s0_v_x;
+    v_x.s1 = slots->s1_v_x;
+    (void)v_x;
+    const int64_t count = v_x.n0;
+    const int64_t most = pa_more(pa_more(0, v_out.n0 * v_out.n1), v_x.n0 * v_x.n1);
+    const bool few = count <= 512 && count < most / 64;
+    int wide = PA_WARP_BITS;
+    while (wide < 8 && count < most >> (5 + wide)) wide += PA_TEAM_STEP;
+    const int64_t row_low = 0;
+    const int64_t row_size = v_x.n1;
+    const bool whole = row_size % 4 == 0
+        && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 15) == 0
+        && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 15) == 0;
+    const bool dense = row_size > 0
+        && v_x.s1 == (int64_t)sizeof(float)
+        && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 3) == 0
+        && v_out.s1 == (int64_t)sizeof(float);
+    const bool long_rows = whole || row_size >= 16;
+    const int64_t longest = pa_more(0, v_x.n1);
+    int narrow = PA_WARP_BITS;
+    for (; narrow > 0; --narrow) {
+        const bool full = count >= (int64_t)1 << (17 + 1 - narrow);
+        const int of_half = narrow - 1 + (dense && long_rows && narrow > 1 ? 5 : 4);
+        if (!full || longest > (int64_t)1 << of_half || most >> of_half > count) break;
+    }
+    wide = narrow < PA_WARP_BITS ? narrow : wide;
+    if (dense && long_rows) {
+        const int bits = few ? 8 : wide, team = 1 << bits, warps = team >> PA_WARP_BITS, rank = (int)threadIdx.x & (team - 1);
         const pa_lanes lanes = pa_lanes_of(team);
         const int64_t teams = (int64_t)gridDim.x << (8 - bits);
         const int64_t first_team = ((int64_t)blockIdx.x << (8 - bits)) + ((int)threadIdx.x >> bits);
@@ -798,14 +1541,13 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
             v_s = 0.0f;
             {
                 float lane_v_s = -0.0f;
+                float both_lane_v_s[2] = {-0.0f, -0.0f};
                 for (int64_t nearest = head + rank * 4; nearest < vectors_end; nearest += 2 * (int64_t)team * 4) {
                     pa_vector<float, 4> ahead0[2];
                     #pragma unroll
                     for (int c = 0; c < 2; ++c) {
-                        const int64_t first = nearest + c * (int64_t)team * 4;
-                        if (first < vectors_end) {
-                            ahead0[c] = *(const pa_vector<float, 4> *)(row0 + first);
-                        }
+                        const int64_t first = pa_less(nearest + c * (int64_t)team * 4, vectors_end - 4);
+                        ahead0[c] = *(const pa_vector<float, 4> *)(row0 + first);
                     }
                     #pragma unroll
                     for (int c = 0; c < 2; ++c) {
@@ -815,7 +1557,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
                             #pragma unroll
                             for (int j = 0; j < 4; ++j) {
                                 const int64_t v_j = row_low + first + j;
-                                lane_v_s = (lane_v_s + loaded0.v[j]);
+                                both_lane_v_s[j & 1] = (both_lane_v_s[j & 1] + loaded0.v[j]);
                             }
                         }
                     }
@@ -824,6 +1566,8 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
                     const int64_t v_j = row_low + (edge < head ? edge : vectors_end - head + edge);
                     lane_v_s = (lane_v_s + (*((float *)((char *)v_x.data + (v_i * v_x.s0 + v_j * v_x.s1)))));
                 }
+                lane_v_s = (lane_v_s + both_lane_v_s[0]);
+                lane_v_s = (lane_v_s + both_lane_v_s[1]);
                 if (team >= PA_WARP) {
                     for (int d = PA_WARP / 2; d > 0; d /= 2) {
                         lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, PA_ALL_LANES));
@@ -853,10 +1597,8 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
                     pa_vector<float, 4> ahead0[2];
                     #pragma unroll
                     for (int c = 0; c < 2; ++c) {
-                        const int64_t first = nearest + c * (int64_t)team * 4;
-                        if (first < vectors_end) {
-                            ahead0[c] = *(const pa_vector<float, 4> *)(row0 + first);
-                        }
+                        const int64_t first = pa_less(nearest + c * (int64_t)team * 4, vectors_end - 4);
+                        ahead0[c] = *(const pa_vector<float, 4> *)(row0 + first);
                     }
                     #pragma unroll
                     for (int c = 0; c < 2; ++c) {
@@ -886,7 +1628,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
             pa_team_sync(warps, lanes);
         }
     } else {
-        const int bits = few || count < most / 1024 ? 8 : narrow, team = 1 << bits, warps = team >> PA_WARP_BITS, rank = (int)threadIdx.x & (team - 1);
+        const int bits = few ? 8 : wide, team = 1 << bits, warps = team >> PA_WARP_BITS, rank = (int)threadIdx.x & (team - 1);
         const pa_lanes lanes = pa_lanes_of(team);
         const int64_t teams = (int64_t)gridDim.x << (8 - bits);
         const int64_t first_team = ((int64_t)blockIdx.x << (8 - bits)) + ((int)threadIdx.x >> bits);
