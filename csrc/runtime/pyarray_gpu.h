@@ -129,9 +129,9 @@ typedef struct pa_gpu_guard {
    a `team` step, whose grid has no more blocks than fill the device, unless slot `row_slot` (-1: none) says that an
    iteration reads a long row: then a block takes as many rows as it can keep, up to `row_elements` elements, and ends.
    A block has `shared` bytes of dynamic shared memory. A step with guards takes the place of the ones up to the next
-   without if all of them hold; one with `row_bytes`, whose blocks take a row each, if iterations x row x `row_bytes` is
-   more than twice the L2 cache besides. Blocks of a `dependent_launch` step may start before the kernel ahead of them on
-   the stream has ended, for which they wait by themselves. */
+   without if all of them hold; one with `row_bytes`, whose blocks take a row each, if iterations x row x `row_bytes`
+   is more than twice the L2 cache besides. Blocks of a `dependent_launch` step may start before the kernel ahead of
+   them on the stream has ended, for which they wait by themselves. */
 typedef struct pa_gpu_step {
     uintptr_t function;
     int32_t threads;

@@ -11,8 +11,8 @@ from ..errors import DeviceError
 from .cc import include_dirs
 from .runtime_compiler import call, compile_program
 
-# --fmad=false: a * b + c must round as NumPy does; --split-compile=0: kernels of one text are compiled by all cores
-FLAGS = ("--std=c++17", "--fmad=false", "--device-as-default-execution-space", "--split-compile=0", "-w")
+# --fmad=false: a * b + c must round as NumPy does
+FLAGS = ("--std=c++17", "--fmad=false", "--device-as-default-execution-space", "-w")
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,19 @@ class Nvrtc:
         """The cubin of `text`. Raises `CompileError` with the compiler's words, `DeviceError` without
         NVRTC."""
         rtc = _nvrtc()
-        options = [f"--gpu-architecture={self.architecture}", *FLAGS, *extra_flags]
+        options = [f"--gpu-architecture={self.architecture}", *FLAGS, *extra_flags, *_parallel(text)]
         options += [f"--include-path={folder}" for folder in include_dirs()]
         program = call(rtc, "nvrtcCreateProgram", text.encode(), b"kernel.cu", 0, [], [])
         try:
             return compile_program(rtc, "nvrtc", program, options, self.target, "CUBIN")
         finally:
             rtc.nvrtcDestroyProgram(program)
+
+
+def _parallel(text: str) -> tuple[str, ...]:
+    """The option to compile the kernels of a text on all cores. Not of wgmma: ptxas would write to stderr what it
+    says of them, and not to the log."""
+    return ("--split-compile=0",) if text.count("__global__") > 1 and "mma" not in text else ()
 
 
 def check_target(target: str) -> None:

@@ -11,10 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..driver.kernel_step import MOST_SIZES, THREADS, KernelStep
-from ..dtypes import int64
+from ..driver.kernel_step import THREADS, KernelStep
 from . import emit_loop, ir
-from . import emit_views as views
 from .dialect import Dialect
 from .emit import assemble, helper_functions, may_fail
 from .emit_adjacent_stores import write_body_with_adjacent_stores
@@ -32,6 +30,7 @@ from .host_tests import HostTest, LoopTest, host_test
 from .launch_shape import UNSHAPED, LaunchShape
 from .printer import Printer
 from .reshape_indexing import Remarks
+from .size_slots import SizeSlots
 from .specializations import Specializations
 from .summaries import assigned_in, sites_in
 from .tile_layout import TilePlan
@@ -72,6 +71,7 @@ class _GridProgram:
         code.take_functions(tree.functions)
         self.even = code.pure - uneven_functions(tree.functions)
         code.outer = emit_loop.outer_variables(tree.kernel)
+        self.slots = SizeSlots(tree.kernel, code.debug)
         self.steps: list[KernelStep] = []
         self.cached_rows: list[tuple[KernelStep, str]] = []  # the loop's other kernels: of rows that teams cache
         self.tests: list[LoopTest] | None = []  # None: accesses may fail that they don't cover
@@ -155,16 +155,13 @@ class _GridProgram:
         self.note_tests(loop, lines)
         code.cached_row, self.cached_rows = None, []
         digits, code.digit_lines, code.digits = thread_digits(code, loop) or ([], "", {})
-        step_fields: dict[str, Any] = {}
-        versions = code.printed(lambda: step_fields.update(self.write_loop(loop)), depth=0)
-        step = self.step(loop, step_fields)
+        fields: dict[str, Any] = {}
+        versions = code.printed(lambda: fields.update(self.write_loop(loop)), depth=0)
+        step = self.step(loop, fields)
         self.block_rows(loop, step, before, digits)
         for of_cached, text in self.cached_rows:
-            with self.kernel_function(of_cached, number, MIN_BLOCKS):
-                self.write_bounds(loop, before)
-                out.lines(digits)
+            with self.rows_kernel(of_cached, MIN_BLOCKS, loop, before, digits):
                 out.text(text)
-            out.line("")
         code.digit_lines, code.digits = "", {}
         with self.kernel_function(step, number, MIN_BLOCKS if code.cached_row else 0):
             self.write_bounds(loop, before)
@@ -182,7 +179,7 @@ class _GridProgram:
 
     def step(self, loop: ir.For, fields: dict[str, Any]) -> KernelStep:
         """A loop's step, with these fields besides its name and sizes."""
-        size_slots = None if self.uses_frame else self.size_slots(loop)
+        size_slots = None if self.uses_frame else self.slots.of_loop(loop)
         return KernelStep(f"{self.code.symbol}_{loop.loop}", size_slots, **fields)
 
     def tile_program(self, loop: ir.For, before: list[Any]) -> None:
@@ -197,7 +194,7 @@ class _GridProgram:
         if self.shape.of_loop(loop.loop)[0] != THREADS:
             what = f"threads have no effect: a block of {plan.threads} follows from the sizes of the tiles"
             code.remarks[loop.loc.line, what] = None
-        name, sizes = f"{code.symbol}_{loop.loop}", None if self.uses_frame else self.size_slots(loop)
+        name, sizes = f"{code.symbol}_{loop.loop}", None if self.uses_frame else self.slots.of_loop(loop)
         step = KernelStep(name, sizes, team=True, shared=shared, threads=plan.threads, shared_most=most)
         with self.kernel_function(step, loop.loop, plan.blocks):
             self.write_bounds(loop, before)
@@ -237,7 +234,7 @@ class _GridProgram:
         if not self.code.sites <= self.code.hoisted:
             self.tests = None
         elif self.tests is not None:
-            self.tests.append(LoopTest(loop, lines, self.size_slots(loop)))
+            self.tests.append(LoopTest(loop, lines, self.slots.of_loop(loop)))
 
     def host_test(self) -> HostTest | None:
         """The test of the kernel's accesses for the host; None if accesses may fail that it doesn't cover."""
@@ -250,7 +247,7 @@ class _GridProgram:
             or not hoisting.covers_calls()
         ):
             return None
-        return host_test(self.kernel, self.tests, self.first_slots())
+        return host_test(self.kernel, self.tests, self.slots.first())
 
     @contextmanager
     def where_inside(self, lines: list[str], inverted: str = "") -> Iterator[None]:
@@ -282,21 +279,30 @@ class _GridProgram:
         """The kernels of a loop for rows that a block caches, if there are any: their steps precede the loop's."""
         code, out, row = self.code, self.code.out, self.code.cached_row
         stop = row.loops[0].ranges[0].stop if row is not None else None
-        if row is None or stop is None or loop.loop is None or code.debug:
+        if row is None or stop is None or code.debug:
             return
         for threads, blocks, edges in block_kernels(row):
-            of_block = block_row_step(row, loop, step, threads, edges, self.first_slots())
+            of_block = block_row_step(row, loop, step, threads, edges, self.slots.first())
             if of_block is None:
                 continue
-            with self.kernel_function(of_block, loop.loop, blocks):
-                self.write_bounds(loop, before)
-                out.lines(digits)
+            with self.rows_kernel(of_block, blocks, loop, before, digits):
                 out.text(block_row_head(row, threads, edges, code.expr(stop)))
                 body = code.block_row_version(row, loop, edges)
                 with out.block("if (t < count)"):
                     self.iteration_head(loop)
                     out.text(body)
-            out.line("")
+
+    @contextmanager
+    def rows_kernel(
+        self, step: KernelStep, blocks: int, loop: ir.For, before: list[Any], digits: list[str]
+    ) -> Iterator[None]:
+        """A kernel for some of a loop's rows, up to its versions."""
+        assert loop.loop is not None
+        with self.kernel_function(step, loop.loop, blocks):
+            self.write_bounds(loop, before)
+            self.code.out.lines(digits)
+            yield
+        self.code.out.line("")
 
     def write_bounds(self, loop: ir.For, before: list[Any]) -> None:
         """Prints the statements before the loop, its bounds and the number of its iterations."""
@@ -349,7 +355,7 @@ class _GridProgram:
         for edges, lines, cached in (False, versions.whole_before, versions.whole), (True, (), versions.edged):
             apart = None
             if cached and code.cached_row is not None and not code.debug:
-                apart = cached_row_step(code.cached_row, edges, self.step(loop, fields), self.first_slots())
+                apart = cached_row_step(code.cached_row, edges, self.step(loop, fields), self.slots.first())
             if apart is None:
                 before, main = [*before, *lines], [*main, *cached]
             else:
@@ -372,7 +378,7 @@ class _GridProgram:
         """The slot of a cached row's length and the elements that a block caches, if the loop has such a row."""
         row = self.code.cached_row
         range_ = row.loops[0].ranges[0] if row is not None else None
-        slot = self.slot(range_.stop) if range_ is not None and range_.start is None else None
+        slot = self.slots.of_bound(range_.stop) if range_ is not None and range_.start is None else None
         return {} if row is None or slot is None else {"row_slot": slot, "row_elements": THREADS * row.elements}
 
     def thread_loop(self, loop: ir.For) -> None:
@@ -409,38 +415,6 @@ class _GridProgram:
         lines = [f"{kind} {name} = pa_split(&rest, {field}, count);" for name, field in inner]
         return ["int64_t rest = t;", *lines, f"{kind} {names[0]} = rest;", *strips]
 
-    def size_slots(self, loop: ir.For) -> tuple[int, ...] | None:
-        """Slots whose product is the number of iterations; None if it isn't such a product."""
-        slots = []
-        for range_ in loop.ranges:  # a start above 0 or a step leave iterations out
-            if not all(x is None or (isinstance(x, ir.Const) and x.value >= 0) for x in (range_.start, range_.step)):
-                return None
-            slot = self.slot(range_.stop)
-            if slot is None:
-                return None
-            slots.append(slot)
-        return tuple(slots) if len(slots) <= MOST_SIZES else None
-
-    def first_slots(self) -> dict[str, int]:
-        """The first slot of each parameter."""
-        first, position = {}, 0
-        for name, kind in self.kernel.params:
-            first[name] = position
-            position += _slot_count(kind, self.code.debug)
-        return first
-
-    def slot(self, stop: ir.Expr | None) -> int | None:
-        """The slot that holds a loop's bound, if there is one."""
-        first = self.first_slots()
-        while isinstance(stop, ir.Cast) and stop.type.dtype is int64 and stop.a.type.dtype is int64:
-            stop = stop.a
-        if isinstance(stop, ir.Size) and isinstance(stop.array, ir.Local) and stop.array.name in first:
-            return first[stop.array.name] + 1 + self.code.debug + stop.axis
-        inside = assigned_in(*self.kernel.body)
-        kinds = {n: k for n, k in self.kernel.params if n not in inside}
-        kind = kinds.get(stop.name) if isinstance(stop, ir.Local) else None
-        return first[stop.name] if isinstance(kind, ir.ScalarType) and kind.dtype is int64 else None  # type: ignore[union-attr]
-
 
 def _count_field(loop: ir.For) -> str:
     return f"count{loop.loop}"
@@ -451,7 +425,3 @@ def _frame_fields(loop: ir.For) -> list[tuple[str, Any]]:
     stores of other threads must not change."""
     count = [(_count_field(loop), loop.ranges[0])] if len(loop.ranges) == 1 else []
     return [*emit_loop.bound_fields(loop), *count]
-
-
-def _slot_count(kind: Any, debug: bool) -> int:
-    return len(views.struct_fields(kind, debug)) if hasattr(kind, "ndim") else 1 + (kind.dtype.kind == "c")
