@@ -132,17 +132,19 @@ def _find_row(code: Emitter, loop: ir.For, inner: list[ir.For]) -> CachedRow | N
 
 def find_loop_row(code: Emitter, s: ir.For, pure: set[str]) -> CachedRow | None:
     """The row that a loop which only reads takes in vectors, by itself: its bounds may differ between iterations of the
-    parallel loop. None if there is none. `pure` functions change nothing."""
+    parallel loop. None if there is none. `pure` functions change nothing. In debug mode sums have the same order: where
+    accesses are checked one by one, the row is `plain`."""
     body = unasserted(s.body)
     bare, nodes = replace(s, body=body), list(ir.walk(*body))
     impure = any(isinstance(n, ir.Invoke) and n.function not in pure for n in nodes)
     if impure or any(isinstance(n, (ir.Store, ir.Atomic)) for n in nodes) or isinstance(find_split(s), Split):
         return None
     params, unconditional = _constant_params(code), (n for st in body for n in always_evaluated(st))
-    loads = (n for n in unconditional if isinstance(n, ir.Load))
-    found = ((element_ref(code, n, bare, bare, params), n.array.type) for n in loads)
+    loads = [n for n in unconditional if isinstance(n, ir.Load)]
+    found = ((_element(n, bare, bare, params), n.array.type) for n in loads)
     kinds = {ref: kind for ref, kind in found if ref is not None and _may_be_dense(kind, ref)}
-    plain = has_any((n for n in ir.walk(*s.body) if isinstance(n, ir.Assert)), ir.Load, ir.Invoke)
+    asserted = has_any((n for n in ir.walk(*s.body) if isinstance(n, ir.Assert)), ir.Load, ir.Invoke)
+    plain = asserted or not all(_is_in_range(code, n) for n in loads)
     row = CachedRow((s,), {}, {}, (tuple(sorted(kinds)),), ((),), kinds, (), (), MAX_ELEMENTS, plain)
     return row if kinds and row.width > 1 else None
 
@@ -228,9 +230,16 @@ def _in_order(node: Any, loops: list[ir.For]) -> Iterator[Any]:
 def element_ref(code: Emitter, n: ir.Load | ir.Store, s: ir.For, loop: ir.For, params: dict[str, Any]) -> Ref | None:
     """The element of an access to a row of a parameter, if the access is known to be in range. The rest of its index
     is the same in an iteration of `loop`."""
+    return _element(n, s, loop, params) if _is_in_range(code, n) else None
+
+
+def _is_in_range(code: Emitter, n: ir.Load | ir.Store) -> bool:
+    return n.site is None or n.site in code.hoisted
+
+
+def _element(n: ir.Load | ir.Store, s: ir.For, loop: ir.For, params: dict[str, Any]) -> Ref | None:
+    """The same of an access that may not be in range."""
     if not isinstance(n.array, ir.Local) or n.array.name not in params:
-        return None
-    if n.site is not None and n.site not in code.hoisted:
         return None
     inner = {v for x in ir.walk(*loop.body) if isinstance(x, ir.For) for v in x.variables}
     changing, (variable,) = assigned_in(*loop.body) | inner, s.variables

@@ -76,7 +76,7 @@ def _row_guards(
         if of_array is None:
             return None
         guards |= of_array
-    used = tuple(sorted(g for g in guards if g.mask))
+    used = tuple(sorted(g for g in guards if g.mask))  # without those of elements of a byte, which are always aligned
     return used if len(used) <= MOST_GUARDS else None
 
 

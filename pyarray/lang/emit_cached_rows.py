@@ -295,8 +295,8 @@ def uncached_row_loop(
                     vector()
                 else:
                     _elements(out, row, k, ahead, vector)
-    with out.block("for (int edge = rank; edge < head + (int)(row_size - vectors_end); edge += team)"):
-        out.line(f"const int64_t {cname(variable)} = row_low + (edge < head ? edge : vectors_end - head + edge);")
+    with out.block("for (int n = rank; n < head + (int)(row_size - vectors_end); n += team)"):
+        out.line(f"const int64_t {cname(variable)} = row_low + (n < head ? n : vectors_end - head + n);")
         element()
 
 

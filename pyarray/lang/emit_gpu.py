@@ -20,7 +20,7 @@ from .emit_block_rows import block_kernels, block_row_head, block_row_step, cach
 from .emit_cached_rows import MIN_BLOCKS
 from .emit_delinearized import missed, thread_digits
 from .emit_statements import begin_iteration, cname, ctype
-from .emit_team import Version, runs_by_teams
+from .emit_team import Version
 from .emit_tile import is_tileable, tile_loop, tile_rows
 from .emit_tiles import TileEmitter
 from .emit_vectorized import elementwise_store, per_thread, uneven_functions, vector_arrays, vector_loop
@@ -30,6 +30,7 @@ from .host_tests import HostTest, LoopTest, host_test
 from .launch_shape import UNSHAPED, LaunchShape
 from .printer import Printer
 from .reshape_indexing import Remarks
+from .shared_loops import runs_by_teams
 from .size_slots import SizeSlots
 from .specializations import Specializations
 from .summaries import assigned_in, sites_in
@@ -352,15 +353,17 @@ class _GridProgram:
         kernels of their own, if the host can tell that all rows are such: they are in `cached_rows`."""
         code, versions = self.code, self.code.team_versions(loop)
         before, main, fields = versions.before, list[Version](), fields | self.row()
-        for edges, lines, cached in (False, versions.whole_before, versions.whole), (True, (), versions.edged):
+        for edges, cached in versions.cached.items():
             apart = None
-            if cached and code.cached_row is not None and not code.debug:
+            if code.cached_row is not None and not code.debug:
                 apart = cached_row_step(code.cached_row, edges, self.step(loop, fields), self.slots.first())
             if apart is None:
-                before, main = [*before, *lines], [*main, *cached]
-            else:
-                text = code.printed(self.write_versions, loop, [*versions.before, *lines], cached, depth=0)
-                self.cached_rows.append((apart, text))
+                before, main = [*before, *cached.before], [*main, *cached.versions]
+                continue
+            *first, (_, head, text) = cached.versions
+            tested = *first, ("", head, text)  # by the guards
+            text = code.printed(self.write_versions, loop, [*versions.before, *cached.before], tested, depth=0)
+            self.cached_rows.append((apart, text))
         self.write_versions(loop, before, [*main, *versions.others])
         return fields
 

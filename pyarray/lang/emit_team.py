@@ -22,6 +22,7 @@ from .emit_block_rows import streamed_elements
 from .emit_delinearized import missed, thread_digits
 from .emit_quotients import NARROW_WIDTH, dividing_functions, divisor_line, find_row_quotient, write_parts
 from .emit_statements import Emitter, cname, reduction_start
+from .shared_loops import does_something, has_side_effects, shared_loops
 from .summaries import has_any, kinds_in
 
 # a team that isn't the block takes one of all barriers that a block can have: then fewer blocks run at a time
@@ -30,39 +31,6 @@ _SHARED = "a team of threads shares the iteration around it"
 _IN_FLIGHT = 16  # loads of a thread in a shared loop, before it waits for the first
 _AT_ONCE = 4  # loads of a thread in a short loop that only reads, for which it waits together
 _UNROLLED, _SHORT = 8, 48  # iterations of a loop that reads and stores nothing, and nodes of its body
-
-
-def has_side_effects(function: ir.Function) -> bool:
-    """Whether it stores, or calls a function that may."""
-    return has_any(function.body, ir.Store, ir.Atomic, ir.Invoke)
-
-
-def shared_loops(parts: tuple[ir.Stmt, ...], pure: set[str]) -> list[ir.For]:
-    """The innermost unordered loops that do something. `pure` functions change nothing."""
-    innermost: list[ir.For] = []
-    for part in parts:
-        for n in ir.walk(part) if has_any((part,), ir.For) else ():
-            if isinstance(n, ir.For) and n.unordered and (n.reductions or _does_something(n.body, pure)):
-                innermost += [] if shared_loops(n.body, pure) else [n]
-    return innermost
-
-
-def runs_by_teams(loop: ir.For, pure: set[str]) -> bool:
-    """Whether a team can share each iteration: there is something to share, and outside of that there are no
-    atomics and no functions that store."""
-    shared_loop = shared_loops(loop.body, pure)
-    inside = sum(_side_effect_count(n.body, pure) for n in shared_loop)
-    return bool(shared_loop) and inside == _side_effect_count(loop.body, pure)
-
-
-def _does_something(body: tuple[ir.Stmt, ...], pure: set[str]) -> bool:
-    return _side_effect_count(body, pure) > 0 or has_any(body, ir.Store)
-
-
-def _side_effect_count(body: tuple[ir.Stmt, ...], pure: set[str]) -> int:
-    """How many effects there are other than stores."""
-    nodes = ir.walk(*body) if has_any(body, ir.Atomic, ir.Invoke) else ()
-    return sum(isinstance(n, ir.Atomic) or (isinstance(n, ir.Invoke) and n.function not in pure) for n in nodes)
 
 
 def _is_short_read(s: ir.For) -> bool:
@@ -80,16 +48,26 @@ def _unrolled(loads: int) -> int:
 Version = tuple[str, str, str]  # of an iteration: its condition, its declarations, its text
 
 
+def _lanes(s: ir.For) -> dict[str, str]:
+    """A thread's accumulators in a shared loop, by the variables they are of."""
+    return {acc: f"lane_{cname(acc)}" for acc, _ in s.reductions}
+
+
+class RowVersions(NamedTuple):
+    """Versions for rows that teams cache, with what comes before."""
+
+    before: tuple[str, ...]
+    versions: tuple[Version, ...]
+
+
 class TeamVersions(NamedTuple):
     """What comes before, and the versions of an iteration. Each has its own loop over the iterations; otherwise each
-    would take the registers of all. Those of rows that teams cache, of whole vectors and with edges, come first; their
-    text may be a kernel of its own."""
+    would take the registers of all. Those of cached rows come first, of whole vectors and with edges (`cached[False]`
+    and `cached[True]`): they may be kernels of their own."""
 
     before: list[str]
     others: list[Version]
-    whole: tuple[Version, ...] = ()
-    whole_before: tuple[str, ...] = ()
-    edged: tuple[Version, ...] = ()
+    cached: dict[bool, RowVersions]
 
 
 class GridEmitter(Emitter):
@@ -122,29 +100,28 @@ class GridEmitter(Emitter):
         general = "", team_width.team(), self.printed(self.write, loop.body)
         if row is None:
             self.team = False
-            return TeamVersions([*before, *self.narrow_lines(shared, False)], [general])
+            return TeamVersions([*before, *self.narrow_lines(shared, False)], [general], {})
         self.row = row
         before += [*row_text.row_tests(self, row), *self.narrow_lines(shared, True)]
         dense = "dense && long_rows", team_width.team(), self.printed(self.write_row, row, loop, False)
-        versions = TeamVersions(before, [dense, general])
-        if row.cached:
-            self.cached_row = row
-            versions = self.cached_versions(row, loop, versions)
+        cached = self.cached_versions(row, loop) if row.cached else {}
         self.row, self.team = None, False
-        return versions
+        return TeamVersions(before, [dense, general], cached)
 
-    def cached_versions(self, row: CachedRow, loop: ir.For, others: TeamVersions) -> TeamVersions:
-        """These and the versions of rows that teams cache."""
+    def cached_versions(self, row: CachedRow, loop: ir.For) -> dict[bool, RowVersions]:
+        """The versions of rows that teams cache, without and with edges."""
+        self.cached_row = row
         head, text = team_width.team("cached_bits"), self.printed(self.write_row, row, loop, True)
         tests = ("fits && cached_bits >= PA_WARP_BITS", False), ("fits", True)
         whole = tuple((test, head + row_text.cached_row_part(row, narrow), text) for test, narrow in tests)
-        others = others._replace(whole=whole, whole_before=tuple(row_text.cached_row_width(row)))
-        if not row_text.may_have_edges(row):
-            return others
-        self.row_has_edges = True
-        text = self.printed(self.write_row, row, loop, True)
-        self.row_has_edges = False
-        return others._replace(edged=((row_text.edged_row_test(row), team_width.team("PA_WARP_BITS"), text),))
+        versions = {False: RowVersions(tuple(row_text.cached_row_width(row)), whole)}
+        if row_text.may_have_edges(row):
+            self.row_has_edges = True
+            text = self.printed(self.write_row, row, loop, True)
+            self.row_has_edges = False
+            edged = row_text.edged_row_test(row), team_width.team("PA_WARP_BITS"), text
+            versions[True] = RowVersions((), (edged,))
+        return versions
 
     def narrow_lines(self, shared: list[ir.For], vectors: bool) -> list[str]:
         if not self.may_be_narrow:
@@ -242,11 +219,11 @@ class GridEmitter(Emitter):
         nodes = list(ir.walk(*s.body))
         types = {n.name: n.type for n in nodes if isinstance(n, ir.Local)}
         cached_row = self.row if self.row is not None and self.row_is_cached and not self.row.plain else None
-        stores = _does_something(s.body, self.pure) and not (cached_row and row_text.only_forwards(cached_row, s))
+        stores = does_something(s.body, self.pure) and not (cached_row and row_text.only_forwards(cached_row, s))
         if stores:
             self.sync_reads()
         with self.out.block():
-            lanes = {acc: f"lane_{cname(acc)}" for acc, _ in s.reductions}
+            lanes = _lanes(s)
             for acc, op in s.reductions:
                 dtype = types[acc].dtype
                 self.out.line(f"{dtype.ctype} {lanes[acc]} = {reduction_start(acc, op, dtype)};")
@@ -287,7 +264,7 @@ class GridEmitter(Emitter):
     @contextmanager
     def two_accumulators(self, s: ir.For, types: dict[str, Any]) -> Iterator[None]:
         """Elements of vectors are reduced into two accumulators in turn, as each waits for the result before."""
-        lanes = {acc: self.renamed[acc] for acc, _ in s.reductions}
+        lanes = _lanes(s)
         for acc, op in s.reductions:
             dtype = types[acc].dtype
             start = reduction_start(acc, op, dtype)
@@ -319,7 +296,7 @@ class GridEmitter(Emitter):
         """An iteration outside the vectors of a row. `loads` and `stores`: elements that are in registers, with their
         C texts."""
         registers, results, self.registers, self.results = self.registers, self.results, loads, stores
-        renamed, self.renamed = self.renamed, self.renamed | {acc: f"lane_{cname(acc)}" for acc, _ in s.reductions}
+        renamed, self.renamed = self.renamed, self.renamed | _lanes(s)
         self.write(s.body)
         self.registers, self.results, self.renamed = registers, results, renamed
 

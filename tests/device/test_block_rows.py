@@ -43,11 +43,12 @@ def check_norm(device, out, x, w):
     np.testing.assert_array_equal(launch(norm, device, out, x, w)[0], (x - s) * w + v)
 
 
-# what a block keeps of a row: 128 bytes for each of its threads, of which there are 64 to 512
+# what a block keeps of a row: 128 bytes for each of its threads, of which there are 64 to 1024
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
 @pytest.mark.parametrize(("threads", "more"), [
     (32, -8), (32, -3), (32, 0), (32, 8), (64, -4), (64, 0), (64, 8), (128, -8), (128, 0), (128, 1), (128, 4),
     (128, 8), (256, -8), (256, -3), (256, 0), (256, 4), (256, 8), (512, -10), (512, -8), (512, 0), (512, 4),
+    (1024, -9), (1024, -8), (1024, 0), (1024, 1),
 ])  # fmt: skip
 def test_lengths(device, cache, dtype, threads, more):
     size = threads * min(64, 128 // np.dtype(dtype).itemsize) + more

@@ -19,6 +19,7 @@ KERNELS = [
     reduce._kernel,
     softmax._kernel,
     arg_extreme._line_kernel,
+    arg_extreme._packed_kernel,
     variance_gpu._rows_kernel,
     variance_gpu._shifted_kernel,
     variance_gpu._combine_kernel,

@@ -1,10 +1,10 @@
 """Kernels of argmin and argmax.
 
-Dense lines are read once, chunk by chunk; only the chunk with the extreme is read again. The search ends at
-an element that nothing can exceed. Long lines are cut into pieces. Of other lines the extremes are reduced
-first (`reduce.py`), then their positions are searched for; on grids a thread searches a piece of a line, once.
-
-On grids, elements of up to four bytes are compared together with their positions, as one integer: lines are read once.
+On CPUs, dense lines are read once, chunk by chunk; only the chunk with the extreme is read again. The search ends at
+an element that nothing can exceed. On grids, dense lines are read as a whole: once, if an element of up to four bytes
+and its position are compared as one integer, else twice. Long lines are cut into pieces. Of other lines the extremes
+are reduced first (`reduce.py`), then their positions are searched for; on grids a thread searches a piece of a line,
+once.
 """
 
 from __future__ import annotations

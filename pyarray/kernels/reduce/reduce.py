@@ -45,7 +45,7 @@ PIECES = 64  # at most
 # the same for grids, where a block reduces a piece; the partial results are one piece of the next launch
 BLOCK_PIECE = 1 << 13
 BLOCK_PIECES = 1 << 10
-COLUMN_PIECES = 1 << 12  # blocks of columns
+COLUMN_PIECES = 1 << 12  # at most, of columns
 BLOCK_COLUMNS = 48  # columns whose threads count as a block
 NARROW = 32  # columns of which a warp's threads would have several pieces
 PIECE_ROWS = 64  # of a column, in a piece, at least

@@ -1258,7 +1258,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_whole0(const 
             }
             pa_team_sync(warps, lanes);
         }
-    } else if (fits) {
+    } else {
         const int bits = cached_bits, team = 1 << bits, warps = team >> PA_WARP_BITS, rank = (int)threadIdx.x & (team - 1);
         const pa_lanes lanes = pa_lanes_of(team);
         const int64_t teams = (int64_t)gridDim.x << (8 - bits);
@@ -1382,7 +1382,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_edged0(const 
         if (!full || longest > (int64_t)1 << of_half || most >> of_half > count) break;
     }
     wide = narrow < PA_WARP_BITS ? narrow : wide;
-    if (dense && row_size >= 128 && row_size <= 1024) {
+    {
         const int bits = PA_WARP_BITS, team = 1 << bits, warps = team >> PA_WARP_BITS, rank = (int)threadIdx.x & (team - 1);
         const pa_lanes lanes = pa_lanes_of(team);
         const int64_t teams = (int64_t)gridDim.x << (8 - bits);
@@ -1562,8 +1562,8 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
                         }
                     }
                 }
-                for (int edge = rank; edge < head + (int)(row_size - vectors_end); edge += team) {
-                    const int64_t v_j = row_low + (edge < head ? edge : vectors_end - head + edge);
+                for (int n = rank; n < head + (int)(row_size - vectors_end); n += team) {
+                    const int64_t v_j = row_low + (n < head ? n : vectors_end - head + n);
                     lane_v_s = (lane_v_s + (*((float *)((char *)v_x.data + (v_i * v_x.s0 + v_j * v_x.s1)))));
                 }
                 lane_v_s = (lane_v_s + both_lane_v_s[0]);
@@ -1620,8 +1620,8 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
                         }
                     }
                 }
-                for (int edge = rank; edge < head + (int)(row_size - vectors_end); edge += team) {
-                    const int64_t v_j = row_low + (edge < head ? edge : vectors_end - head + edge);
+                for (int n = rank; n < head + (int)(row_size - vectors_end); n += team) {
+                    const int64_t v_j = row_low + (n < head ? n : vectors_end - head + n);
                     *((float *)((char *)v_out.data + (v_i * v_out.s0 + v_j * v_out.s1))) = (((*((float *)((char *)v_x.data + (v_i * v_x.s0 + v_j * v_x.s1)))) - (v_s / ((float)v_x.n1))) + v_first);
                 }
             }
