@@ -13,7 +13,7 @@ from dataclasses import replace
 from ..driver.kernel_step import MOST_GUARDS, THREADS, Guard, KernelStep
 from . import ir
 from .cached_rows import CachedRow, Ref
-from .emit_cached_rows import MIN_BLOCKS, edged_row_sizes
+from .emit_cached_rows import MIN_BLOCKS
 from .loop_dependences import structural_key
 
 # threads of a block and how many blocks a multiprocessor runs at a time, which limits registers; in the order in which
@@ -49,16 +49,17 @@ def block_row_step(
     return replace(step, symbol=symbol, guards=guards, row_bytes=row_bytes, per_thread=1, threads=threads)
 
 
-def cached_row_step(row: CachedRow, edges: bool, step: KernelStep, slots: Mapping[str, int]) -> KernelStep | None:
-    """The step of the kernel for rows that teams cache, of whole vectors or with `edges`. It comes before `step`, for
-    other rows. None where slots can't tell whether all rows are such. `slots` are the first ones of the parameters."""
+def cached_row_step(
+    row: CachedRow, name: str, sizes: tuple[int, int], edges: bool, step: KernelStep, slots: Mapping[str, int]
+) -> KernelStep | None:
+    """The step of the kernel for rows that teams cache, of these sizes, which comes before `step`, for other rows.
+    `edges`: rows may begin and end between vectors. None where slots can't tell whether all rows are such. `slots` are
+    the first ones of the parameters."""
     if step.row_slot is None or step.size_slots is None:
         return None
-    least, most = edged_row_sizes(row) if edges else (1, THREADS * row.elements)
-    guards = _row_guards(row, Guard(step.row_slot, -1, least, most), edges, step.row_slot, slots)
+    guards = _row_guards(row, Guard(step.row_slot, -1, *sizes), edges, step.row_slot, slots)
     symbol, _, number = step.symbol.rpartition("_")
-    symbol = f"{symbol}_{'edged' if edges else 'whole'}{number}"
-    return None if guards is None else replace(step, symbol=symbol, guards=guards)
+    return None if guards is None else replace(step, symbol=f"{symbol}_{name}{number}", guards=guards)
 
 
 def _row_guards(

@@ -9,11 +9,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping
 
+from ..driver.kernel_step import THREADS
 from . import emit_views as views
 from . import ir
 from .cached_rows import CachedRow, Ref, index_variables
 from .emit_noalias import byte_range
 from .emit_statements import Emitter, cname
+from .emit_team_width import team
 from .loop_dependences import structural_key
 from .printer import Printer, conjunction
 
@@ -58,12 +60,21 @@ def row_tests(code: Emitter, row: CachedRow) -> Iterator[str]:
     yield f"const bool long_rows = whole || row_size >= {_LEAST_VECTORS * row.width};"
 
 
-def cached_row_width(row: CachedRow) -> Iterator[str]:
-    """1 << bits threads, of a part of a warp or of a few, cache a row of whole vectors."""
-    yield "int cached_bits = few ? 8 : narrow;"
-    yield f"for (; cached_bits < 8 && row_size > ({row.elements} << cached_bits);)"
-    yield "    cached_bits += cached_bits < PA_WARP_BITS ? 1 : PA_TEAM_STEP;"
-    yield f"const bool fits = dense && whole && row_size <= ({row.elements} << cached_bits);"
+def long_row_sizes(row: CachedRow) -> tuple[int, int]:
+    """Elements of a row of whole vectors that a team of warps caches, at least and at most."""
+    return _WARP * row.elements + 1, THREADS * row.elements
+
+
+def short_row_sizes(row: CachedRow) -> tuple[int, int]:
+    """The same of a row that a warp or a part of one caches."""
+    most = _WARP * row.elements
+    return 1, most // 2 if may_have_edges(row) else most
+
+
+def edged_row_sizes(row: CachedRow) -> tuple[int, int]:
+    """The same of a row that a warp caches, with edges or without."""
+    most = _WARP * row.elements
+    return most // 8, most
 
 
 def may_have_edges(row: CachedRow) -> bool:
@@ -72,29 +83,29 @@ def may_have_edges(row: CachedRow) -> bool:
     return 1 < row.width <= 4
 
 
-def edged_row_sizes(row: CachedRow) -> tuple[int, int]:
-    """Elements of a row with edges that a warp caches, at least and at most."""
-    most = _WARP * row.elements
-    return most // 8, most
-
-
-def edged_row_test(row: CachedRow) -> str:
-    """The C condition under which warps cache rows with edges."""
-    least, most = edged_row_sizes(row)
-    return f"dense && row_size >= {least} && row_size <= {most}"
-
-
-def cached_row_part(row: CachedRow, narrow: bool) -> str:
-    """The part of a cached row that a thread has. Teams have no more warps than they need, so that a block has several
-    rows in flight. Each warp has a contiguous part of the row. The strides between the elements of a warp's threads are
-    constants, whatever the number of warps; otherwise their addresses would take registers. Those of `narrow` teams,
-    which are parts of a warp, aren't."""
+def long_row_team(row: CachedRow) -> str:
+    """The team of a long row, and the part that a thread has of it. Teams have no more warps than they need, so that a
+    block has several rows in flight. Each warp has a contiguous part of the row. The strides between the elements of a
+    warp's threads are constants, whatever the number of warps; otherwise their addresses would take registers."""
     return f"""\
-const int stride = {"team" if narrow else "PA_WARP"} * {row.width}; /* of a thread's vectors */
+int row_bits = few ? 8 : PA_WARP_BITS;
+while (row_bits < 8 && row_size > ({row.elements} << row_bits)) row_bits += PA_TEAM_STEP;
+{team("row_bits")}\
+const int stride = PA_WARP * {row.width}; /* of a thread's vectors */
 const int vectors = ((int)row_size / {row.width} + team - 1) >> bits; /* of a thread */
 const int part = vectors * stride;
 const int begin = rank / PA_WARP * part + rank % PA_WARP * {row.width};
 const int end = (int)pa_less((rank / PA_WARP + 1) * part, row_size);
+"""
+
+
+def short_row_team(row: CachedRow) -> str:
+    """The same of a short row."""
+    return f"""\
+int row_bits = narrow;
+while (row_bits < PA_WARP_BITS && row_size > ({row.elements} << row_bits)) ++row_bits;
+{team("row_bits", "1")}\
+const int stride = team * {row.width}, begin = rank * {row.width}, end = (int)row_size;
 """
 
 

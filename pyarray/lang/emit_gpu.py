@@ -7,7 +7,7 @@ Debug mode checks the indices of each loop before it runs; if all are in range, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,7 +20,7 @@ from .emit_block_rows import block_kernels, block_row_head, block_row_step, cach
 from .emit_cached_rows import MIN_BLOCKS
 from .emit_delinearized import missed, thread_digits
 from .emit_statements import begin_iteration, cname, ctype
-from .emit_team import Version
+from .emit_team import CachedVersion, Version
 from .emit_tile import is_tileable, tile_loop, tile_rows
 from .emit_tiles import TileEmitter
 from .emit_vectorized import elementwise_store, per_thread, uneven_functions, vector_arrays, vector_loop
@@ -352,22 +352,26 @@ class _GridProgram:
         """Prints a loop whose iterations are run by teams. Returns the fields of its step. Rows that teams cache have
         kernels of their own, if the host can tell that all rows are such: they are in `cached_rows`."""
         code, versions = self.code, self.code.team_versions(loop)
-        before, main, fields = versions.before, list[Version](), fields | self.row()
-        for edges, cached in versions.cached.items():
-            apart = None
-            if code.cached_row is not None and not code.debug:
-                apart = cached_row_step(code.cached_row, edges, self.step(loop, fields), self.slots.first())
+        main, fields = list[Version](), fields | self.row()
+        for version in versions.cached:
+            apart = self.cached_row_step(version, self.step(loop, fields))
             if apart is None:
-                before, main = [*before, *cached.before], [*main, *cached.versions]
-                continue
-            *first, (_, head, text) = cached.versions
-            tested = *first, ("", head, text)  # by the guards
-            text = code.printed(self.write_versions, loop, [*versions.before, *cached.before], tested, depth=0)
-            self.cached_rows.append((apart, text))
-        self.write_versions(loop, before, [*main, *versions.others])
+                main.append((version.test, version.head, version.text))
+            else:
+                tested = [("", version.head, version.text)]
+                text = code.printed(self.write_versions, loop, versions.before, tested, depth=0)
+                self.cached_rows.append((apart, text))
+        self.write_versions(loop, versions.before, [*main, *versions.others])
         return fields
 
-    def write_versions(self, loop: ir.For, before: list[str], versions: Sequence[Version]) -> None:
+    def cached_row_step(self, version: CachedVersion, step: KernelStep) -> KernelStep | None:
+        """The step of the kernel for rows that teams cache, if they have one of their own."""
+        row = self.code.cached_row
+        if row is None or self.code.debug:
+            return None
+        return cached_row_step(row, version.name, version.sizes, version.edges, step, self.slots.first())
+
+    def write_versions(self, loop: ir.For, before: list[str], versions: list[Version]) -> None:
         out = self.code.out
         out.lines(before)
         for k, (test, head, body) in enumerate(versions):

@@ -53,21 +53,28 @@ def _lanes(s: ir.For) -> dict[str, str]:
     return {acc: f"lane_{cname(acc)}" for acc, _ in s.reductions}
 
 
-class RowVersions(NamedTuple):
-    """Versions for rows that teams cache, with what comes before."""
+class CachedVersion(NamedTuple):
+    """The version for rows of these `sizes` that teams cache. `edges`: they may have some."""
 
-    before: tuple[str, ...]
-    versions: tuple[Version, ...]
+    name: str
+    edges: bool
+    sizes: tuple[int, int]
+    head: str
+    text: str
+
+    @property
+    def test(self) -> str:
+        least, most = self.sizes
+        return f"dense{' && whole' * (not self.edges)} && row_size >= {least} && row_size <= {most}"
 
 
 class TeamVersions(NamedTuple):
     """What comes before, and the versions of an iteration. Each has its own loop over the iterations; otherwise each
-    would take the registers of all. Those of cached rows come first, of whole vectors and with edges (`cached[False]`
-    and `cached[True]`): they may be kernels of their own."""
+    would take the registers of all. Those of `cached` rows come first; they may be kernels of their own."""
 
     before: list[str]
     others: list[Version]
-    cached: dict[bool, RowVersions]
+    cached: tuple[CachedVersion, ...] = ()
 
 
 class GridEmitter(Emitter):
@@ -100,28 +107,26 @@ class GridEmitter(Emitter):
         general = "", team_width.team(), self.printed(self.write, loop.body)
         if row is None:
             self.team = False
-            return TeamVersions([*before, *self.narrow_lines(shared, False)], [general], {})
+            return TeamVersions([*before, *self.narrow_lines(shared, False)], [general])
         self.row = row
         before += [*row_text.row_tests(self, row), *self.narrow_lines(shared, True)]
         dense = "dense && long_rows", team_width.team(), self.printed(self.write_row, row, loop, False)
-        cached = self.cached_versions(row, loop) if row.cached else {}
+        cached = tuple(self.cached_versions(row, loop)) if row.cached else ()
         self.row, self.team = None, False
         return TeamVersions(before, [dense, general], cached)
 
-    def cached_versions(self, row: CachedRow, loop: ir.For) -> dict[bool, RowVersions]:
-        """The versions of rows that teams cache, without and with edges."""
+    def cached_versions(self, row: CachedRow, loop: ir.For) -> Iterator[CachedVersion]:
+        """The versions of rows that teams cache."""
         self.cached_row = row
-        head, text = team_width.team("cached_bits"), self.printed(self.write_row, row, loop, True)
-        tests = ("fits && cached_bits >= PA_WARP_BITS", False), ("fits", True)
-        whole = tuple((test, head + row_text.cached_row_part(row, narrow), text) for test, narrow in tests)
-        versions = {False: RowVersions(tuple(row_text.cached_row_width(row)), whole)}
+        text = self.printed(self.write_row, row, loop, True)
+        yield CachedVersion("short", False, row_text.short_row_sizes(row), row_text.short_row_team(row), text)
+        yield CachedVersion("long", False, row_text.long_row_sizes(row), row_text.long_row_team(row), text)
         if row_text.may_have_edges(row):
             self.row_has_edges = True
             text = self.printed(self.write_row, row, loop, True)
             self.row_has_edges = False
-            edged = row_text.edged_row_test(row), team_width.team("PA_WARP_BITS"), text
-            versions[True] = RowVersions((), (edged,))
-        return versions
+            head = team_width.team("PA_WARP_BITS", "1")
+            yield CachedVersion("edged", True, row_text.edged_row_sizes(row), head, text)
 
     def narrow_lines(self, shared: list[ir.For], vectors: bool) -> list[str]:
         if not self.may_be_narrow:

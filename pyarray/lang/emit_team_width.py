@@ -19,10 +19,10 @@ _STORED_BITS = 4  # the same of elements that are stored, one by one or by a sin
 _MANY_BITS = 17  # 1 << so many threads fill a device
 
 
-def team(bits: str = "few ? 8 : wide") -> str:
-    """The names that an iteration's text uses: its team has 1 << bits threads."""
+def team(bits: str = "few ? 8 : wide", warps: str = "team >> PA_WARP_BITS") -> str:
+    """The names that an iteration's text uses: its team has 1 << bits threads. `warps` is 1 where it has no more."""
     return f"""\
-const int bits = {bits}, team = 1 << bits, warps = team >> PA_WARP_BITS, rank = (int)threadIdx.x & (team - 1);
+const int bits = {bits}, team = 1 << bits, warps = {warps}, rank = (int)threadIdx.x & (team - 1);
 const pa_lanes lanes = pa_lanes_of(team);
 const int64_t teams = (int64_t)gridDim.x << (8 - bits);
 const int64_t first_team = ((int64_t)blockIdx.x << (8 - bits)) + ((int)threadIdx.x >> bits);

@@ -1133,7 +1133,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1) kernel_centre_block0_1024_
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_whole0(const kernel_centre_slots memory)
+extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_short0(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
     (void)slots;
@@ -1174,20 +1174,14 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_whole0(const 
         if (!full || longest > (int64_t)1 << of_half || most >> of_half > count) break;
     }
     wide = narrow < PA_WARP_BITS ? narrow : wide;
-    int cached_bits = few ? 8 : narrow;
-    for (; cached_bits < 8 && row_size > (32 << cached_bits);)
-        cached_bits += cached_bits < PA_WARP_BITS ? 1 : PA_TEAM_STEP;
-    const bool fits = dense && whole && row_size <= (32 << cached_bits);
-    if (fits && cached_bits >= PA_WARP_BITS) {
-        const int bits = cached_bits, team = 1 << bits, warps = team >> PA_WARP_BITS, rank = (int)threadIdx.x & (team - 1);
+    {
+        int row_bits = narrow;
+        while (row_bits < PA_WARP_BITS && row_size > (32 << row_bits)) ++row_bits;
+        const int bits = row_bits, team = 1 << bits, warps = 1, rank = (int)threadIdx.x & (team - 1);
         const pa_lanes lanes = pa_lanes_of(team);
         const int64_t teams = (int64_t)gridDim.x << (8 - bits);
         const int64_t first_team = ((int64_t)blockIdx.x << (8 - bits)) + ((int)threadIdx.x >> bits);
-        const int stride = PA_WARP * 4; /* of a thread's vectors */
-        const int vectors = ((int)row_size / 4 + team - 1) >> bits; /* of a thread */
-        const int part = vectors * stride;
-        const int begin = rank / PA_WARP * part + rank % PA_WARP * 4;
-        const int end = (int)pa_less((rank / PA_WARP + 1) * part, row_size);
+        const int stride = team * 4, begin = rank * 4, end = (int)row_size;
         for (int64_t t = first_team; t < count; t += teams) {
             const int64_t v_i = t;
             float v_first = 0;
@@ -1258,12 +1252,58 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_whole0(const 
             }
             pa_team_sync(warps, lanes);
         }
-    } else {
-        const int bits = cached_bits, team = 1 << bits, warps = team >> PA_WARP_BITS, rank = (int)threadIdx.x & (team - 1);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_long0(const kernel_centre_slots memory)
+{
+    const kernel_centre_slots *slots = &memory;
+    (void)slots;
+    view_f32_2s v_out;
+    v_out.data = slots->data_v_out;
+    v_out.n0 = slots->n0_v_out;
+    v_out.n1 = slots->n1_v_out;
+    v_out.s0 = slots->s0_v_out;
+    v_out.s1 = slots->s1_v_out;
+    (void)v_out;
+    view_f32_2s v_x;
+    v_x.data = slots->data_v_x;
+    v_x.n0 = slots->n0_v_x;
+    v_x.n1 = slots->n1_v_x;
+    v_x.s0 = slots->s0_v_x;
+    v_x.s1 = slots->s1_v_x;
+    (void)v_x;
+    const int64_t count = v_x.n0;
+    const int64_t most = pa_more(pa_more(0, v_out.n0 * v_out.n1), v_x.n0 * v_x.n1);
+    const bool few = count <= 512 && count < most / 64;
+    int wide = PA_WARP_BITS;
+    while (wide < 8 && count < most >> (5 + wide)) wide += PA_TEAM_STEP;
+    const int64_t row_low = 0;
+    const int64_t row_size = v_x.n1;
+    const bool whole = row_size % 4 == 0
+        && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 15) == 0
+        && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 15) == 0;
+    const bool dense = row_size > 0
+        && v_x.s1 == (int64_t)sizeof(float)
+        && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 3) == 0
+        && v_out.s1 == (int64_t)sizeof(float);
+    const bool long_rows = whole || row_size >= 16;
+    const int64_t longest = pa_more(0, v_x.n1);
+    int narrow = PA_WARP_BITS;
+    for (; narrow > 0; --narrow) {
+        const bool full = count >= (int64_t)1 << (17 + 1 - narrow);
+        const int of_half = narrow - 1 + (dense && long_rows && narrow > 1 ? 5 : 4);
+        if (!full || longest > (int64_t)1 << of_half || most >> of_half > count) break;
+    }
+    wide = narrow < PA_WARP_BITS ? narrow : wide;
+    {
+        int row_bits = few ? 8 : PA_WARP_BITS;
+        while (row_bits < 8 && row_size > (32 << row_bits)) row_bits += PA_TEAM_STEP;
+        const int bits = row_bits, team = 1 << bits, warps = team >> PA_WARP_BITS, rank = (int)threadIdx.x & (team - 1);
         const pa_lanes lanes = pa_lanes_of(team);
         const int64_t teams = (int64_t)gridDim.x << (8 - bits);
         const int64_t first_team = ((int64_t)blockIdx.x << (8 - bits)) + ((int)threadIdx.x >> bits);
-        const int stride = team * 4; /* of a thread's vectors */
+        const int stride = PA_WARP * 4; /* of a thread's vectors */
         const int vectors = ((int)row_size / 4 + team - 1) >> bits; /* of a thread */
         const int part = vectors * stride;
         const int begin = rank / PA_WARP * part + rank % PA_WARP * 4;
@@ -1383,7 +1423,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_edged0(const 
     }
     wide = narrow < PA_WARP_BITS ? narrow : wide;
     {
-        const int bits = PA_WARP_BITS, team = 1 << bits, warps = team >> PA_WARP_BITS, rank = (int)threadIdx.x & (team - 1);
+        const int bits = PA_WARP_BITS, team = 1 << bits, warps = 1, rank = (int)threadIdx.x & (team - 1);
         const pa_lanes lanes = pa_lanes_of(team);
         const int64_t teams = (int64_t)gridDim.x << (8 - bits);
         const int64_t first_team = ((int64_t)blockIdx.x << (8 - bits)) + ((int)threadIdx.x >> bits);
