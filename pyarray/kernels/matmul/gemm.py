@@ -4,7 +4,7 @@ pa_gemm_amd.h on GPUs."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ... import jit, shapes
 from ..._core import BoundLaunch, CallPlan
@@ -48,8 +48,9 @@ def gemm(
     a, b = copy_if_overlapping(a, c), copy_if_overlapping(b, c)
     grid, given = c._buffer.device.driver.grid, (a, b, c)
     vector = grid and 1 in c._shape[-2:] and not checked and c._size and a._shape[-1]
-    tiles: int | Tile = 0
-    parts = 1
+    if grid and epilogue is None and not checked and matmul.few_columns.multiply(a, b, c):
+        return
+    tiles, parts = cast("int | Tile", 0), 1
     if not vector:
         a, b, c, tiles, parts = _for_grid_tiles(*_row_major(a, b, c), checked, precision)
     if grid and epilogue is not None:
