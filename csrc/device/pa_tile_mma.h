@@ -145,8 +145,7 @@ PA_FN void pa_tile_start(float *sums, const T *a, const T *b, int depth, int ran
                     *sum = x * y + *sum;
                 }
 }
-PA_FN unsigned pa_shuffle_word(unsigned x, int d); /* of the text that includes this */
-PA_FN float pa_tile_shuffle(float x, int d) { return pa_f32_bits(pa_shuffle_word(pa_bits_f32(x), d)); }
+PA_FN float pa_tile_shuffle(float x, int d) { return pa_f32_bits((unsigned)__shfl_xor((int)pa_bits_f32(x), d)); }
 /* Lanes have each other's elements of the first operand by shuffles. */
 template <int DOWN, int ACROSS, int DEPTH, int WARPS, bool TURNED_B, typename T>
 PA_FN void pa_tile_start_rows(float *sums, const T *a, const T *b, int depth, int rank)
