@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import DeviceError
+from .base import cores
 from .cc import include_dirs
 from .runtime_compiler import call, compile_program
 
 # --fmad=false: a * b + c must round as NumPy does
 FLAGS = ("--std=c++17", "--fmad=false", "--device-as-default-execution-space", "-w")
+MOST_THREADS = 8  # that compile a text
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,10 @@ class Nvrtc:
 
 
 def _parallel(text: str) -> tuple[str, ...]:
-    """The option to compile the kernels of a text on all cores. Not of wgmma: ptxas would write to stderr what it
+    """The option to compile the kernels of a text at the same time. Not of wgmma: ptxas would write to stderr what it
     says of them, and not to the log."""
-    return ("--split-compile=0",) if text.count("__global__") > 1 and "mma" not in text else ()
+    threads = min(text.count("__global__"), MOST_THREADS, cores())
+    return (f"--split-compile={threads}",) if threads > 1 and "mma" not in text else ()
 
 
 def check_target(target: str) -> None:
