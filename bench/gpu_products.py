@@ -22,6 +22,8 @@ PRODUCTS = (
     *(("tf32", n, n, n) for n in (1024, 2048, 4096, 8192)), ("tf32", 4095, 4097, 4099),
     *((dtype, n, n, n) for dtype in ("int8", "float8_e4m3fn", "float16") for n in (2048, 4096, 8192)),
     *(("bfloat16", n, n, n) for n in (1024, 2048, 4096, 8192)), ("bfloat16", 4095, 4097, 4099),
+    ("float32", 10**6, 64, 4), ("float32", 10**5, 1024, 2), ("float32", 10**6, 33, 3), ("float64", 10**6, 33, 3),
+    ("bfloat16", 10**6, 32, 3),
 )  # fmt: skip
 # (dtype, matrices of a stack, their side)
 STACKS = (

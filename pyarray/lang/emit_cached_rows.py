@@ -183,7 +183,7 @@ def cached_row_loop(
     if edges or streamed is not None:
         first = f"{'begin + ' * edges}c * (team * {row.width})"
     if streamed is not None:
-        full = count // 2 - edges  # at least
+        full = count // 2 - (1 if edges else 0)  # vectors that each thread has: the edges take less than one of each
     end = "row_size" if streamed is not None and not edges else "end"
     test = f"{f'c < {full} || ' if full > 0 else ''}first < {end}"
 
