@@ -46,8 +46,10 @@ class SizeSlots:
             return first[stop.array.name] + 1 + self.debug + stop.axis
         inside = assigned_in(*self.kernel.body)
         kinds = {n: k for n, k in self.kernel.params if n not in inside}
-        kind = kinds.get(stop.name) if isinstance(stop, ir.Local) else None
-        return first[stop.name] if isinstance(kind, ir.ScalarType) and kind.dtype is int64 else None  # type: ignore[union-attr]
+        if not isinstance(stop, ir.Local):
+            return None
+        kind = kinds.get(stop.name)
+        return first[stop.name] if isinstance(kind, ir.ScalarType) and kind.dtype is int64 else None
 
 
 def _slot_count(kind: Any, debug: bool) -> int:

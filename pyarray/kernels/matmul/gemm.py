@@ -4,7 +4,7 @@ pa_gemm_amd.h on GPUs."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ... import jit, shapes
 from ..._core import BoundLaunch, CallPlan
@@ -44,13 +44,14 @@ def gemm(
 
     With `epilogue`, that is applied to the sums, `addends` (arrays like `c`) and `numbers`; `c` has its type. Kernels
     that have no epilogues store the sums to `sums()`, an array like `c`; None: to a new one."""
-    batch, checked = c._shape[:-2], launch_state.debug
+    checked = launch_state.debug
     a, b = copy_if_overlapping(a, c), copy_if_overlapping(b, c)
     grid, given = c._buffer.device.driver.grid, (a, b, c)
     vector = grid and 1 in c._shape[-2:] and not checked and c._size and a._shape[-1]
-    if grid and epilogue is None and not checked and matmul.few_columns.multiply(a, b, c):
+    if grid and epilogue is None and not checked and matmul.tall_skinny.multiply(a, b, c):
         return
-    tiles, parts = cast("int | Tile", 0), 1
+    tiles: int | Tile = 0
+    parts = 1
     if not vector:
         a, b, c, tiles, parts = _for_grid_tiles(*_row_major(a, b, c), checked, precision)
     if grid and epilogue is not None:
@@ -60,8 +61,7 @@ def gemm(
             return
         if (c._shape, c._strides) != (given[2]._shape, given[2]._strides):  # the transposed product
             addends = [_transposed(x) for x in addends]
-    arrays = (a, b, c, *addends)
-    batch, views = _with_merged_axes(arrays, batch)
+    batch, views = _with_merged_axes(arrays := (a, b, c, *addends), c._shape[:-2])
     if vector:
         _with_vector(*views)
         return

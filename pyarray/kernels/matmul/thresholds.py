@@ -53,10 +53,10 @@ MOST_MATRICES = 1 << 28  # of a launch, fewer: tiles are numbered by 32 bits
 BULK_FETCH_COST = 0.0001  # where tiles are loaded by bulk tensor copies; fitted for sizes 512 to 8192 on an H200
 CLUSTER_WAVES = 2  # from which on clusters pay: they save power, and cost time at the start of a kernel; measured
 
-# Products of many rows with a few columns: how many, the elements of the rows, at least, and the depth, at most, of
-# float32 and of other floats; timed on an H200.
-FEW_COLUMNS, FEW_COLUMNS_ELEMENTS = 4, 3 << 21
-FEW_COLUMNS_DEPTH, FEW_COLUMNS_SHORT_DEPTH = 1024, 64
+# Tall-skinny products, of many rows with a few columns: how many, the elements of the rows, at least, and the depth, at
+# most, of float32 and of other floats; timed on an H200.
+TALL_SKINNY_COLUMNS, TALL_SKINNY_ELEMENTS = 4, 3 << 21
+TALL_SKINNY_DEPTH, TALL_SKINNY_SHORT_DEPTH = 1024, 64
 
 # Products of float32 by parts of bfloat16, in microseconds; measured on an H200.
 FLOAT32_TILE_TIME = 0.17  # of a large tile for an element of the depth

@@ -78,11 +78,14 @@ def _packed_kernel(op: ReduceOp, rank: int, kind: str, cut: bool) -> jit.kernel.
     ks = [f"k{n}" for n in range(rank)]
     line, piece = "".join(f"{k}, " for k in ks), ", ".join([*ks, "piece"])
     best = f"best = int64({np.iinfo(np.int64).min})"
-    loop = f"""        {best}
-        for r in unordered(range(LOW, HIGH)):
+
+    def keys_of(low: str, high: str) -> str:
+        return f"""        {best}
+        for r in unordered(range({low}, {high})):
             value = x[{line}r]
 {_order_text(op, kind)}            best = max(best, int64(order) << 32 | int64(~uint32(r)))
 """
+
     place = f"out[{line or '()'}] = int64(~uint32(best))"
     if cut:
         text = f"""def first_{op.name}_packed(out, x, keys):
@@ -90,7 +93,7 @@ def _packed_kernel(op: ReduceOp, rank: int, kind: str, cut: bool) -> jit.kernel.
     {_loop([*ks, "piece"], "keys")}
         low = piece * step
         high = min(low + step, x.shape[{rank}])
-{loop.replace("LOW", "low").replace("HIGH", "high")}        keys[{piece}] = best
+{keys_of("low", "high")}        keys[{piece}] = best
     {_loop(ks, "out")}
         {best}
         for r in unordered(range(keys.shape[{rank}])):
@@ -100,7 +103,7 @@ def _packed_kernel(op: ReduceOp, rank: int, kind: str, cut: bool) -> jit.kernel.
     else:
         text = f"""def first_{op.name}_packed(out, x):
     {_loop(ks, "out")}
-{loop.replace("LOW", "0").replace("HIGH", f"x.shape[{rank}]")}        {place}
+{keys_of("0", f"x.shape[{rank}]")}        {place}
 """
     scope = _SCOPE | {"float32": float32, "int32": int32, "uint32": uint32, "int64": int64}
     return jit.kernel.from_text(f"first_{op.name}_packed", text, scope)

@@ -1,4 +1,4 @@
-"""Products of many rows with two to four columns, on grids: teams of threads read the rows in vectors, once."""
+"""Tall-skinny products on grids, of many rows with two to four columns: teams of threads read the rows in vectors."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def multiply(a: ndarray, b: ndarray, c: ndarray) -> bool:
 def _fits(a: ndarray, b: ndarray) -> bool:
     depth, columns = b._shape
     return (
-        a._size >= th.FEW_COLUMNS_ELEMENTS
-        and 1 < columns <= th.FEW_COLUMNS
+        a._size >= th.TALL_SKINNY_ELEMENTS
+        and 1 < columns <= th.TALL_SKINNY_COLUMNS
         and a._dtype.kind == "f"
         and a.itemsize > 1
-        and 2 * columns**2 <= depth <= (th.FEW_COLUMNS_DEPTH if a._dtype is float32 else th.FEW_COLUMNS_SHORT_DEPTH)
+        and 2 * columns**2 <= depth <= (th.TALL_SKINNY_DEPTH if a._dtype is float32 else th.TALL_SKINNY_SHORT_DEPTH)
         and a._strides[1] == a.itemsize
     )
 
@@ -45,9 +45,9 @@ def _kernel(count: int, wide: DType) -> jit.kernel.Kernel:
     starts = "".join(f"        s{n} = wide(0)\n" for n in columns)
     sums = "".join(f"            s{n} = s{n} + x * wide(b{n}[d])\n" for n in columns)
     stores = "".join(f"        out[i, {n}] = s{n}\n" for n in columns)
-    text = f"""def few_columns(out, a, {", ".join(f"b{n}" for n in columns)}):
+    text = f"""def tall_skinny(out, a, {", ".join(f"b{n}" for n in columns)}):
     for i in range(out.shape[0]):
 {starts}        for d in unordered(range(a.shape[1])):
             x = wide(a[i, d])
 {sums}{stores}"""
-    return jit.kernel.from_text("few_columns", text, {"wide": wide, "unordered": unordered})
+    return jit.kernel.from_text("tall_skinny", text, {"wide": wide, "unordered": unordered})

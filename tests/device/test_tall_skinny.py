@@ -1,4 +1,4 @@
-"""Products of many rows with two to four columns, next to NumPy."""
+"""Tall-skinny products, of many rows with two to four columns, next to NumPy."""
 
 import numpy as np
 import pytest
@@ -8,20 +8,20 @@ from kernel_tools import on
 from strategies import examples
 
 import pyarray as pa
-from pyarray.kernels.matmul import few_columns, thresholds
+from pyarray.kernels.matmul import tall_skinny, thresholds
 
 
 @pytest.fixture
 def calls(monkeypatch):
     """The columns of the products that are computed so, of however many elements."""
-    found, kernel = [], few_columns._kernel
+    found, kernel = [], tall_skinny._kernel
 
     def counted(count, wide):
         found.append(count)
         return kernel(count, wide)
 
-    monkeypatch.setattr(few_columns, "_kernel", counted)
-    monkeypatch.setattr(thresholds, "FEW_COLUMNS_ELEMENTS", 1)
+    monkeypatch.setattr(tall_skinny, "_kernel", counted)
+    monkeypatch.setattr(thresholds, "TALL_SKINNY_ELEMENTS", 1)
     return found
 
 
@@ -50,7 +50,7 @@ def test_products(device, dtype, rows, columns, depth, offset, extra, turned, se
     a, b = (x.to_device(device) for x in (a, b))
     wide = pa.full((rows, columns + 2), 99, dtype=dtype, device=device)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(thresholds, "FEW_COLUMNS_ELEMENTS", 1)
+        patch.setattr(thresholds, "TALL_SKINNY_ELEMENTS", 1)
         if turned:
             np.testing.assert_array_equal(pa.asnumpy(pa.matmul(b.mT, a.mT)), want.T)
         pa.matmul(a, b, out=wide[:, 1:-1])
