@@ -81,6 +81,8 @@ typedef struct pa_runtime { pa_failure *failure; pa_gate *gate; } pa_runtime;
 /* Keeps the loop that it stands in from becoming vectors: where iterations are few, those only take long to compile. */
 #define PA_NOVECTOR __asm__ volatile("")
 #include "pyarray.h"
+#endif
+
 /* Whether this unit of the text has its function with that number: all functions, unless PA_UNIT is a set of bits. */
 #ifdef PA_UNIT
 #define PA_IN_UNIT(number, weight) (PA_UNIT >> (number) & 1)
@@ -88,7 +90,6 @@ typedef struct pa_runtime { pa_failure *failure; pa_gate *gate; } pa_runtime;
 #else
 #define PA_IN_UNIT(number, weight) 1
 #define PA_SHARED static
-#endif
 #endif
 
 #ifndef PA_NO_ALIAS

@@ -19,7 +19,8 @@ from pathlib import Path
 
 from .. import config
 from ..errors import CompileError, DeviceError
-from .cc_units import compile_units, unit_sets
+from .cc_units import compile_units
+from .text_units import unit_sets
 
 CANDIDATES = ("cc", "gcc", "clang")
 ZIG = (sys.executable, "-m", "ziglang", "cc")

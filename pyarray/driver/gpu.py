@@ -28,6 +28,7 @@ from .graph import GraphLaunch
 from .kernel_step import BLOCKS, KernelStep
 from .serialized_launch import SerializedLaunches
 from .staging import DIRECT, Staging
+from .text_units import unpacked
 
 
 class GpuDriver(GpuStreams):
@@ -46,7 +47,7 @@ class GpuDriver(GpuStreams):
         self._gpu.ordered = config.get("PYARRAY_STREAM_ORDER")
         self._gpu.only_stream = ffi.addressof(self._gpu, "default_stream")
         self._failure_records = FailureRecords(self)
-        self._modules: dict[int, Any] = {}
+        self._modules: dict[int, list[Any]] = {}  # what the vendor has loaded, of each of the text's units
         self._module_functions: dict[int, list[int]] = {}  # functions by module
         self._without_fallbacks: dict[int, int] = {}  # by functions: the same without such steps
         self._handles = itertools.count(1)
@@ -181,14 +182,24 @@ class GpuDriver(GpuStreams):
     # ---- modules and launches
 
     def load(self, artifact: bytes) -> int:
-        module = next(self._handles)
-        self._modules[module] = self.call("load", artifact)
+        module, loaded = next(self._handles), list[Any]()
+        try:
+            for binary in unpacked(artifact):
+                loaded.append(self.call("load", binary))
+        except DeviceError:
+            self._unload(loaded)
+            raise
+        self._modules[module] = loaded
         return module
+
+    def _unload(self, loaded: Iterable[Any]) -> None:
+        for handle in loaded:
+            self.call("unload", handle)
 
     def unload(self, module: int) -> None:
         if self._gpu.alive:
             self.synchronize_all()
-            self.call("unload", self._modules.pop(module))
+            self._unload(self._modules.pop(module))
             for number in self._module_functions.pop(module, ()):
                 del self._functions[number]
                 self._without_fallbacks.pop(number, None)
@@ -230,7 +241,12 @@ class GpuDriver(GpuStreams):
 
     def symbol(self, module: int, name: str) -> int:
         """Address of a kernel by its symbol, as the vendor's launch takes it."""
-        return int(self.call("symbol", self._modules[module], name.encode()))
+        *others, last = self._modules[module]
+        for loaded in others:
+            code, address = self.try_call("symbol", loaded, name.encode())
+            if not code:
+                return int(address)
+        return int(self.call("symbol", last, name.encode()))
 
     def _has_dependent_launch(self) -> bool:
         """Whether a kernel's blocks may start before the kernel ahead of them has ended, and wait for that by

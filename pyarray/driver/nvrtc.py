@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import functools
 import importlib
+import itertools
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import DeviceError
-from .base import cores
 from .cc import include_dirs
 from .runtime_compiler import call, compile_program
+from .text_units import packed, unit_sets
 
 # --fmad=false: a * b + c must round as NumPy does
 FLAGS = ("--std=c++17", "--fmad=false", "--device-as-default-execution-space", "-w")
-MOST_THREADS = 8  # that compile a text
+# Its own way to use several cores, `--split-compile`, refuses some texts ("Failed to read bitcode"), and hangs after an
+# error.
+MAX_UNITS = 8
 
 
 @dataclass(frozen=True)
@@ -33,23 +37,28 @@ class Nvrtc:
         return f"nvrtc {version()} {self.architecture} {' '.join(FLAGS)}"
 
     def compile(self, text: str, extra_flags: tuple[str, ...] = ()) -> bytes:
-        """The cubin of `text`. Raises `CompileError` with the compiler's words, `DeviceError` without
-        NVRTC."""
+        """The cubin of `text`, or those of its units. Raises `CompileError` with the compiler's words, `DeviceError`
+        without NVRTC."""
+        sets = unit_sets(text, most=MAX_UNITS)
+        if len(sets) == 1:
+            return self._compiled(text, extra_flags)
+        flags = [(*extra_flags, f"-DPA_UNIT={bits:#x}") for bits in sets]
+        with ThreadPoolExecutor(len(sets), thread_name_prefix="pyarray-nvrtc") as pool:
+            try:
+                units = pool.map(self._compiled, itertools.repeat(text), flags)
+            except RuntimeError:  # no thread starts while the interpreter ends
+                return self._compiled(text, extra_flags)
+            return packed(list(units))
+
+    def _compiled(self, text: str, extra_flags: tuple[str, ...]) -> bytes:
         rtc = _nvrtc()
-        options = [f"--gpu-architecture={self.architecture}", *FLAGS, *extra_flags, *_parallel(text)]
+        options = [f"--gpu-architecture={self.architecture}", *FLAGS, *extra_flags]
         options += [f"--include-path={folder}" for folder in include_dirs()]
         program = call(rtc, "nvrtcCreateProgram", text.encode(), b"kernel.cu", 0, [], [])
         try:
             return compile_program(rtc, "nvrtc", program, options, self.target, "CUBIN")
         finally:
             rtc.nvrtcDestroyProgram(program)
-
-
-def _parallel(text: str) -> tuple[str, ...]:
-    """The option to compile the kernels of a text at the same time. Not of wgmma: ptxas would write to stderr what it
-    says of them, and not to the log."""
-    threads = min(text.count("__global__"), MOST_THREADS, cores())
-    return (f"--split-compile={threads}",) if threads > 1 and "mma" not in text else ()
 
 
 def check_target(target: str) -> None:

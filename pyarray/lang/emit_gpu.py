@@ -23,6 +23,7 @@ from .emit_statements import begin_iteration, cname, ctype
 from .emit_team import CachedVersion, Version
 from .emit_tile import is_tileable, tile_loop, tile_rows
 from .emit_tiles import TileEmitter
+from .emit_units import kernels_in_units
 from .emit_vectorized import elementwise_store, per_thread, uneven_functions, vector_arrays, vector_loop
 from .emit_vectorized_rows import vectorized_rows_loop
 from .hoisted_checks import Hoisting
@@ -94,8 +95,8 @@ class _GridProgram:
             self.setup_kernel(before, None)
         self.code.out = outer
         if self.uses_frame:
-            self.frame(outer)
-        outer.text(str(body))
+            self.frame(outer)  # one variable of all kernels, which units would each have
+        outer.text(str(body) if self.uses_frame else kernels_in_units(str(body)))
 
     def frame(self, out: Printer) -> None:
         """Declares the frame: outer variables and loop bounds, in global memory."""

@@ -133,6 +133,7 @@ typedef struct {
     int64_t s1_v_x;
 } kernel_centre_slots;
 
+#if PA_IN_UNIT(0, 3426)
 extern "C" __global__ void __launch_bounds__(64, 12) kernel_centre_block0_64(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -221,7 +222,9 @@ extern "C" __global__ void __launch_bounds__(64, 12) kernel_centre_block0_64(con
         }
     }
 }
+#endif
 
+#if PA_IN_UNIT(1, 3428)
 extern "C" __global__ void __launch_bounds__(128, 6) kernel_centre_block0_128(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -310,7 +313,9 @@ extern "C" __global__ void __launch_bounds__(128, 6) kernel_centre_block0_128(co
         }
     }
 }
+#endif
 
+#if PA_IN_UNIT(2, 3428)
 extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_block0_256(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -399,7 +404,9 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_block0_256(co
         }
     }
 }
+#endif
 
+#if PA_IN_UNIT(3, 3428)
 extern "C" __global__ void __launch_bounds__(512, 2) kernel_centre_block0_512(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -488,7 +495,9 @@ extern "C" __global__ void __launch_bounds__(512, 2) kernel_centre_block0_512(co
         }
     }
 }
+#endif
 
+#if PA_IN_UNIT(4, 3431)
 extern "C" __global__ void __launch_bounds__(1024, 1) kernel_centre_block0_1024(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -577,7 +586,9 @@ extern "C" __global__ void __launch_bounds__(1024, 1) kernel_centre_block0_1024(
         }
     }
 }
+#endif
 
+#if PA_IN_UNIT(5, 4490)
 extern "C" __global__ void __launch_bounds__(64, 12) kernel_centre_block0_64_edges(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -688,7 +699,9 @@ extern "C" __global__ void __launch_bounds__(64, 12) kernel_centre_block0_64_edg
         }
     }
 }
+#endif
 
+#if PA_IN_UNIT(6, 4492)
 extern "C" __global__ void __launch_bounds__(128, 6) kernel_centre_block0_128_edges(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -799,7 +812,9 @@ extern "C" __global__ void __launch_bounds__(128, 6) kernel_centre_block0_128_ed
         }
     }
 }
+#endif
 
+#if PA_IN_UNIT(7, 4492)
 extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_block0_256_edges(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -910,7 +925,9 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_block0_256_ed
         }
     }
 }
+#endif
 
+#if PA_IN_UNIT(8, 4492)
 extern "C" __global__ void __launch_bounds__(512, 2) kernel_centre_block0_512_edges(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -1021,7 +1038,9 @@ extern "C" __global__ void __launch_bounds__(512, 2) kernel_centre_block0_512_ed
         }
     }
 }
+#endif
 
+#if PA_IN_UNIT(9, 4495)
 extern "C" __global__ void __launch_bounds__(1024, 1) kernel_centre_block0_1024_edges(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -1132,7 +1151,9 @@ extern "C" __global__ void __launch_bounds__(1024, 1) kernel_centre_block0_1024_
         }
     }
 }
+#endif
 
+#if PA_IN_UNIT(10, 5629)
 extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_short0(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -1254,7 +1275,9 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_short0(const 
         }
     }
 }
+#endif
 
+#if PA_IN_UNIT(11, 5934)
 extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_long0(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -1380,7 +1403,9 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_long0(const k
         }
     }
 }
+#endif
 
+#if PA_IN_UNIT(12, 6591)
 extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_edged0(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -1521,7 +1546,9 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_edged0(const 
         }
     }
 }
+#endif
 
+#if PA_IN_UNIT(13, 10933)
 extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -1732,4 +1759,5 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
         }
     }
 }
+#endif
 
