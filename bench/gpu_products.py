@@ -23,7 +23,13 @@ PRODUCTS = (
     *((dtype, n, n, n) for dtype in ("int8", "float8_e4m3fn", "float16") for n in (2048, 4096, 8192)),
     *(("bfloat16", n, n, n) for n in (1024, 2048, 4096, 8192)), ("bfloat16", 4095, 4097, 4099),
     ("float32", 10**6, 64, 4), ("float32", 10**5, 1024, 2), ("float32", 10**6, 33, 3), ("float64", 10**6, 33, 3),
-    ("bfloat16", 10**6, 32, 3),
+    ("bfloat16", 10**6, 32, 3), ("float32", 200_000, 128, 10), ("float32", 60_000, 784, 10), ("bfloat16", 10**6, 64, 8),
+)  # fmt: skip
+# (dtype, m, k, n) of x.T @ y, as a weight's gradient is
+DEEP = (
+    ("float32", 10, 200_000, 128), ("float32", 3, 10**7, 3), ("float32", 64, 10**6, 64), ("float32", 784, 60_000, 10),
+    ("float64", 3, 10**7, 3), ("float64", 64, 10**6, 64), ("bfloat16", 3, 10**7, 3), ("bfloat16", 64, 10**6, 64),
+    ("bfloat16", 512, 16384, 512), ("bfloat16", 1024, 16384, 1024),
 )  # fmt: skip
 # (dtype, matrices of a stack, their side)
 STACKS = (
@@ -45,6 +51,7 @@ def products(torch: Any, quick: bool) -> list[Row]:
     rows, lines = list[Row](), [["matrix product", "TFLOP/s", "torch", "ratio"]]
     cases = [(dtype, f"{m}x{k}x{n}", (m, k), (k, n)) for dtype, m, k, n in PRODUCTS]
     cases += [(dtype, f"{count} of {n}^3", (count, n, n), (count, n, n)) for dtype, count, n in STACKS]
+    cases += [(dtype, f"{m}x{k}x{n} of x.T", (k, m), (k, n)) for dtype, m, k, n in DEEP]
     for dtype, sizes, left, right in cases[:2] if quick else cases:
         name, work = f"{dtype} {sizes}", 2.0 * math.prod(left) * right[-1]
         torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
@@ -76,6 +83,7 @@ def _product(
         )
     kind = torch.float32 if dtype == "tf32" else getattr(torch, dtype)
     x, y = (torch.randn(s, device="cuda").to(kind) for s in (left, right))
+    x = x if left[-1] == right[-2] else x.T
     a, b = (pa.from_dlpack(t) for t in (x, y))
     precision = "tf32" if dtype == "tf32" else None
     return lambda: pa.matmul(a, b, precision=precision), lambda: torch.matmul(x, y)

@@ -5,6 +5,7 @@ What few of them need is imported then: the tuner, and what is for GPUs alone.""
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from . import deep_products as deep_products
     from . import gemm_bf16x6 as gemm_bf16x6
     from . import gemm_blocks as gemm_blocks
     from . import gemm_epilogue as gemm_epilogue

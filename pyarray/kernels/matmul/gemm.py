@@ -4,6 +4,7 @@ pa_gemm_amd.h on GPUs."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ... import jit, shapes
@@ -48,15 +49,13 @@ def gemm(
     a, b = copy_if_overlapping(a, c), copy_if_overlapping(b, c)
     grid, given = c._buffer.device.driver.grid, (a, b, c)
     vector = grid and 1 in c._shape[-2:] and not checked and c._size and a._shape[-1]
-    if grid and epilogue is None and not checked and matmul.tall_skinny.multiply(a, b, c):
+    special = grid and not (checked or vector) and _special_product(a, b, c, precision)
+    if special and epilogue is None:
+        special()
         return
-    tiles: int | Tile = 0
-    parts = 1
-    if not vector:
-        a, b, c, tiles, parts = _for_grid_tiles(*_row_major(a, b, c), checked, precision)
+    a, b, c, tiles, parts = (a, b, c, 0, 1) if vector else _for_grid_tiles(*_row_major(a, b, c), checked, precision)
     if grid and epilogue is not None:
-        widened = a._dtype is not c._dtype and not a._dtype.is_narrow
-        if vector or checked or parts > 1 or widened or not matmul.gemm_epilogue.is_cheap(epilogue):
+        if vector or special or checked or parts > 1 or _needs_a_pass(epilogue, a, c):
             _apply_to_sums(*given, epilogue, addends, numbers, precision, sums)
             return
         if (c._shape, c._strides) != (given[2]._shape, given[2]._strides):  # the transposed product
@@ -89,6 +88,20 @@ def gemm(
         if grid:
             extra.append(matmul.split_k.blocks(tiles, c, a._dtype))
         KERNEL.launch(key, c.device, *views, *numbers, *extra, checked=checked)
+
+
+def _special_product(a: ndarray, b: ndarray, c: ndarray, precision: str | None) -> Callable[[], None] | None:
+    """What computes a product on a grid whose shape has kernels of its own, without an epilogue; None of others."""
+    if matmul.tall_skinny.fits(a, b, c):
+        return lambda: matmul.tall_skinny.multiply(a, b, c)
+    parts, product = matmul.deep_products.parts(a, c), partial(gemm, precision=precision)
+    return (lambda: matmul.deep_products.multiply(a, b, c, parts, product)) if parts > 1 else None
+
+
+def _needs_a_pass(epilogue: Epilogue, a: ndarray, c: ndarray) -> bool:
+    """Whether a kernel of its own applies an epilogue faster than that of the product, or only this one can."""
+    widened = a._dtype is not c._dtype and not a._dtype.is_narrow
+    return widened or not matmul.gemm_epilogue.is_cheap(epilogue)
 
 
 def _with_vector(a: ndarray, b: ndarray, c: ndarray) -> None:
@@ -240,19 +253,21 @@ def _for_grid_tiles(
             return a, b, c, TINY, 1
         if a.itemsize == 1 and (tile := tile_for(c, depth, dtype=a._dtype)):
             return *along_depth(a, b), c, tile, 1
-        float32 = c._dtype.name == "float32"
+        float32 = a._dtype.name == "float32"
         tile = tile_for(c, depth, True) if float32 and is_tf32(precision) else None
         if tile and (turned := k_major_operands(a, b, c)):
             return *turned, tile, 1
-        if tile := matmul.gemm_bf16x6.bf16x6_tile(a, b, c):
+        if float32 and (tile := matmul.gemm_bf16x6.bf16x6_tile(a, b, c)):
             return a, b, c, tile, 1
-        if (tile := tile_for(c, depth)) and not (float32 and matmul.split_k.schedule(c, depth, False)[1] > 1):
+        if (tile := tile_for(c, depth, dtype=a._dtype)) and not (
+            float32 and matmul.split_k.schedule(c, depth, False)[1] > 1
+        ):
             a, b = copy_if_unaligned(a, c._shape[-1]), copy_if_unaligned(b, c._shape[-2])
             if is_turned_faster(b, tile):
                 a, b, c = _transposed(b), _transposed(a), _transposed(c)
-                tile = tile_for(c, depth) or tile
+                tile = tile_for(c, depth, dtype=a._dtype) or tile
             return a, b, c, tile, 1
-    return a, b, c, *matmul.split_k.schedule(c, a._shape[-1], checked)
+    return a, b, c, *matmul.split_k.schedule(c, a._shape[-1], checked or a._dtype is not c._dtype)
 
 
 def copy_if_overlapping(x: ndarray, c: ndarray) -> ndarray:

@@ -15,7 +15,7 @@ from . import thresholds as th
 from .gemm_key import SMALL, SQUARE, STACKED, TALL, TINY, WIDE, ProductKey
 from .gemm_mma import Tile, tile_for
 
-_PART_SUM = ReduceOp("part_sum", "{0} + {1}", 0)
+PART_SUM = ReduceOp("part_sum", "{0} + {1}", 0)
 
 
 def schedule(c: ndarray, depth: int, whole: bool) -> tuple[int, int]:
@@ -107,4 +107,4 @@ def add_parts(kernel: TextKernel, a: ndarray, b: ndarray, c: ndarray, tiles: int
         right = b._view(end * down, (*b._shape[:-2], rest, b._shape[-1]), b._strides)
         last = sums._view(parts * sums._strides[0], c._shape, sums._strides[1:])
         kernel.launch(key._replace(batch_axes=len(c._shape) - 2), c.device, left, right, last, grid)
-    reduce_into(_PART_SUM, c, sums, (0,), c._dtype)
+    reduce_into(PART_SUM, c, sums, (0,), c._dtype)

@@ -53,10 +53,26 @@ MOST_MATRICES = 1 << 28  # of a launch, fewer: tiles are numbered by 32 bits
 BULK_FETCH_COST = 0.0001  # where tiles are loaded by bulk tensor copies; fitted for sizes 512 to 8192 on an H200
 CLUSTER_WAVES = 2  # from which on clusters pay: they save power, and cost time at the start of a kernel; measured
 
-# Tall-skinny products, of many rows with a few columns: how many, the elements of the rows, at least, and the depth, at
-# most, of float32 and of other floats; timed on an H200.
-TALL_SKINNY_COLUMNS, TALL_SKINNY_ELEMENTS = 4, 3 << 21
-TALL_SKINNY_DEPTH, TALL_SKINNY_SHORT_DEPTH = 1024, 64
+# Tall-skinny products, of many rows with a few columns: how many, at most, of float32 and of other floats; the elements
+# of the rows, at least; the rows for each processor, at least, of float32 and of others; the tiles for each processor,
+# from which on they are larger; of a depth in deep tiles, the most that it is of that in tiles of 16; and the depth of
+# halves, at most, that is no multiple of 64. Timed on an H200.
+TALL_SKINNY_COLUMNS, TALL_SKINNY_NARROW = 32, 16
+TALL_SKINNY_ELEMENTS = 1 << 21
+TALL_SKINNY_ROWS, TALL_SKINNY_MANY_ROWS = 32, 128
+TALL_SKINNY_TILES = 1.5
+TALL_SKINNY_PADDING = 1.25
+TALL_SKINNY_UNEVEN_DEPTH = 160
+
+# Products of few results with a long depth, as stacks of parts of it: the depth, and that of a part, at least; in
+# microseconds, the launches more; an element of a part's results; and an element of the depth, of a tile of 64 x 64
+# without matrix instructions, and of two of float32 in the kernel language at a time. Up to so many rows and columns a
+# thread has sums of all results, in so many blocks of a processor; and up to so many more, types other than float32 are
+# multiplied in the kernel language, too. Measured on an H200.
+DEEP_LEAST, DEEP_LEAST_PART = 1024, 128
+DEEP_LAUNCHES_TIME, DEEP_PART_TIME = 15, 2.7e-6
+DEEP_SMALL_TIME, DEEP_TILE_TIME = 0.075, 0.084
+DEEP_TINY, DEEP_BLOCKS, DEEP_NARROW = 4, 8, 16
 
 # Products of float32 by parts of bfloat16, in microseconds; measured on an H200.
 FLOAT32_TILE_TIME = 0.17  # of a large tile for an element of the depth
