@@ -181,7 +181,7 @@ struct pa_amd_sums {
 #pragma unroll
                 for (int j = 0; j < PA_M_WIDE; ++j)
                     if (j * 16 < columns)
-                        *(PA_T *)(to + j * 16 * g->ccs) = results(row, j * 16 + lane % 16, v[i][j][e]);
+                        *(PA_C *)(to + j * 16 * g->ccs) = results(row, j * 16 + lane % 16, v[i][j][e]);
             }
     }
 };

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from .. import config
 from ..errors import CompileError, DeviceError
-from .cc_units import compile_units
+from .cc_units import MAX_UNITS, compile_units
 from .text_units import unit_sets
 
 CANDIDATES = ("cc", "gcc", "clang")
@@ -135,7 +135,8 @@ class Toolchain:
 
     def _compiled_by_units(self, text: str, extra_flags: tuple[str, ...], output: Path) -> bool:
         """Whether the text is worth several compilers, and they did it. `link` is gcc's, without flags of the user."""
-        if not self.link or "-O0" in extra_flags or CPP[0] in extra_flags or len(sets := unit_sets(text)) == 1:
+        sets = unit_sets(text, MAX_UNITS)
+        if not self.link or "-O0" in extra_flags or CPP[0] in extra_flags or len(sets) == 1:
             return False
         native = self.march or _native.get(self.command, self.native[0])
         includes = (f"-I{folder}" for folder in include_dirs())

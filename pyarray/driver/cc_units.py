@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+MAX_UNITS = 4
+
 
 def compile_units(command: Sequence[str], link: Sequence[str], text: str, sets: Sequence[int], output: Path) -> bool:
     """Compiles the units side by side and links them to `output`. False where a compiler or the linker failed: how is

@@ -30,6 +30,8 @@ from .serialized_launch import SerializedLaunches
 from .staging import DIRECT, Staging
 from .text_units import unpacked
 
+NOT_FOUND = 500  # of both vendors: a module has no such symbol
+
 
 class GpuDriver(GpuStreams):
     """A device whose work is asynchronous, in order on each stream."""
@@ -186,7 +188,7 @@ class GpuDriver(GpuStreams):
         try:
             for binary in unpacked(artifact):
                 loaded.append(self.call("load", binary))
-        except DeviceError:
+        except BaseException:
             self._unload(loaded)
             raise
         self._modules[module] = loaded
@@ -241,12 +243,13 @@ class GpuDriver(GpuStreams):
 
     def symbol(self, module: int, name: str) -> int:
         """Address of a kernel by its symbol, as the vendor's launch takes it."""
-        *others, last = self._modules[module]
-        for loaded in others:
-            code, address = self.try_call("symbol", loaded, name.encode())
-            if not code:
-                return int(address)
-        return int(self.call("symbol", last, name.encode()))
+        code, address = NOT_FOUND, 0
+        for loaded in self._modules[module]:
+            if code == NOT_FOUND:
+                code, address = self.try_call("symbol", loaded, name.encode())
+        if code:
+            self.fail(self.CALLS["symbol"], code)
+        return int(address)
 
     def _has_dependent_launch(self) -> bool:
         """Whether a kernel's blocks may start before the kernel ahead of them has ended, and wait for that by

@@ -39,14 +39,14 @@ class Nvrtc:
     def compile(self, text: str, extra_flags: tuple[str, ...] = ()) -> bytes:
         """The cubin of `text`, or those of its units. Raises `CompileError` with the compiler's words, `DeviceError`
         without NVRTC."""
-        sets = unit_sets(text, most=MAX_UNITS)
+        sets = unit_sets(text, MAX_UNITS)
         if len(sets) == 1:
             return self._compiled(text, extra_flags)
         flags = [(*extra_flags, f"-DPA_UNIT={bits:#x}") for bits in sets]
         with ThreadPoolExecutor(len(sets), thread_name_prefix="pyarray-nvrtc") as pool:
             try:
                 units = pool.map(self._compiled, itertools.repeat(text), flags)
-            except RuntimeError:  # no thread starts while the interpreter ends
+            except RuntimeError:  # no thread starts while the interpreter ends; what units raise comes later
                 return self._compiled(text, extra_flags)
             return packed(list(units))
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from ..array import ndarray
+from ..array import ndarray, type_key, unchecked_array
+from ..dtypes import DType
 from ..kernels.matmul.gemm import bound_gemm_launch, gemm
 from ..memory.buffer import Buffer
 from .fused_kernel import FusedKernel, Run
@@ -35,12 +36,15 @@ class ProductKernel(FusedKernel):
     def _call(self, windows: Sequence[ndarray], numbers: tuple[Any, ...]) -> None:
         """A launch with arrays: with bounds checks, under observers, and if the algorithm depends on the operands."""
         out, a, b, *addends = windows
-        gemm(out, a, b, self.text.epilogue, addends, sums=lambda: self._sums(out))
+        gemm(out, a, b, self.text.epilogue, addends, sums=lambda kind: self._sums(out, kind))
 
-    def _sums(self, out: ndarray) -> ndarray:
-        """An array like `out` in memory of torch."""
+    def _sums(self, out: ndarray, kind: DType) -> ndarray:
+        """An array like `out`, of that type, in memory of torch."""
         node = self.text.outputs[0].node
         assert node is not None
-        sums = torch.empty(out._shape, dtype=tensor(node).dtype, device=self.torch_device)
+        dtype = tensor(node).dtype if kind is out._dtype else torch.float32
+        sums = torch.empty(out._shape, dtype=dtype, device=self.torch_device)
         strides = tuple(s * sums.itemsize for s in sums.stride())
-        return self._window(0, out._shape, strides, Buffer.wrap(self.device, sums.data_ptr(), sums.nbytes, sums))
+        buffer = Buffer.wrap(self.device, sums.data_ptr(), sums.nbytes, sums)
+        key = type_key(kind, out.ndim, False, True, self.device)
+        return unchecked_array(buffer, out._shape, strides, out._size, kind, key)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from strategies import examples
 
 import pyarray as pa
-from pyarray.kernels.matmul import deep_products
+from pyarray.kernels.matmul import deep_products, thresholds
 
 
 def drawn(rng, shape, turned, extra, dtype):
@@ -29,7 +29,7 @@ def product(a, b):
 @given(
     m=st.one_of(st.integers(2, 4), st.integers(2, 40)),
     n=st.sampled_from([2, 3, 4, 16, 33, 65, 130]),
-    depth=st.integers(200, 700),
+    depth=st.integers(330, 700),
     count=st.integers(2, 20),
     turned=st.tuples(st.booleans(), st.booleans(), st.booleans()),
     extra=st.integers(0, 8),
@@ -62,7 +62,11 @@ def test_products(device, dtype, m, n, depth, count, turned, extra, stack, broad
 
 @pytest.fixture
 def calls(monkeypatch):
-    """The parts of the products that are computed so."""
+    """The parts of the products that are computed so, where launches cost nothing."""
+    monkeypatch.setattr(thresholds, "DEEP_LAUNCHES_TIME", 0)
+    monkeypatch.setattr(thresholds, "DEEP_PART_TIME", 0)
+    for choice in (deep_products._parts_of_stack, deep_products._parts_in_tiles):
+        monkeypatch.setattr(deep_products, choice.__name__, choice.__wrapped__)
     found, multiply = [], deep_products.multiply
 
     def counted(a, b, c, count, product):
@@ -90,6 +94,16 @@ def test_which(device, calls, dtype, columns):
     assert (pa.asnumpy(x[:, :1].T @ x) == want[:1]).all()
     assert (pa.asnumpy((x != 0).T @ (x != 0))).all()
     assert not calls
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("columns", [3, 40])
+def test_epilogues_of_halves_take_wide_sums(device, calls, dtype, columns):
+    """A sum beyond float16, and one that bfloat16 would round."""
+    x = pa.full((90_000, columns), 1, dtype=dtype, device=device)
+    got = pa.asnumpy(pa.gemm(x.T, x, alpha=1 / 8192))
+    np.testing.assert_array_equal(got, np.full((columns, columns), 90_000 / 8192).astype(got.dtype))
+    assert len(calls) == pa.get_device(device).driver.grid
 
 
 def test_epilogues(device, calls):

@@ -93,6 +93,15 @@ def test_epilogues_and_wider_results(device, calls):
     assert calls == [16, 16] * grid
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_epilogues_of_halves_take_wide_sums(device, calls, dtype):
+    """Sums beyond float16."""
+    a, b = (pa.full(shape, 50, dtype=dtype, device=device) for shape in ((500, 64), (64, 10)))
+    got = pa.asnumpy(pa.gemm(a, b, alpha=1 / 1024))
+    np.testing.assert_array_equal(got, np.full((500, 10), 64 * 2500 / 1024).astype(got.dtype))
+    assert calls == [16] * pa.get_device(device).driver.grid
+
+
 def test_overlapping_results(device, calls):
     """An operand that the result overwrites is copied."""
     a = pa.asarray(np.arange(70 * 8) % 7, dtype="float32", device=device).reshape(70, 8)

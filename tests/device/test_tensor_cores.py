@@ -46,7 +46,7 @@ def use(monkeypatch):
     """Products take this tile: also those that would be replayed with another one."""
 
     def patch(tile):
-        monkeypatch.setattr(gemm, "tile_for", lambda c, depth: tile)
+        monkeypatch.setattr(gemm, "tile_for", lambda c, depth, dtype=None: tile)
         monkeypatch.setattr(split_k, "is_tiny", lambda *_: False)
         clear_plans()
 
@@ -114,7 +114,7 @@ def test_drawn(device, data, dtype, m, n, k):
     out = laid(np.full((*batch, m, n), 7, np.float32), data.draw(st.sampled_from(LAYOUTS)), dtype, device)
     tile = data.draw(st.sampled_from(tiles_of(device, dtype)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gemm, "tile_for", lambda c, depth: tile)
+        patch.setattr(gemm, "tile_for", lambda c, depth, dtype=None: tile)
         patch.setattr(split_k, "is_tiny", lambda *_: False)
         clear_plans()
         pa.matmul(a, b, out=out)
@@ -197,7 +197,7 @@ def test_results_that_are_stored_while_the_next_tile_is_multiplied(device, data,
     tile = data.draw(st.sampled_from(tiles_of(device, dtype)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gemm_mma.Tile, "blocks", lambda tile, c: tile.cluster)
-        patch.setattr(gemm, "tile_for", lambda c, depth: tile)
+        patch.setattr(gemm, "tile_for", lambda c, depth, dtype=None: tile)
         patch.setattr(split_k, "is_tiny", lambda *_: False)
         clear_plans()
         pa.gemm(a, b, out=out, **more)

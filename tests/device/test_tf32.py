@@ -30,7 +30,7 @@ def use(monkeypatch):
     """Products take this tile, and operands go to it as they lie: the device decides how it loads them."""
 
     def patch(tile, arranged=True):
-        monkeypatch.setattr(gemm, "tile_for", lambda c, depth, tf32=False: tile if tf32 else None)
+        monkeypatch.setattr(gemm, "tile_for", lambda c, depth, tf32=False, dtype=None: tile if tf32 else None)
         monkeypatch.setattr(split_k, "is_tiny", lambda *_: False)
         monkeypatch.setattr(
             gemm, "k_major_operands", gemm_mma.k_major_operands if arranged else lambda a, b, c: (a, b, c)
@@ -57,7 +57,7 @@ def test_drawn(device, data, m, n, k):
     )
     tile, arranged = data.draw(st.sampled_from(tiles_of(device))), data.draw(st.booleans())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gemm, "tile_for", lambda c, depth, tf32=False: tile if tf32 else None)
+        patch.setattr(gemm, "tile_for", lambda c, depth, tf32=False, dtype=None: tile if tf32 else None)
         patch.setattr(split_k, "is_tiny", lambda *_: False)
         if not arranged:
             patch.setattr(gemm, "k_major_operands", lambda a, b, c: (a, b, c))

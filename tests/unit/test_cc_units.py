@@ -42,7 +42,7 @@ def units(monkeypatch):
         return compile_units(command, link, text, sets, output)
 
     monkeypatch.setattr(text_units, "MIN_WEIGHT", 50)
-    monkeypatch.setattr(cc, "unit_sets", lambda text: text_units.unit_sets(text, at_once=3))
+    monkeypatch.setattr(cc, "unit_sets", lambda text, most: text_units.unit_sets(text, most, at_once=3))
     monkeypatch.setattr(cc, "compile_units", compiled)
     return made
 
@@ -64,8 +64,8 @@ def test_the_units_are_linked(units, tmp_path, monkeypatch):
 
 
 def test_without_a_second_processor_it_is_one_unit(monkeypatch, tmp_path):
-    assert text_units.unit_sets(TEXT, at_once=1) == [7]
-    monkeypatch.setattr(cc, "unit_sets", lambda text: [7])
+    assert text_units.unit_sets(TEXT, 4, at_once=1) == [7]
+    monkeypatch.setattr(cc, "unit_sets", lambda text, most: [7])
     library = load(cc.toolchain().compile(TEXT, OPTIMISED), tmp_path)
     assert library.both(5) == 121
     assert not hasattr(library, "first")
@@ -74,9 +74,9 @@ def test_without_a_second_processor_it_is_one_unit(monkeypatch, tmp_path):
 @pytest.mark.parametrize("count", [1, 2, 5, 90])
 def test_each_function_is_in_one_unit(count):
     text = "".join(f"#if PA_IN_UNIT({k}, {(k * 7919) % 5000})\n" for k in range(min(count, 63)))
-    sets = text_units.unit_sets(text, at_once=16)
+    sets = text_units.unit_sets(text, cc_units.MAX_UNITS, at_once=16)
     assert sum(sets) == (1 << min(count, 63)) - 1
-    assert len(sets) <= text_units.MAX_UNITS
+    assert len(sets) <= cc_units.MAX_UNITS
 
 
 def test_the_words_of_a_failure_are_those_of_the_whole_text(units):
@@ -117,7 +117,7 @@ def test_kernels_give_the_same_bits(units, debug, columns, overlap, monkeypatch)
     by_units, compiled = results("units")
     assert compiled == 1
     assert [len(sets) for sets in units] == [3]
-    monkeypatch.setattr(cc, "unit_sets", lambda text: [1])
+    monkeypatch.setattr(cc, "unit_sets", lambda text, most: [1])
     whole, compiled = results("whole")
     assert compiled == 1
     assert len(units) == 1

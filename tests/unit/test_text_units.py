@@ -43,7 +43,7 @@ def three(monkeypatch):
     return kernels_in_units(TEXT)
 
 
-@given(st.lists(st.binary(max_size=40), max_size=5))
+@given(st.lists(st.binary(max_size=40), min_size=1, max_size=5))
 def test_what_was_packed_is_unpacked(binaries):
     assert unpacked(packed(binaries)) == binaries
 
@@ -52,8 +52,22 @@ def test_a_binary_by_itself():
     assert unpacked(b"\x7fELF ...") == [b"\x7fELF ..."]
 
 
+@pytest.mark.parametrize("damaged", [b"12x\nabc", b"\n", b"", b"2 2\nabc", b"2\nabc", b"-1 4\nabc"])
+def test_damaged_binaries(damaged):
+    with pytest.raises(DeviceError, match="damaged"):
+        unpacked(b"pyarray units " + damaged)
+
+
+def test_kernels_beyond_the_bits_are_in_one_unit(three):
+    kernel = 'extern "C" __global__ void k{}(int *x) {{ *x = 1; }}\n\n'
+    text = kernels_in_units("".join(kernel.format(number) for number in range(70)))
+    sets = unit_sets(text, 8)
+    assert len(sets) == 8
+    assert sum(sets) == (1 << 63) - 1
+
+
 def test_each_kernel_is_in_one_unit(three):
-    assert sorted(unit_sets(three)) == [1, 2, 4]
+    assert sorted(unit_sets(three, 8)) == [1, 2, 4]
     assert kernels_in_units(TEXT[: TEXT.index("\n\n")]) == TEXT[: TEXT.index("\n\n")]
 
 
@@ -138,7 +152,7 @@ def test_rows_by_units(monkeypatch):
     compile_text, made = compiler.compile, list[int]()
 
     def by_units(self, text, extra_flags=()):
-        sets = unit_sets(text, at_once=3)
+        sets = unit_sets(text, 8, at_once=3)
         made.append(len(sets))
         return packed([compile_text(self, unit_text(text, bits), extra_flags) for bits in sets])
 

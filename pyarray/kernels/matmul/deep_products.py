@@ -17,7 +17,7 @@ from ..reduce.reduce import reduce_into
 from ..workspace import unchecked_empty
 from . import split_k
 from . import thresholds as th
-from .gemm_mma import TILES, tile_cost, tile_for
+from .gemm_mma import TILES, least_cost, tile_for
 
 
 def parts(a: ndarray, c: ndarray) -> int:
@@ -27,21 +27,22 @@ def parts(a: ndarray, c: ndarray) -> int:
         return 1
     m, n = c._shape[-2:]
     properties = c._buffer.device.driver.properties()
-    units = properties.get("tensor_cores", "") if _has_tiles(a, c) else ""
-    sizes = m, n, c._size // (m * n), depth
+    processors: int = properties["processors"]
     if _is_tiny(c):
-        return min(th.DEEP_BLOCKS * int(properties["processors"]), depth // th.DEEP_LEAST_PART)
+        return min(th.DEEP_BLOCKS * processors, depth // th.DEEP_LEAST_PART)
     if _in_tiles(a, c):
-        return _parts_in_tiles(*sizes, properties["processors"])
+        return _parts_in_tiles(m, n, depth, processors)
     if a._dtype is float32:
         return 1
-    return _parts_of_stack(*sizes, properties["processors"], units, a.itemsize)
+    units = properties.get("tensor_cores", "") if tile_for(c, depth, dtype=a._dtype) else ""
+    return _parts_of_stack(m, n, c._size // (m * n), depth, processors, units, a.itemsize)
 
 
 def multiply(
     a: ndarray, b: ndarray, c: ndarray, count: int, product: Callable[[ndarray, ndarray, ndarray], None]
 ) -> None:
-    """`c[...] = a @ b` as the sum of about so many parts; `product(c, a, b)` computes stacks."""
+    """`c[...] = a @ b` as the sum of so many parts, or of up to a quarter less that leave less of the depth.
+    `product(c, a, b)` computes stacks. A part is deeper than a vector has elements."""
     step = VECTOR_BYTES // a.itemsize if a.itemsize in (a._strides[-1], b._strides[-2]) else 1
     count, each = _even_parts(a._shape[-1], count, step)
     rest = a._shape[-1] - count * each
@@ -90,11 +91,6 @@ def _in_tiles(a: ndarray, c: ndarray) -> bool:
     return c.ndim == 2 and (a._dtype is float32 or narrow)
 
 
-def _has_tiles(a: ndarray, c: ndarray) -> bool:
-    """Whether matrix instructions multiply them."""
-    return a._dtype is not float32 and tile_for(c, a._shape[-1], dtype=a._dtype) is not None
-
-
 # A function of sizes and the processors' number and units; the tiles are constants.
 @functools.lru_cache(maxsize=4096)
 def _parts_of_stack(m: int, n: int, matrices: int, depth: int, processors: int, units: str, size: int) -> int:
@@ -102,22 +98,22 @@ def _parts_of_stack(m: int, n: int, matrices: int, depth: int, processors: int, 
     small = -(-m // 64) * -(-n // 64) * matrices
     entries = TILES[units, size] if units else ()
     counts = {processors * (1 if t.bulk else 2) // t.tiles_of(m, n, matrices) for t, _ in entries}
+    counts = counts or {2 * processors // small}
 
     def microseconds(count: int) -> float:
         added = th.DEEP_LAUNCHES_TIME + th.DEEP_PART_TIME * count * m * n * matrices if count > 1 else 0
-        if not entries:
+        if not units:
             return -(-small * count // processors) * depth / count * th.DEEP_SMALL_TIME + added
-        costs = (tile_cost(*entry, m, n, matrices * count, processors, size, th.BULK_FETCH_COST) for entry in entries)
-        return 2e-6 * min(costs) * processors * depth / count + added
+        cost, _ = least_cost(m, n, matrices * count, processors, units, size)
+        return 2e-6 * cost * processors * depth / count + added
 
     most = depth // th.DEEP_LEAST_PART
-    counts = counts or {2 * processors // small}
     return min((microseconds(n), n) for n in {1, *(max(1, min(n, most)) for n in counts)})[1]
 
 
 # A function of sizes and the processors' number.
 @functools.lru_cache(maxsize=4096)
-def _parts_in_tiles(m: int, n: int, matrices: int, depth: int, processors: int) -> int:
+def _parts_in_tiles(m: int, n: int, depth: int, processors: int) -> int:
     """The number of parts of a product in tiles."""
     rows, columns, _ = _tile(min(m, n), max(m, n))
     blocks = 8 if rows * columns <= 1024 else 4 if rows * columns <= 2048 else 2  # of a processor
@@ -125,7 +121,7 @@ def _parts_in_tiles(m: int, n: int, matrices: int, depth: int, processors: int) 
     if count < 2:
         return 1
     each = -(-depth // count) * th.DEEP_TILE_TIME * rows * columns * blocks / (64 * 64 * 2)
-    whole = split_k.float32_schedule(m, n, matrices, depth, processors, th.MAX_PARTS)[0]
+    whole = split_k.float32_schedule(m, n, 1, depth, processors, th.MAX_PARTS)[0]
     return count if each + th.DEEP_LAUNCHES_TIME < whole * th.FLOAT32_TILE_TIME else 1
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ... import jit, shapes
 from ..._core import BoundLaunch, CallPlan
 from ...array import ndarray
-from ...dtypes import DType
+from ...dtypes import DType, float32
 from ...jit.launch_state import launch_state
 from ...jit.text_kernel import Address
 from ...memory.host_access import not_repeatable
@@ -38,24 +38,41 @@ def gemm(
     addends: Addends = (),
     numbers: Any = (),
     precision: str | None = None,
-    sums: Callable[[], ndarray] | None = None,
+    sums: Callable[[DType], ndarray] | None = None,
 ) -> None:
     """`c[...] = a @ b` for arrays (..., m, k), (..., k, n) and (..., m, n) of one type, whose batches
     broadcast to that of `c`. `precision` of float32: "tf32" or "float32"; None is the setting's.
 
     With `epilogue`, that is applied to the sums, `addends` (arrays like `c`) and `numbers`; `c` has its type. Kernels
-    that have no epilogues store the sums to `sums()`, an array like `c`; None: to a new one."""
-    checked = launch_state.debug
+    that have no epilogues store the sums to `sums(dtype)`, an array like `c` of that type; None: to a new one."""
     a, b = copy_if_overlapping(a, c), copy_if_overlapping(b, c)
-    grid, given = c._buffer.device.driver.grid, (a, b, c)
-    vector = grid and 1 in c._shape[-2:] and not checked and c._size and a._shape[-1]
-    special = grid and not (checked or vector) and _special_product(a, b, c, precision)
-    if special and epilogue is None:
+    grid, checked = c._buffer.device.driver.grid, launch_state.debug
+    vector = bool(grid and 1 in c._shape[-2:] and not checked and c._size and a._shape[-1])
+    special = _special_product(a, b, c, precision) if grid and not (checked or vector) else None
+    if grid and epilogue and (vector or special or checked or _needs_a_pass(epilogue, a, c)):
+        _apply_to_sums(a, b, c, epilogue, addends, numbers, precision, sums)
+    elif special:
         special()
-        return
+    else:
+        _whole(c, a, b, vector, epilogue, addends, numbers, precision, sums)
+
+
+def _whole(
+    c: ndarray,
+    a: ndarray,
+    b: ndarray,
+    vector: bool = False,
+    epilogue: Epilogue | None = None,
+    addends: Addends = (),
+    numbers: Any = (),
+    precision: str | None = None,
+    sums: Callable[[DType], ndarray] | None = None,
+) -> None:
+    """The same by the kernels of all shapes; `vector`: by those of products with a row or a column, on a grid."""
+    checked, grid, given = launch_state.debug, c._buffer.device.driver.grid, (a, b, c)
     a, b, c, tiles, parts = (a, b, c, 0, 1) if vector else _for_grid_tiles(*_row_major(a, b, c), checked, precision)
     if grid and epilogue is not None:
-        if vector or special or checked or parts > 1 or _needs_a_pass(epilogue, a, c):
+        if parts > 1:
             _apply_to_sums(*given, epilogue, addends, numbers, precision, sums)
             return
         if (c._shape, c._strides) != (given[2]._shape, given[2]._strides):  # the transposed product
@@ -94,7 +111,7 @@ def _special_product(a: ndarray, b: ndarray, c: ndarray, precision: str | None) 
     """What computes a product on a grid whose shape has kernels of its own, without an epilogue; None of others."""
     if matmul.tall_skinny.fits(a, b, c):
         return lambda: matmul.tall_skinny.multiply(a, b, c)
-    parts, product = matmul.deep_products.parts(a, c), partial(gemm, precision=precision)
+    parts, product = matmul.deep_products.parts(a, c), partial(_whole, precision=precision)
     return (lambda: matmul.deep_products.multiply(a, b, c, parts, product)) if parts > 1 else None
 
 
@@ -232,10 +249,12 @@ def _apply_to_sums(
     addends: Addends,
     numbers: Any,
     precision: str | None,
-    sums: Callable[[], ndarray] | None,
+    sums: Callable[[DType], ndarray] | None,
 ) -> None:
-    """A product and its epilogue in a kernel of its own."""
-    target = unchecked_empty(c._shape, c._dtype, c.device) if sums is None else sums()
+    """A product and its epilogue in a kernel of its own. Sums of halves are float32, but for products with vectors,
+    whose kernel has results of the operands' type."""
+    kind = float32 if a._dtype.is_narrow and 1 not in c._shape[-2:] else c._dtype
+    target = unchecked_empty(c._shape, kind, c.device) if sums is None else sums(kind)
     gemm(target, a, b, precision=precision)
     matmul.gemm_epilogue.apply_epilogue(epilogue, c, target, addends, numbers)
 
@@ -253,21 +272,21 @@ def _for_grid_tiles(
             return a, b, c, TINY, 1
         if a.itemsize == 1 and (tile := tile_for(c, depth, dtype=a._dtype)):
             return *along_depth(a, b), c, tile, 1
-        float32 = a._dtype.name == "float32"
-        tile = tile_for(c, depth, True) if float32 and is_tf32(precision) else None
+        single = a._dtype is float32
+        tile = tile_for(c, depth, True) if single and is_tf32(precision) else None
         if tile and (turned := k_major_operands(a, b, c)):
             return *turned, tile, 1
-        if float32 and (tile := matmul.gemm_bf16x6.bf16x6_tile(a, b, c)):
+        if single and (tile := matmul.gemm_bf16x6.bf16x6_tile(a, b, c)):
             return a, b, c, tile, 1
         if (tile := tile_for(c, depth, dtype=a._dtype)) and not (
-            float32 and matmul.split_k.schedule(c, depth, False)[1] > 1
+            single and matmul.split_k.schedule(c, depth, False)[1] > 1
         ):
             a, b = copy_if_unaligned(a, c._shape[-1]), copy_if_unaligned(b, c._shape[-2])
             if is_turned_faster(b, tile):
                 a, b, c = _transposed(b), _transposed(a), _transposed(c)
                 tile = tile_for(c, depth, dtype=a._dtype) or tile
             return a, b, c, tile, 1
-    return a, b, c, *matmul.split_k.schedule(c, a._shape[-1], checked or a._dtype is not c._dtype)
+    return a, b, c, *matmul.split_k.schedule(c, a._shape[-1], checked, a._dtype)
 
 
 def copy_if_overlapping(x: ndarray, c: ndarray) -> ndarray:

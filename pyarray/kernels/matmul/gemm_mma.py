@@ -169,13 +169,16 @@ def _stacked_tile(m: int, n: int, depth: int) -> Tile:
 # A function of sizes and the processors' number and units; the tiles are constants.
 @functools.lru_cache(maxsize=4096)
 def _cheapest_tile(m: int, n: int, matrices: int, processors: int, units: str, size: int) -> Tile:
-    """The tile of the least cost: the work of the busiest processor, and the bytes that all fetch."""
+    """The tile of the least cost."""
+    return clustered(least_cost(m, n, matrices, processors, units, size)[1], m, n, matrices, processors)
 
+
+def least_cost(m: int, n: int, matrices: int, processors: int, units: str, size: int) -> tuple[float, Tile]:
+    """The least cost of so many products, and its tile: the work of the busiest processor, and the bytes that all
+    fetch. It is the time for an element of the depth, at 1 TFLOP/s of a multiplication and an addition each."""
     fetch_cost = th.BULK_FETCH_COST if TILES[units, size][0][0].bulk else th.FETCH_COST
-    costs = (
-        (tile_cost(*entry, m, n, matrices, processors, size, fetch_cost), entry[0]) for entry in TILES[units, size]
-    )
-    return clustered(min(costs)[1], m, n, matrices, processors)
+    entries = TILES[units, size]
+    return min((tile_cost(*entry, m, n, matrices, processors, size, fetch_cost), entry[0]) for entry in entries)
 
 
 def clustered(tile: Tile, m: int, n: int, matrices: int, processors: int) -> Tile:
@@ -193,7 +196,7 @@ def clustered(tile: Tile, m: int, n: int, matrices: int, processors: int) -> Til
 def tile_cost(
     tile: Tile, speed: int, m: int, n: int, matrices: int, processors: int, size: int, fetch_cost: float
 ) -> float:
-    """The time for an element of the depth, at 1 TFLOP/s of a multiplication and an addition each."""
+    """See `least_cost`."""
     count = tile.tiles_of(m, n, matrices)
     fetched = count * (tile.rows + tile.columns) * size
     return -(-count // processors) * tile.rows * tile.columns / speed + fetched * fetch_cost

@@ -18,14 +18,15 @@ from .gemm_mma import Tile, tile_for
 PART_SUM = ReduceOp("part_sum", "{0} + {1}", 0)
 
 
-def schedule(c: ndarray, depth: int, whole: bool) -> tuple[int, int]:
-    """The tiles and the number of parts that take the least time for a product into `c`: parts of the depth, which are
-    computed side by side, as products of a batch, and then added. `whole`: without parts."""
+def schedule(c: ndarray, depth: int, whole: bool, dtype: DType | None = None) -> tuple[int, int]:
+    """The tiles and the number of parts that take the least time for a product into `c` of operands of `dtype`, None:
+    of its own: parts of the depth, which are computed side by side, as products of a batch, and then added. `whole`:
+    without parts."""
     if not c._size:
         return SMALL, 1
     processors = c._buffer.device.driver.properties()["processors"]
     m, n = c._shape[-2:]
-    if c._dtype is not float32:
+    if c._dtype is not float32 or dtype not in (None, float32):
         few = c._size < th.MIN_LARGE_TILES
         return SMALL if few else _large(m, n, c._size // (m * n), processors, c.itemsize > 4)[1], 1
     return float32_schedule(m, n, c._size // (m * n), depth, processors, 1 if whole else th.MAX_PARTS)[1:]

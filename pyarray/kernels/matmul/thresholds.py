@@ -64,11 +64,11 @@ TALL_SKINNY_TILES = 1.5
 TALL_SKINNY_PADDING = 1.25
 TALL_SKINNY_UNEVEN_DEPTH = 160
 
-# Products of few results with a long depth, as stacks of parts of it: the depth, and that of a part, at least; in
-# microseconds, the launches more; an element of a part's results; and an element of the depth, of a tile of 64 x 64
-# without matrix instructions, and of two of float32 in the kernel language at a time. Up to so many rows and columns a
-# thread has sums of all results, in so many blocks of a processor; and up to so many more, types other than float32 are
-# multiplied in the kernel language, too. Measured on an H200.
+# Products of few results with a long depth, as stacks of parts of it: the depth, and that of a part, at least (more
+# than the elements of a vector); in microseconds, the launches more; an element of a part's results; and an element
+# of the depth, of a tile of 64 x 64 without matrix instructions, and of two of float32 in the kernel language at a
+# time. Up to so many rows and columns a thread has sums of all results, in so many blocks of a processor; and up to
+# so many more, types other than float32 are multiplied in the kernel language, too. Measured on an H200.
 DEEP_LEAST, DEEP_LEAST_PART = 1024, 128
 DEEP_LAUNCHES_TIME, DEEP_PART_TIME = 15, 2.7e-6
 DEEP_SMALL_TIME, DEEP_TILE_TIME = 0.075, 0.084
