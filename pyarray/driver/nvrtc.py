@@ -16,8 +16,7 @@ from .text_units import packed, unit_sets
 
 # --fmad=false: a * b + c must round as NumPy does
 FLAGS = ("--std=c++17", "--fmad=false", "--device-as-default-execution-space", "-w")
-# Its own way to use several cores, `--split-compile`, refuses some texts ("Failed to read bitcode"), and hangs after an
-# error.
+# Of a text. NVRTC's own `--split-compile` refuses some texts ("Failed to read bitcode"), and hangs after an error.
 MAX_UNITS = 8
 
 

@@ -68,7 +68,7 @@ def _whole(
     precision: str | None = None,
     sums: Callable[[DType], ndarray] | None = None,
 ) -> None:
-    """The same by the kernels of all shapes; `vector`: by those of products with a row or a column, on a grid."""
+    """`gemm` by the kernels of all shapes, or with `vector` by those of a row or a column times a matrix, on a grid."""
     checked, grid, given = launch_state.debug, c._buffer.device.driver.grid, (a, b, c)
     a, b, c, tiles, parts = (a, b, c, 0, 1) if vector else _for_grid_tiles(*_row_major(a, b, c), checked, precision)
     if grid and epilogue is not None:
@@ -278,9 +278,8 @@ def _for_grid_tiles(
             return *turned, tile, 1
         if single and (tile := matmul.gemm_bf16x6.bf16x6_tile(a, b, c)):
             return a, b, c, tile, 1
-        if (tile := tile_for(c, depth, dtype=a._dtype)) and not (
-            single and matmul.split_k.schedule(c, depth, False)[1] > 1
-        ):
+        in_parts = single and matmul.split_k.schedule(c, depth, False)[1] > 1
+        if not in_parts and (tile := tile_for(c, depth, dtype=a._dtype)):
             a, b = copy_if_unaligned(a, c._shape[-1]), copy_if_unaligned(b, c._shape[-2])
             if is_turned_faster(b, tile):
                 a, b, c = _transposed(b), _transposed(a), _transposed(c)
