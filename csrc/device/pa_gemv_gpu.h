@@ -222,7 +222,7 @@ PA_FN void pa_gemv_across(const pa_gemv_grid *g, int64_t row, int64_t first, int
 
 PA_FN void pa_gemv_store(const pa_gemv_grid *g, int64_t number, int64_t part, int64_t row, PA_G_ELEMENT sum)
 {
-    if (g->parts == 1) *(PA_T *)(g->y + row * g->ys) = PA_STORE(sum);
+    if (g->parts == 1) *(PA_C *)(g->y + row * g->ys) = PA_STORE(sum);
     else g->part[(number * g->parts + part) * g->rows + row] = sum;
 }
 
@@ -329,7 +329,7 @@ PA_FN void pa_gemv_total(const pa_gemv_grid *args)
 #pragma unroll 8
         for (int64_t k = 1; k < g.parts; ++k) PA_V_ADD(sum, part[k * g.rows]);
         pa_gemv_select_matrix(&g, number);
-        *(PA_T *)(g.y + row * g.ys) = PA_STORE(sum);
+        *(PA_C *)(g.y + row * g.ys) = PA_STORE(sum);
     }
 }
 

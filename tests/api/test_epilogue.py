@@ -1,6 +1,7 @@
 """gemm: matrix products with a last step, against NumPy in a wider type."""
 
 import math
+from contextlib import nullcontext
 from fractions import Fraction
 
 import numpy as np
@@ -33,6 +34,11 @@ def relu(x):
 @pa.func
 def soft(x):
     return x / (1 + abs(x))
+
+
+@pa.func
+def costly(x):
+    return pa.exp(x) * pa.sin(x) + pa.tanh(x)
 
 
 def wide(dtype):
@@ -367,3 +373,28 @@ def test_the_tuner_may_choose_the_blocks(monkeypatch, tmp_path):
         np.testing.assert_array_equal(pa.asnumpy(a @ b), x @ y)
         np.testing.assert_array_equal(pa.asnumpy(pa.gemm(a, b, alpha=2, bias=a)), 2 * (x @ y) + x)
     clear_plans()
+
+
+@pytest.mark.parametrize("checked", [False, True])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ((1, 640), (640, 10)), ((5, 6400), (6400, 1)), ((1, 640), (640, 1)), ((40, 640), (640, 50)),
+        ((300, 1, 64), (300, 64, 24)), ((3, 2, 640), (640, 1)),
+    ],
+)  # fmt: skip
+def test_halves_are_rounded_once(device, checked, dtype, left, right):
+    """Sums beyond float16, and such as bfloat16 would round, before an epilogue in the same pass and in one of its
+    own."""
+    a, b = pa.full(left, 50, dtype=dtype, device=device), pa.full(right, 50, dtype=dtype, device=device)
+    b[..., 0, :] = 1
+    sums = 2500 * (left[-1] - 1) + 50
+    with pa.debug() if checked else nullcontext():
+        scaled = pa.asnumpy(pa.gemm(a, b, alpha=2**-9))
+        apart = pa.asnumpy(pa.gemm(a, b, alpha=2**-23, activation=costly))
+    np.testing.assert_array_equal(scaled, np.full(scaled.shape, sums / 512).astype(scaled.dtype))
+    x = sums / 2**23
+    want = np.exp(x) * np.sin(x) + np.tanh(x)
+    rounding = 2.0**-8 if dtype == "bfloat16" else 2.0**-11
+    np.testing.assert_allclose(apart.astype(float), np.full(apart.shape, want), rtol=1.01 * rounding)

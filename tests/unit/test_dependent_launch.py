@@ -22,7 +22,7 @@ def tile(units, size, number=0, **changes):
 
 
 PROGRAMS = {
-    "gemv": lambda: gemv._program(("bfloat16", 1), "cuda", False),
+    "gemv": lambda: gemv._program(("bfloat16", 1, "bfloat16"), "cuda", False),
     "scans": lambda: scan_gpu._scan_program(("float32", "float32", "sum", 1, 256, True), "cuda", False),
     "bulk copies": lambda: program(ProductKey("bfloat16", 0, tile("wgmma", 2)), "cuda", False),
     "clusters": lambda: program(ProductKey("float16", 1, tile("wgmma", 2, cluster=2)), "cuda", False),

@@ -128,7 +128,8 @@ def _with_vector(a: ndarray, b: ndarray, c: ndarray) -> None:
         matmul.gemv.gemv(a, b, c)
     else:
         blocks = matmul.split_k.blocks(TINY, c, a._dtype)
-        KERNEL.launch(ProductKey(a._dtype.name, c.ndim - 2, TINY), c.device, *tiny, blocks, checked=False)
+        wider = None if a._dtype is c._dtype else matmul.gemm_epilogue.Epilogue(c._dtype.name)
+        KERNEL.launch(ProductKey(a._dtype.name, c.ndim - 2, TINY, wider), c.device, *tiny, blocks, checked=False)
 
 
 def _with_merged_axes(arrays: Sequence[ndarray], batch: tuple[int, ...]) -> tuple[tuple[int, ...], list[ndarray]]:
@@ -251,9 +252,8 @@ def _apply_to_sums(
     precision: str | None,
     sums: Callable[[DType], ndarray] | None,
 ) -> None:
-    """A product and its epilogue in a kernel of its own. Sums of halves are float32, but for products with vectors,
-    whose kernel has results of the operands' type."""
-    kind = float32 if a._dtype.is_narrow and 1 not in c._shape[-2:] else c._dtype
+    """A product and its epilogue in a kernel of its own. Sums of narrow floats are float32."""
+    kind = float32 if a._dtype.is_narrow else c._dtype
     target = unchecked_empty(c._shape, kind, c.device) if sums is None else sums(kind)
     gemm(target, a, b, precision=precision)
     matmul.gemm_epilogue.apply_epilogue(epilogue, c, target, addends, numbers)

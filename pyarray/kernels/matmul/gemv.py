@@ -66,7 +66,7 @@ def gemv(a: ndarray, b: ndarray, c: ndarray) -> None:
     )
     total_threads = c._size if parts > 1 else 0
     part = unchecked_empty((total_threads * parts,), _SUMS.get(m._dtype.name, m._dtype), device)
-    key = m._dtype.name, len(shape) - 2
+    key = m._dtype.name, len(shape) - 2, c._dtype.name
     numbers = work, total_threads, parts, part_depth, lanes, team, int(row)
     _KERNEL.launch(key, device, *numbers, a, b, c, part, checked=False)
 
@@ -113,12 +113,14 @@ def _split_depth(depth: int, groups: int, unit: int, least: int, processors: int
 
 
 def _program(key: Any, target: str, debug: bool) -> lang.pipeline.Program:
-    """`key`: the element type, and the axes of the batch."""
-    name, nb = key
+    """`key`: the element type, the axes of the batch, and the type of the results."""
+    name, nb, result = key
     dtype: DType = BY_NAME[name]
+    out: DType = BY_NAME[result]
     kind = _SUMS.get(name, dtype)
     params: list[tuple[str, Any]] = [(n, lang.ir.ScalarType(int64)) for n in _NUMBERS]
-    params += [(n, lang.ir.ArrayType(dtype, nb + 2, strided=True)) for n in "abc"]
+    types = (("a", dtype), ("b", dtype), ("c", out))
+    params += [(n, lang.ir.ArrayType(one, nb + 2, strided=True)) for n, one in types]
     params.append(("part", lang.ir.ArrayType(kind, 1, strided=False)))
     r, c = nb, nb + 1  # the axes of rows and columns
     body = f"    g.rows = s->row ? s->c_n{c} : s->c_n{r}, g.depth = s->a_n{c};\n"
@@ -144,7 +146,7 @@ extern "C" __global__ void __launch_bounds__({THREADS}, 2) kernel_{call}(const g
         for call in ("gemv", "gemv_total")
     )
     text = f"""#include <pa_base.h>
-{headers(dtype)}{macros(dtype, dtype)}{tile_macros(SMALL)}#define PA_GEMM_BATCHES {max(nb, 1)}
+{headers(dtype, out)}{macros(dtype, out)}{tile_macros(SMALL)}#define PA_GEMM_BATCHES {max(nb, 1)}
 #include <pa_gemv_gpu.h>
 
 typedef struct {{
