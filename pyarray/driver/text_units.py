@@ -1,5 +1,5 @@
-"""One text compiled as several units at once: the first call of a kernel waits for its compiler. Those of C are linked,
-those of a GPU are loaded one by one.
+"""One text compiled as several translation units at the same time, since the first call of a kernel waits for its
+compiler. Those of C are linked, those of a GPU are loaded one by one.
 
 The functions that are shared out, and what each takes to compile beside the others, are marked in the text
 (`lang/emit_units.py`)."""

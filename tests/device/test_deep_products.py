@@ -1,4 +1,4 @@
-"""Deep products, of few results that have a long depth each, in parts of the depth, next to NumPy."""
+"""Split-K products, of few results that have a long depth each, next to NumPy."""
 
 import numpy as np
 import pytest

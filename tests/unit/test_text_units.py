@@ -1,4 +1,5 @@
-"""The kernels of one GPU text as units: compiled at the same time, packed as one binary, loaded as one module."""
+"""The kernels of one GPU text as translation units: compiled at the same time, packed as one binary, loaded as one
+module."""
 
 import importlib.util
 import re

@@ -1,5 +1,5 @@
-"""Deep products on grids, of few results that have a long depth each (split-K): parts of the depth are computed side by
-side, as a stack of products, and then added. A weight's gradient and `x.T @ x` of many rows are such."""
+"""Split-K products on grids, of few results that have a long depth each, of all types: parts of the depth are computed
+side by side, as a stack of products, and then added. A weight's gradient and `x.T @ x` of many rows are such."""
 
 from __future__ import annotations
 
