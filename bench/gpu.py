@@ -275,11 +275,10 @@ def run(quick: bool = False) -> Iterator[Row | Figure]:
         print("(no GPU that torch sees: nothing is measured)\n")
         yield Figure("device", "none: nothing was measured")
         return
-    measure = timer(torch, quick)
     device = torch.cuda.get_device_name()
     print(f"{device}; < is below the target\n")
     yield Figure("device", device)
-    for row in bandwidths(torch, measure):
+    for row in bandwidths(torch, timer(torch, quick, calls=5)):
         yield row
         for fact, bound in (("of_copy", OF_COPY.get(row.case)), ("debug", DEBUG)):
             name = {"of_copy": "bandwidth over a copy's", "debug": "debug mode's speed over release's"}[fact]

@@ -8,7 +8,7 @@
 #include "pa_base.h"
 
 enum {
-    PA_FILL_THREADS = 256,
+    PA_FILL_THREADS = 128,
     PA_FILL_GROUP = 16 / sizeof(PA_T) /* elements */
 };
 struct alignas(16) pa_fill_group { PA_T v[PA_FILL_GROUP]; };

@@ -4,6 +4,9 @@
 #ifndef PA_REAL_H
 #define PA_REAL_H
 #include "pa_base.h"
+#if !PA_GPU && (defined(__FMA__) || defined(__ARM_FEATURE_FMA))
+#include "pa_exp_cpu.h"
+#endif
 
 /* libmvec: glibc's vector versions of libm functions. The attribute tells GCC's vectoriser that they exist; the
    declarations of math.h say so only under -ffast-math, which would take inf and NaN away from everything else. On are
@@ -49,7 +52,9 @@ PA_REAL1(exp, exp)
 #define PA_EXP(S, exp, T, LEAST)                                                                                       \
     const T keep = (T)(x < LEAST) - 1;                                                                                 \
     return pa_##S##_bits(pa_bits_##S(exp(pa_##S##_bits(pa_bits_##S(x) & keep))) & keep);
+#if !defined(__FMA__) && !defined(__ARM_FEATURE_FMA)
 PA_FN float pa_exp_f32(float x) { PA_EXP(f32, expf, uint32_t, -104.0f) }
+#endif
 PA_FN double pa_exp_f64(double x) { PA_EXP(f64, exp, uint64_t, -746.0) }
 #undef PA_EXP
 #endif

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ..kernels.elementwise.elementwise import COPY, MapOp
 from .kernel_text import Element, number_types
 from .tracing import Apply, Node, NumberTracer, View
 
@@ -64,12 +65,16 @@ class Lines:
             return f"v{len(self.operands) - 1}"
         used = list[str]()
         operands = [self._operand(node, k, x, chain, used) for k, x in enumerate(node.operands)]
-        function = node.op.function
-        names = [n for n, f in self.scope.items() if f is function]
-        called = names[0] if names else f"f{next(self._fresh)}"
-        self.scope[called] = function
-        name, text = f"t{next(self._fresh)}", f"{self.dtype(node.dtype)}({called}({', '.join(operands)}))"
+        value = operands[0] if node.op is COPY else f"{self._called(node.op)}({', '.join(operands)})"
+        name, text = f"t{next(self._fresh)}", f"{self.dtype(node.dtype)}({value})"
         self.lines.append(Line(name, text, tuple(used), node.op.name, node.dtype))
+        return name
+
+    def _called(self, op: MapOp) -> str:
+        """The name of an operation's function."""
+        names = [n for n, f in self.scope.items() if f is op.function]
+        name = names[0] if names else f"f{next(self._fresh)}"
+        self.scope[name] = op.function
         return name
 
     def _operand(self, node: Apply, position: int, x: Any, chain: Chain, used: list[str]) -> str:

@@ -41,6 +41,7 @@ _HEADERS = (  # header, and what its functions end with; the order is that of th
     ("pa_tile_mma.h", re.compile(r"\b(?:pa_tile_\w+)")),
     ("pa_tile_waves.h", re.compile(r"\bpa_tile_waves\b")),
     ("pa_quotients_gpu.h", re.compile(r"\bpa_quotients\b")),
+    ("pa_extremes_gpu.h", re.compile(r"\bpa_vector_(?:max|min)_\w+")),
     ("pa_prefetch.h", re.compile(r"\b(?:pa_prefetch_\w+)")),
     ("pa_transposed_copy.h", re.compile(r"\b(?:pa_transposed_copy_\w+)")),
     ("pa_products.h", re.compile(r"\b(?:pa_products_\w+)")),

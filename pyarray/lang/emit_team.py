@@ -22,6 +22,7 @@ from .emit_block_rows import streamed_elements
 from .emit_delinearized import missed, thread_digits
 from .emit_quotients import NARROW_WIDTH, dividing_functions, divisor_line, find_row_quotient, write_parts
 from .emit_statements import Emitter, cname, reduction_start
+from .emit_vector_extremes import EXTREME, VectorExtreme, find_vector_extreme
 from .shared_loops import does_something, has_side_effects, shared_loops
 from .summaries import has_any, kinds_in
 
@@ -317,12 +318,23 @@ class GridEmitter(Emitter):
                 out.line(f"const int64_t {cname(variable)} = row_low + {first} + j;")
                 write()
 
-        takes_quotients = cached and width >= NARROW_WIDTH
-        quotient = find_row_quotient(s, self.dividing) if takes_quotients else None
+        narrow = cached and width >= NARROW_WIDTH
+        extreme = find_vector_extreme(s) if narrow else None
+        if extreme is not None and self.element_ref(extreme.load) in self.registers:
+            return functools.partial(self.write_extreme, extreme)
+        quotient = find_row_quotient(s, self.dividing) if narrow else None
         if quotient is None:
             return lambda: each_element(lambda: self.write(s.body))
         out.line(divisor_line(self, quotient))
         return lambda: write_parts(self, quotient, width, each_element)
+
+    def write_extreme(self, extreme: VectorExtreme) -> None:
+        """The iterations of one vector, whose maximum or minimum is all that they are for."""
+        vector = self.registers[self.element_ref(extreme.load)].removesuffix(".v[j]")
+        self.out.line(extreme.line(vector, "extreme"))
+        saved, self.renamed = self.renamed, self.renamed | {EXTREME: "extreme"}
+        self.write(extreme.body)
+        self.renamed = saved
 
     def is_used_as_number(self, variable: str, s: ir.For) -> bool:
         """Whether a loop over a row uses its variable for more than for elements that are in registers."""

@@ -14,9 +14,9 @@ from ..argument_slots import slot_fields
 from ..matmul.gemm_types import headers
 from ..scan.nonzero import unsigned_view
 
-THREADS = 256  # of a block: PA_FILL_THREADS
+THREADS = 128  # of a block: PA_FILL_THREADS
 GROUP = 16  # bytes
-ROWS = 4  # groups that a thread has, at most
+ROWS = 2  # groups that a thread has, at most
 
 
 def fill_where_dense(v: ndarray, mask: ndarray, x: Any) -> None:
@@ -62,7 +62,7 @@ extern "C" __global__ void __launch_bounds__({THREADS}) kernel_fill_where(const 
     loc = lang.ir.Loc(os.path.join("pyarray", "kernels", "index", "fill_where_gpu.py"), 1, 1, 0)
     sites = tuple(lang.bounds_checks.Site("index", loc, "fill_where", (n,), 0, 1) for n, _ in arrays)
     directions = {n: "INOUT" if n == "v" else "IN" for n, _ in arrays}
-    step = KernelStep("kernel_fill_where", (0,), per_thread=GROUP // kind.itemsize * rows)
+    step = KernelStep("kernel_fill_where", (0,), per_thread=GROUP // kind.itemsize * rows, threads=THREADS)
     return lang.pipeline.Program("fill_where", text, (step,), tuple(params), directions, sites)
 
 

@@ -18,8 +18,9 @@ from .reduce import MANY_ROWS
 # up to so few rows, each longer than that, are computed by several calls: a kernel of rows has a block for each
 MOST_LONG_ROWS, LONG_ROW = 32, 1 << 16
 ALONE = 7  # elements of a row that a thread takes alone, if they aren't whole vectors
+_EXP, _EXP_OF_HALVES = "exp(value - top)", "exp2((value - top) * log2_e)"  # within 2**-18 where halves aren't 0
 _RESULTS = {
-    "softmax": "exp(value - top) / total",
+    "softmax": "{exp} / total",
     "log_softmax": "value - top - log(total)",
     "logsumexp": "log(total) + top",
 }
@@ -52,16 +53,18 @@ def row_function(name: str, x: ndarray, rows: ndarray) -> ndarray:
     grid = x._buffer.device.driver.grid
     keeps = name == "softmax" and wide is x._dtype and not grid
     alone = grid and length <= ALONE and length * x.itemsize % 16 != 0 and rows._shape[0] >= MANY_ROWS
-    _kernel(name, wide, keeps, alone)(matrix, rows)
+    _kernel(name, wide, keeps, alone, grid and x.itemsize == 2)(matrix, rows)
     return out
 
 
 # The text depends on these; dtypes are in its variants' keys.
 @functools.cache
-def _kernel(name: str, wide: DType, keeps: bool, alone: bool) -> jit.kernel.Kernel:
-    """`keeps`: exponentials in the result; `alone`: a thread takes a row."""
+def _kernel(name: str, wide: DType, keeps: bool, alone: bool, halves: bool) -> jit.kernel.Kernel:
+    """`keeps`: exponentials in the result; `alone`: a thread takes a row; `halves`: on a GPU, where memory brings so
+    many that instructions are the limit."""
+    exp = _EXP_OF_HALVES if halves else _EXP
     each = f"for j in {'range(x.shape[1])' if alone else 'unordered(range(x.shape[1]))'}:"
-    result, sum_ = _RESULTS[name], "exp(value - top)"
+    result, sum_ = _RESULTS[name].format(exp=exp), exp
     if name == "logsumexp":
         store = f"out[i, 0] = {result}"
     elif keeps:
@@ -69,7 +72,7 @@ def _kernel(name: str, wide: DType, keeps: bool, alone: bool) -> jit.kernel.Kern
         store = f"{each}\n            out[i, j] = out[i, j] / total"
     else:
         store = f"{each}\n            value = wide(x[i, j])\n            out[i, j] = {result}"
-    keep = "\n            out[i, j] = exp(value - top)" if keeps else ""
+    keep = f"\n            out[i, j] = {exp}" if keeps else ""
     text = f"""def {name}(out, x):
     for i in range(x.shape[0]):
         top = wide(-inf)
@@ -82,5 +85,6 @@ def _kernel(name: str, wide: DType, keeps: bool, alone: bool) -> jit.kernel.Kern
             total = total + {sum_}
         {store}
 """
-    names = {"wide": wide, "inf": math.inf, "unordered": unordered}
-    return jit.kernel.from_text(name, text, names | {"exp": kernel_math.exp, "log": kernel_math.log})
+    names = {"wide": wide, "inf": math.inf, "unordered": unordered, "log2_e": math.log2(math.e)}
+    functions = {"exp": kernel_math.exp, "exp2": kernel_math.approx_exp2, "log": kernel_math.log}
+    return jit.kernel.from_text(name, text, names | functions)
