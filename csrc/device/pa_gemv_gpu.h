@@ -26,7 +26,17 @@ enum {
     PA_V_IN_FLIGHT = 4, /* vectors that a thread loads at once, along; */
     PA_V_DEEP = PA_V_N > 8 || sizeof(PA_T) == 16 ? 4 : 8 /* and across */
 };
-struct alignas(16) pa_gemv_vector { PA_T v[PA_V_N]; };
+/* Words, as those of pa_gemm_results are: the upper bfloat16 of a word is a float32 by one instruction. */
+struct alignas(16) pa_gemv_vector {
+    uint32_t words[4];
+    __device__ inline PA_T operator[](int i) const
+    {
+        PA_T x;
+        const uint32_t word = words[i * sizeof(PA_T) / 4] >> i * sizeof(PA_T) % 4 * 8;
+        memcpy(&x, sizeof(PA_T) < 4 ? &word : &words[i * sizeof(PA_T) / 4], sizeof(PA_T));
+        return x;
+    }
+};
 
 typedef struct pa_gemv_grid {
     int64_t rows, depth, parts, part_depth;
@@ -44,10 +54,10 @@ PA_FN PA_G_ELEMENT pa_gemv_at(const char *p) { return (PA_G_ELEMENT)PA_LOAD(*(co
 PA_FN pa_gemv_vector pa_gemv_vector_at(const char *p)
 {
 #ifdef __CUDA_ARCH__
-    union { unsigned words[4]; pa_gemv_vector v; } x;
+    pa_gemv_vector x;
     asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(x.words[0]), "=r"(x.words[1]), "=r"(x.words[2]), "=r"(x.words[3]) : "l"(p));
-    return x.v;
+    return x;
 #else
     return *(const pa_gemv_vector *)p;
 #endif
@@ -117,7 +127,7 @@ template <bool WIDE> PA_FN PA_G_ELEMENT pa_gemv_along(const pa_gemv_grid *g, int
             for (int j = 0; j < PA_V_IN_FLIGHT; ++j)
 #pragma unroll
                 for (int i = 0; i < PA_V_N; ++i)
-                    PA_G_MAC(sum[j], (PA_G_ELEMENT)PA_LOAD(a[j].v[i]), (PA_G_ELEMENT)PA_LOAD(b[j].v[i]));
+                    PA_G_MAC(sum[j], (PA_G_ELEMENT)PA_LOAD(a[j][i]), (PA_G_ELEMENT)PA_LOAD(b[j][i]));
         }
         if (k + each <= end) { /* fewer whole vectors: nothing else of a short row */
             pa_gemv_vector a[PA_V_IN_FLIGHT - 1] = {}, b[PA_V_IN_FLIGHT - 1] = {};
@@ -132,7 +142,7 @@ template <bool WIDE> PA_FN PA_G_ELEMENT pa_gemv_along(const pa_gemv_grid *g, int
                 if (k + j * step + each <= end)
 #pragma unroll
                     for (int i = 0; i < PA_V_N; ++i)
-                        PA_G_MAC(sum[j], (PA_G_ELEMENT)PA_LOAD(a[j].v[i]), (PA_G_ELEMENT)PA_LOAD(b[j].v[i]));
+                        PA_G_MAC(sum[j], (PA_G_ELEMENT)PA_LOAD(a[j][i]), (PA_G_ELEMENT)PA_LOAD(b[j][i]));
 #pragma unroll
             for (int j = 0; j < PA_V_IN_FLIGHT - 1; ++j)
                 if (k + each <= end) k += step;
@@ -184,7 +194,7 @@ PA_FN void pa_gemv_across(const pa_gemv_grid *g, int64_t row, int64_t first, int
             for (int j = 0; j < DEEP; ++j, of += x_step) {
                 const PA_G_ELEMENT b = pa_gemv_at(of);
 #pragma unroll
-                for (int i = 0; i < PA_V_N; ++i) PA_G_MAC(sum[i], (PA_G_ELEMENT)PA_LOAD(a[j].v[i]), b);
+                for (int i = 0; i < PA_V_N; ++i) PA_G_MAC(sum[i], (PA_G_ELEMENT)PA_LOAD(a[j][i]), b);
             }
         } else {
             PA_G_ELEMENT a[DEEP][PA_V_N];
@@ -209,7 +219,7 @@ PA_FN void pa_gemv_across(const pa_gemv_grid *g, int64_t row, int64_t first, int
         if (WIDE) {
             const pa_gemv_vector a = pa_gemv_vector_at(m);
 #pragma unroll
-            for (int i = 0; i < PA_V_N; ++i) PA_G_MAC(sum[i], (PA_G_ELEMENT)PA_LOAD(a.v[i]), b);
+            for (int i = 0; i < PA_V_N; ++i) PA_G_MAC(sum[i], (PA_G_ELEMENT)PA_LOAD(a[i]), b);
         } else
 #pragma unroll
             for (int i = 0; i < PA_V_N; ++i)
