@@ -196,7 +196,8 @@ def along_rows(torch: Any, measure: Callable[[Callable[[], Any]], Times], quick:
     found, names = list[Row](), ["pyarray", "special", "torch", "torch.compile"]
     lines = [["2^26 elements in rows", "copy", *names, "of copy", "of compiled"]]
     for dtype in ("float32",) if quick else ("float32", "bfloat16"):
-        for columns in (8192,) if quick else (4096, 8192, 16384):
+        longest = (256 << 10) // getattr(torch, dtype).itemsize  # as of a language model's words
+        for columns in (8192,) if quick else (4096, 8192, 16384, longest):
             like = torch.rand(1 << 26, device="cuda").to(getattr(torch, dtype))
             copy, target = None, torch.empty_like(like)
             copy = measure(lambda like=like, target=target: target.copy_(like))

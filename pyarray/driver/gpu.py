@@ -207,6 +207,7 @@ class GpuDriver(GpuStreams):
                 self._without_fallbacks.pop(number, None)
 
     def function(self, module: int, steps: Sequence[KernelStep]) -> int:
+        steps = [step for step in steps if not step.guards or step.shared <= self._most_shared()]
         c_steps = ffi.new("pa_gpu_step[]", len(steps))  # of none: a kernel that does nothing
         for c_step, step in zip(c_steps, steps, strict=True):
             c_step.function, c_step.shared = self.symbol(module, step.symbol), self._shared_of(step)
@@ -259,6 +260,10 @@ class GpuDriver(GpuStreams):
     def _shared_of(self, step: KernelStep) -> int:
         """The bytes of dynamic shared memory that a block gets; a kernel that asks for them makes do with fewer."""
         return min(step.shared, self.properties()["shared_bytes"]) if step.shared_most else step.shared
+
+    def _most_shared(self) -> int:
+        """Bytes of shared memory that a block may have, at most."""
+        return int(self.properties()["shared_bytes"])
 
     def _allow_shared(self, function: int, nbytes: int) -> None:
         """Raises a kernel's limit of dynamic shared memory, where the vendor asks for that."""

@@ -22,8 +22,9 @@ from .lowering import Chain, Lines, kernel_name
 from .row_kernel import RowElement, RowReduction, RowResult, is_reducible
 from .tracing import Apply, Node, Reduce, View
 
-# Elements of a row, at most: more are cut into pieces. On a grid a block has a row, and fewer rows don't fill it.
-_MOST = 1 << 16
+# Elements of a row, at most: more are cut into pieces. On a grid a block has a row, and fewer rows don't fill it; the
+# most is what a block keeps of halves.
+_MOST, _MOST_ON_GRID = 1 << 16, 168 << 10
 _MOST_OF_A_BLOCK, _MANY_ROWS = 1 << 14, 256
 
 
@@ -97,7 +98,7 @@ class RowGroup:
         """Whether one kernel is faster than one for each reduction."""
         row = math.prod(shape[k] for k in self.axes)
         many = not grid or row <= _MOST_OF_A_BLOCK or math.prod(shape) // row >= _MANY_ROWS
-        return row <= _MOST and many and (outputs > 0 or len(self.reductions) > 1)
+        return row <= (_MOST_ON_GRID if grid else _MOST) and many and (outputs > 0 or len(self.reductions) > 1)
 
 
 def groups_of(reductions: Sequence[Reduce]) -> list[RowGroup]:

@@ -8,17 +8,35 @@ first."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..driver.kernel_step import MOST_GUARDS, THREADS, Guard, KernelStep
 from . import ir
 from .cached_rows import CachedRow, Ref
-from .emit_cached_rows import MIN_BLOCKS
+from .emit_cached_rows import MIN_BLOCKS, shared_memory_lines, vector_bytes
 from .loop_dependences import structural_key
 
-# threads of a block and how many blocks a multiprocessor runs at a time, which limits registers; in the order in which
-# the guards are tested
-BLOCKS = (
+SHARED_BYTES = 208 << 10  # of a block that has a multiprocessor of sm_90 for itself; reductions take some more
+
+
+@dataclass(frozen=True)
+class BlockShape:
+    """`threads` of a block, and how many `blocks` a multiprocessor runs at a time, which limits registers. `edges`:
+    rows may begin and end between vectors. `shared_vectors`: those of each cached element that a thread has in shared
+    memory, at most, of rows for which registers don't suffice."""
+
+    threads: int
+    blocks: int
+    edges: bool = False
+    shared_vectors: int = 0
+
+    @property
+    def name(self) -> str:
+        """The end of the kernel's name."""
+        return f"{self.threads}{'_shared' * bool(self.shared_vectors)}{'_edges' * self.edges}"
+
+
+_SIZES = (
     (THREADS // 4, 4 * MIN_BLOCKS),
     (THREADS // 2, 2 * MIN_BLOCKS),
     (THREADS, MIN_BLOCKS),
@@ -28,25 +46,33 @@ BLOCKS = (
 
 
 def block_row_step(
-    row: CachedRow, loop: ir.For, step: KernelStep, threads: int, edges: bool, slots: Mapping[str, int]
+    row: CachedRow, loop: ir.For, step: KernelStep, shape: BlockShape, slots: Mapping[str, int]
 ) -> KernelStep | None:
-    """The step of the kernel for blocks of so many threads, which comes before `step`, for all rows; None where slots
-    can't tell whether the kernel may take the rows. `edges`: rows may begin and end between vectors. `slots` are the
-    first ones of the parameters."""
+    """The step of the kernel for such blocks, which comes before `step`, for all rows; None where slots can't tell
+    whether the kernel may take the rows. `slots` are the first ones of the parameters."""
     streamed = streamed_elements(row, loop)
     if step.row_slot is None or step.size_slots is None or not streamed:
         return None
-    if threads > 2 * THREADS and row.width > 4 and not any(row.stores):
+    if shape.threads > 2 * THREADS and row.width > 4 and not any(row.stores):
         return None  # what is computed of narrow elements takes longer than to read them twice
-    capacity = threads * row.elements
+    capacity = shape.threads * row.elements
     size = Guard(step.row_slot, -1, capacity // 2, capacity)
-    guards = _row_guards(row, size, edges, step.row_slot, slots)
+    if shape.shared_vectors:
+        size = Guard(step.row_slot, -1, capacity + 1, capacity + shape.threads * shape.shared_vectors * row.width)
+    guards = _row_guards(row, size, shape.edges, step.row_slot, slots)
     if guards is None:
         return None
     row_bytes = sum(row.kinds[ref].dtype.itemsize for ref in streamed)
     symbol, _, number = step.symbol.rpartition("_")
-    symbol = f"{symbol}_block{number}_{threads}{'_edges' * edges}"
-    return replace(step, symbol=symbol, guards=guards, row_bytes=row_bytes, per_thread=1, threads=threads)
+    return replace(
+        step,
+        symbol=f"{symbol}_block{number}_{shape.name}",
+        guards=guards,
+        row_bytes=row_bytes,
+        per_thread=1,
+        threads=shape.threads,
+        shared=shape.shared_vectors * vector_bytes(row) * shape.threads,
+    )
 
 
 def cached_row_step(
@@ -95,12 +121,14 @@ def _array_guards(kind: ir.ArrayType, slot: int, row_axis: int, width: int) -> s
     return guards | ({Guard(slot + kind.ndim, mask // size, 0, 0)} if kind.ndim > 1 else set())
 
 
-def block_kernels(row: CachedRow) -> Iterator[tuple[int, int, bool]]:
-    """The kernels of a row, in the order in which their guards are tested: threads of a block, blocks, and whether rows
-    may begin and end between vectors."""
-    yield from ((*block, False) for block in BLOCKS)
-    if row.width > 1:
-        yield from ((*block, True) for block in BLOCKS)
+def block_shapes(row: CachedRow) -> Iterator[BlockShape]:
+    """The kernels of a row, in the order in which their guards are tested."""
+    sizes = [(*size, 0) for size in _SIZES]
+    threads, blocks = _SIZES[-1]
+    if vectors := SHARED_BYTES // (threads * vector_bytes(row)):
+        sizes.append((threads, blocks, vectors))
+    for edges in (False, True)[: 1 + (row.width > 1)]:
+        yield from (BlockShape(threads, blocks, edges, vectors) for threads, blocks, vectors in sizes)
 
 
 def streamed_elements(row: CachedRow, loop: ir.For) -> frozenset[Ref]:
@@ -108,13 +136,14 @@ def streamed_elements(row: CachedRow, loop: ir.For) -> frozenset[Ref]:
     return frozenset(ref for ref in row.kinds if set(loop.variables) <= set(ref[1]))
 
 
-def block_row_head(row: CachedRow, threads: int, edges: bool, stop: str) -> str:
+def block_row_head(row: CachedRow, shape: BlockShape, stop: str) -> str:
     """The names that an iteration's text uses; `t` is the iteration. Rows without edges begin with the thread's first
     element, so that all of its addresses are one pointer and constants."""
-    first = "0" if edges else f"rank * {row.width}"
+    first = "0" if shape.edges else f"rank * {row.width}"
+    shared = shared_memory_lines(row, shape.threads, shape.shared_vectors) if shape.shared_vectors else ""
     return f"""\
 const int rank = (int)threadIdx.x, row_low = {first}, row_size = (int)({stop}) - row_low;
 const int64_t t = blockIdx.x;
-const int team = {threads}, warps = team >> PA_WARP_BITS;
+const int team = {shape.threads}, warps = team >> PA_WARP_BITS;
 const pa_lanes lanes = pa_lanes_of(team);
-"""
+{shared}"""

@@ -119,11 +119,35 @@ def row_pointers(code: Emitter, row: CachedRow) -> Iterator[str]:
 def register_lines(row: CachedRow, edges: bool) -> Iterator[str]:
     """Declares the registers of a thread, for vectors and an edge."""
     count = row.elements // row.width
-    for p in row.cached:
-        if row.registers_of.get(p, p) == p:
-            yield f"{_vector(row, p)} {_register(row, p)}[{count}];"
-            if edges:
-                yield f"{row.kinds[p].dtype.ctype} {_edge(row, p)};"
+    for p in _owners(row):
+        yield f"{_vector(row, p)} {_register(row, p)}[{count}];"
+        if edges:
+            yield f"{row.kinds[p].dtype.ctype} {_edge(row, p)};"
+
+
+def _owners(row: CachedRow) -> list[Ref]:
+    """The cached elements that have registers."""
+    return [p for p in row.cached if row.registers_of.get(p, p) == p]
+
+
+def vector_bytes(row: CachedRow) -> int:
+    """Bytes of a vector of each cached element."""
+    return sum(row.width * row.kinds[p].dtype.itemsize for p in _owners(row))
+
+
+def shared_memory_lines(row: CachedRow, threads: int, vectors: int) -> str:
+    """Declares where a thread has vectors for which there are no registers: so many of each cached element in shared
+    memory. No other thread accesses them."""
+    lines, offset = ["extern __shared__ __align__(16) unsigned char row_memory[];"], 0
+    for p in _owners(row):
+        kind = _vector(row, p)
+        lines.append(f"{kind} *const {_shared(row, p)} = ({kind} *)(row_memory + {offset}) + rank;")
+        offset += threads * vectors * row.width * row.kinds[p].dtype.itemsize
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _shared(row: CachedRow, ref: Ref) -> str:
+    return f"shared{_number(row, ref)}"
 
 
 def _vector(row: CachedRow, ref: Ref) -> str:
@@ -172,28 +196,55 @@ def _is_stored(row: CachedRow, ref: Ref, k: int) -> bool:
     return ref not in row.registers_of or not any(ref in refs for refs in row.stores[k + 1 :])
 
 
-def cached_row_loop(
-    out: Printer, row: CachedRow, s: ir.For, vector: Callable[[], None], streamed: frozenset[Ref] | None, edges: bool
-) -> None:
-    """The loop over a thread's vectors of a cached row; `vector` prints the code of one. `streamed`: the elements that
-    bypass the L1 cache; given if a block caches the row, which has more than half of the block's capacity. `edges`: the
-    row may have some."""
-    k, count = row.number(s), row.elements // row.width
-    first, full = "begin + c * stride", 0
-    if edges or streamed is not None:
-        first = f"{'begin + ' * edges}c * (team * {row.width})"
-    if streamed is not None:
-        full = count // 2 - (1 if edges else 0)  # vectors that each thread has: the edges take less than one of each
-    end = "row_size" if streamed is not None and not edges else "end"
+def each_cached_vector(
+    out: Printer, row: CachedRow, streamed: bool, edges: bool, in_shared: bool
+) -> Callable[[Callable[[], None]], None]:
+    """Prints a loop over a thread's vectors of a cached row, of numbers `c` and `first` elements, around what it is
+    called with. Those `in_shared` memory, for which there are no registers, take the names of registers in a second
+    loop. `streamed`: a block caches the row, which has more than half of the block's capacity."""
+    count, end, full = row.elements // row.width, "end", 0
+    place = "begin + {} * stride"
+    if edges or streamed:
+        place = f"{'begin + ' * edges}{{}} * (team * {row.width})"
+    if streamed:
+        full = (
+            count // (1 if in_shared else 2) - edges
+        )  # vectors that each thread has: edges take less than one of each
+        end = end if edges else "row_size"
     test = f"{f'c < {full} || ' if full > 0 else ''}first < {end}"
 
     def each_vector(inner: Callable[[], None]) -> None:
         out.line("#pragma unroll")
         with out.block(f"for (int c = 0; c < {count}; ++c)"):
-            out.line(f"const int first = {first};")
+            out.line(f"const int first = {place.format('c')};")
             with out.block(f"if ({test})"):
                 inner()
+        if not in_shared:
+            return
+        out.line("#pragma unroll 2")
+        with out.block(f"for (int n = {count}; {place.format('n')} < {end}; ++n)"):
+            out.line(f"const int first = {place.format('n')}, c = 0;")
+            for p in _owners(row):
+                out.line(f"{_vector(row, p)} *const {_register(row, p)} = {_shared(row, p)} + (n - {count}) * team;")
+            inner()
 
+    return each_vector
+
+
+def cached_row_loop(
+    out: Printer,
+    row: CachedRow,
+    s: ir.For,
+    vector: Callable[[], None],
+    streamed: frozenset[Ref] | None,
+    edges: bool,
+    in_shared: bool,
+) -> None:
+    """The loop over a thread's vectors of a cached row; `vector` prints the code of one. `streamed`: the elements that
+    bypass the L1 cache; given if a block caches the row. `edges`: the row may have some. `in_shared`: it has vectors in
+    shared memory."""
+    k = row.number(s)
+    each_vector = each_cached_vector(out, row, streamed is not None, edges, in_shared)
     if row.plain:
         each_vector(vector)
         return

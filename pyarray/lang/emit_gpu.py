@@ -16,7 +16,7 @@ from . import emit_loop, ir
 from .dialect import Dialect
 from .emit import assemble, helper_functions, may_fail
 from .emit_adjacent_stores import write_body_with_adjacent_stores
-from .emit_block_rows import block_kernels, block_row_head, block_row_step, cached_row_step
+from .emit_block_rows import block_row_head, block_row_step, block_shapes, cached_row_step
 from .emit_cached_rows import MIN_BLOCKS
 from .emit_delinearized import missed, thread_digits
 from .emit_statements import begin_iteration, cname, ctype
@@ -283,13 +283,13 @@ class _GridProgram:
         stop = row.loops[0].ranges[0].stop if row is not None else None
         if row is None or stop is None or code.debug:
             return
-        for threads, blocks, edges in block_kernels(row):
-            of_block = block_row_step(row, loop, step, threads, edges, self.slots.first())
+        for shape in block_shapes(row):
+            of_block = block_row_step(row, loop, step, shape, self.slots.first())
             if of_block is None:
                 continue
-            with self.rows_kernel(of_block, blocks, loop, before, digits):
-                out.text(block_row_head(row, threads, edges, code.expr(stop)))
-                body = code.block_row_version(row, loop, edges)
+            with self.rows_kernel(of_block, shape.blocks, loop, before, digits):
+                out.text(block_row_head(row, shape, code.expr(stop)))
+                body = code.block_row_version(row, loop, shape)
                 with out.block("if (t < count)"):
                     self.iteration_head(loop)
                     out.text(body)

@@ -18,7 +18,7 @@ from . import ir
 from .cached_rows import CachedRow, Ref, find_loop_row, find_row
 from .collapse_loops import is_collapsible, loop_nest
 from .delinearization import Split, find_split
-from .emit_block_rows import streamed_elements
+from .emit_block_rows import BlockShape, streamed_elements
 from .emit_delinearized import missed, thread_digits
 from .emit_quotients import NARROW_WIDTH, dividing_functions, divisor_line, find_row_quotient, write_parts
 from .emit_statements import Emitter, cname, reduction_start
@@ -87,6 +87,7 @@ class GridEmitter(Emitter):
     row: CachedRow | None = None  # that is taken in vectors, in the text at hand
     row_is_cached = True  # whether it is cached in registers there
     row_has_edges = False  # whether it may begin or end between vectors there
+    row_in_shared = False  # whether a part of it is cached in shared memory there
     row_loops: tuple[ir.For, ...] = ()  # of a row that iterations of the loop at hand take in vectors
     streamed: frozenset[Ref] | None = None  # in the text of a block that keeps one row: its own elements
     cached_row: CachedRow | None = None  # such a row of the loop at hand
@@ -134,11 +135,12 @@ class GridEmitter(Emitter):
             return ["const int narrow = PA_WARP_BITS;"]
         return list(team_width.narrow_lines(self, shared, vectors))
 
-    def block_row_version(self, row: CachedRow, loop: ir.For, edges: bool) -> str:
+    def block_row_version(self, row: CachedRow, loop: ir.For, shape: BlockShape) -> str:
         """An iteration whose row a block keeps as a whole."""
-        self.team, self.row, self.streamed, self.row_has_edges = True, row, streamed_elements(row, loop), edges
+        self.team, self.row, self.streamed = True, row, streamed_elements(row, loop)
+        self.row_has_edges, self.row_in_shared = shape.edges, shape.shared_vectors > 0
         text = self.printed(self.write_row, row, loop, True)
-        self.team, self.row, self.streamed, self.row_has_edges = False, None, None, False
+        self.team, self.row, self.streamed, self.row_has_edges, self.row_in_shared = False, None, None, False, False
         return text.removesuffix(f"{_BLOCK_SYNC}\n")  # it is the block's only row
 
     def write_row(self, row: CachedRow, loop: ir.For, fits: bool) -> None:
@@ -259,7 +261,8 @@ class GridEmitter(Emitter):
             self.results = row_text.stored_registers(row, s)
         vector = self.vector_writer(s, row.width, cached)
         if cached:
-            row_text.cached_row_loop(self.out, row, s, vector, self.streamed, self.row_has_edges)
+            text = row_text.cached_row_loop
+            text(self.out, row, s, vector, self.streamed, self.row_has_edges, self.row_in_shared)
             if self.row_has_edges:
                 row_text.cached_edge(self.out, row, s, functools.partial(self.write_element, s))
         else:

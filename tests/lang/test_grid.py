@@ -116,15 +116,18 @@ def test_user_kernels(compiled):
     assert (step.size_slots, step.team, step.row_slot) == ((1,), True, None)
     kept(pa.ones((4, 8)), pa.zeros((4, 8)))
     for checked, slots in ((False, (1, 2)), (True, (2, 3))):  # m's sizes: rows, and the length of one
-        *blocks, step = compiled["kept", checked][: 1 if checked else 6]
+        *blocks, step = compiled["kept", checked][: 1 if checked else 7]
         assert (*step.size_slots, step.row_slot, step.row_elements) == (*slots, 4096)
         wanted = []
-        for threads in (
-            () if checked else (64, 128, 256, 512, 1024)
-        ):  # each has 16 elements of a row at most, and 8 at least
-            guards = (CONTIGUOUS[0], (2, -1, 8 * threads, 16 * threads), *CONTIGUOUS[2:])
-            symbol = f"kernel_kept_block0_{threads}"
-            wanted.append(replace(step, symbol=symbol, guards=guards, row_bytes=16, threads=threads))
+        # each thread has 16 elements of a row in registers at most, 8 at least, or more of the largest rows elsewhere
+        for threads, least, most, shared in (
+            *((threads, 8, 16, 0) for threads in (() if checked else (64, 128, 256, 512, 1024))),
+            *(() if checked else ((1024, 16, 42, 208 << 10),)),
+        ):
+            guards = (CONTIGUOUS[0], (2, -1, least * threads + bool(shared), most * threads), *CONTIGUOUS[2:])
+            symbol = f"kernel_kept_block0_{threads}{'_shared' * bool(shared)}"
+            shape = {"threads": threads, "shared": shared}
+            wanted.append(replace(step, symbol=symbol, guards=guards, row_bytes=16, **shape))
         assert blocks == wanted
     kept(pa.ones((4, 8))[:, 1:], pa.zeros((4, 8))[:, 1:])
     assert compiled["kept", False][2].guards == tuple(STRIDED)

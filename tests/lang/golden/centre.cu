@@ -588,7 +588,128 @@ extern "C" __global__ void __launch_bounds__(1024, 1) kernel_centre_block0_1024(
 }
 #endif
 
-#if PA_IN_UNIT(5, 4490)
+#if PA_IN_UNIT(5, 4964)
+extern "C" __global__ void __launch_bounds__(1024, 1) kernel_centre_block0_1024_shared(const kernel_centre_slots memory)
+{
+    const kernel_centre_slots *slots = &memory;
+    (void)slots;
+    view_f32_2s v_out;
+    v_out.data = slots->data_v_out;
+    v_out.n0 = slots->n0_v_out;
+    v_out.n1 = slots->n1_v_out;
+    v_out.s0 = slots->s0_v_out;
+    v_out.s1 = slots->s1_v_out;
+    (void)v_out;
+    view_f32_2s v_x;
+    v_x.data = slots->data_v_x;
+    v_x.n0 = slots->n0_v_x;
+    v_x.n1 = slots->n1_v_x;
+    v_x.s0 = slots->s0_v_x;
+    v_x.s1 = slots->s1_v_x;
+    (void)v_x;
+    const int64_t count = v_x.n0;
+    const int rank = (int)threadIdx.x, row_low = rank * 4, row_size = (int)(v_x.n1) - row_low;
+    const int64_t t = blockIdx.x;
+    const int team = 1024, warps = team >> PA_WARP_BITS;
+    const pa_lanes lanes = pa_lanes_of(team);
+    extern __shared__ __align__(16) unsigned char row_memory[];
+    pa_vector<float, 4> *const shared0 = (pa_vector<float, 4> *)(row_memory + 0) + rank;
+    if (t < count) {
+        const int64_t v_i = t;
+        float v_first = 0;
+        float v_s = 0;
+        pa_vector<float, 4> cached0[8];
+        float *const row0 = (float *)((char *)v_x.data + (v_i * v_x.s0 + row_low * v_x.s1));
+        float *const row1 = (float *)((char *)v_out.data + (v_i * v_out.s0 + row_low * v_out.s1));
+        v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
+        v_s = 0.0f;
+        {
+            float lane_v_s = -0.0f;
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = c * (team * 4);
+                if (c < 8 || first < row_size) {
+                    cached0[c] = pa_load_streamed<pa_vector<float, 4>>(row0 + first);
+                }
+            }
+            #pragma unroll 2
+            for (int n = 8; n * (team * 4) < row_size; ++n) {
+                const int first = n * (team * 4), c = 0;
+                pa_vector<float, 4> *const cached0 = shared0 + (n - 8) * team;
+                cached0[c] = pa_load_streamed<pa_vector<float, 4>>(row0 + first);
+            }
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = c * (team * 4);
+                if (c < 8 || first < row_size) {
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        const int64_t v_j = row_low + first + j;
+                        lane_v_s = (lane_v_s + cached0[c].v[j]);
+                    }
+                }
+            }
+            #pragma unroll 2
+            for (int n = 8; n * (team * 4) < row_size; ++n) {
+                const int first = n * (team * 4), c = 0;
+                pa_vector<float, 4> *const cached0 = shared0 + (n - 8) * team;
+                #pragma unroll
+                for (int j = 0; j < 4; ++j) {
+                    const int64_t v_j = row_low + first + j;
+                    lane_v_s = (lane_v_s + cached0[c].v[j]);
+                }
+            }
+            {
+                for (int d = PA_WARP / 2; d > 0; d /= 2) {
+                    lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, PA_ALL_LANES));
+                }
+            }
+            if (warps > 1) {
+                __shared__ float all_lane_v_s[PA_WARPS];
+                const int first_warp = ((int)threadIdx.x - rank) >> PA_WARP_BITS;
+                if (pa_lane() == 0) {
+                    all_lane_v_s[threadIdx.x >> PA_WARP_BITS] = lane_v_s;
+                }
+                __syncthreads();
+                lane_v_s = all_lane_v_s[first_warp];
+                for (int w = first_warp + 1; w < first_warp + warps; ++w) {
+                    lane_v_s = (lane_v_s + all_lane_v_s[w]);
+                }
+            }
+            v_s = (v_s + lane_v_s);
+        }
+        {
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = c * (team * 4);
+                if (c < 8 || first < row_size) {
+                    pa_vector<float, 4> stored1;
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        const int64_t v_j = row_low + first + j;
+                        stored1.v[j] = ((cached0[c].v[j] - (v_s / ((float)v_x.n1))) + v_first);
+                    }
+                    pa_store_streamed(row1 + first, stored1);
+                }
+            }
+            #pragma unroll 2
+            for (int n = 8; n * (team * 4) < row_size; ++n) {
+                const int first = n * (team * 4), c = 0;
+                pa_vector<float, 4> *const cached0 = shared0 + (n - 8) * team;
+                pa_vector<float, 4> stored1;
+                #pragma unroll
+                for (int j = 0; j < 4; ++j) {
+                    const int64_t v_j = row_low + first + j;
+                    stored1.v[j] = ((cached0[c].v[j] - (v_s / ((float)v_x.n1))) + v_first);
+                }
+                pa_store_streamed(row1 + first, stored1);
+            }
+        }
+    }
+}
+#endif
+
+#if PA_IN_UNIT(6, 4490)
 extern "C" __global__ void __launch_bounds__(64, 12) kernel_centre_block0_64_edges(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -701,7 +822,7 @@ extern "C" __global__ void __launch_bounds__(64, 12) kernel_centre_block0_64_edg
 }
 #endif
 
-#if PA_IN_UNIT(6, 4492)
+#if PA_IN_UNIT(7, 4492)
 extern "C" __global__ void __launch_bounds__(128, 6) kernel_centre_block0_128_edges(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -814,7 +935,7 @@ extern "C" __global__ void __launch_bounds__(128, 6) kernel_centre_block0_128_ed
 }
 #endif
 
-#if PA_IN_UNIT(7, 4492)
+#if PA_IN_UNIT(8, 4492)
 extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_block0_256_edges(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -927,7 +1048,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_block0_256_ed
 }
 #endif
 
-#if PA_IN_UNIT(8, 4492)
+#if PA_IN_UNIT(9, 4492)
 extern "C" __global__ void __launch_bounds__(512, 2) kernel_centre_block0_512_edges(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -1040,7 +1161,7 @@ extern "C" __global__ void __launch_bounds__(512, 2) kernel_centre_block0_512_ed
 }
 #endif
 
-#if PA_IN_UNIT(9, 4495)
+#if PA_IN_UNIT(10, 4495)
 extern "C" __global__ void __launch_bounds__(1024, 1) kernel_centre_block0_1024_edges(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -1153,7 +1274,155 @@ extern "C" __global__ void __launch_bounds__(1024, 1) kernel_centre_block0_1024_
 }
 #endif
 
-#if PA_IN_UNIT(10, 5629)
+#if PA_IN_UNIT(11, 6263)
+extern "C" __global__ void __launch_bounds__(1024, 1) kernel_centre_block0_1024_shared_edges(const kernel_centre_slots memory)
+{
+    const kernel_centre_slots *slots = &memory;
+    (void)slots;
+    view_f32_2s v_out;
+    v_out.data = slots->data_v_out;
+    v_out.n0 = slots->n0_v_out;
+    v_out.n1 = slots->n1_v_out;
+    v_out.s0 = slots->s0_v_out;
+    v_out.s1 = slots->s1_v_out;
+    (void)v_out;
+    view_f32_2s v_x;
+    v_x.data = slots->data_v_x;
+    v_x.n0 = slots->n0_v_x;
+    v_x.n1 = slots->n1_v_x;
+    v_x.s0 = slots->s0_v_x;
+    v_x.s1 = slots->s1_v_x;
+    (void)v_x;
+    const int64_t count = v_x.n0;
+    const int rank = (int)threadIdx.x, row_low = 0, row_size = (int)(v_x.n1) - row_low;
+    const int64_t t = blockIdx.x;
+    const int team = 1024, warps = team >> PA_WARP_BITS;
+    const pa_lanes lanes = pa_lanes_of(team);
+    extern __shared__ __align__(16) unsigned char row_memory[];
+    pa_vector<float, 4> *const shared0 = (pa_vector<float, 4> *)(row_memory + 0) + rank;
+    if (t < count) {
+        const int64_t v_i = t;
+        float v_first = 0;
+        float v_s = 0;
+        pa_vector<float, 4> cached0[8];
+        float edge0;
+        float *const row0 = (float *)((char *)v_x.data + (v_i * v_x.s0 + row_low * v_x.s1));
+        float *const row1 = (float *)((char *)v_out.data + (v_i * v_out.s0 + row_low * v_out.s1));
+        const int head = (int)pa_less((int)(-(uint64_t)row0 & 15) / 4, row_size);
+        const int64_t vectors_end = row_size - (row_size - head) % 4;
+        const bool aligned1 = ((uint64_t)(row1 + head) & 15) == 0;
+        const int begin = head + rank * 4, end = (int)vectors_end;
+        const int edge = rank < head ? rank : rank < head + row_size - end ? end - head + rank : -1;
+        v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
+        v_s = 0.0f;
+        {
+            float lane_v_s = -0.0f;
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = begin + c * (team * 4);
+                if (c < 7 || first < end) {
+                    cached0[c] = pa_load_streamed<pa_vector<float, 4>>(row0 + first);
+                }
+            }
+            #pragma unroll 2
+            for (int n = 8; begin + n * (team * 4) < end; ++n) {
+                const int first = begin + n * (team * 4), c = 0;
+                pa_vector<float, 4> *const cached0 = shared0 + (n - 8) * team;
+                cached0[c] = pa_load_streamed<pa_vector<float, 4>>(row0 + first);
+            }
+            if (edge >= 0) edge0 = row0[edge];
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = begin + c * (team * 4);
+                if (c < 7 || first < end) {
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        const int64_t v_j = row_low + first + j;
+                        lane_v_s = (lane_v_s + cached0[c].v[j]);
+                    }
+                }
+            }
+            #pragma unroll 2
+            for (int n = 8; begin + n * (team * 4) < end; ++n) {
+                const int first = begin + n * (team * 4), c = 0;
+                pa_vector<float, 4> *const cached0 = shared0 + (n - 8) * team;
+                #pragma unroll
+                for (int j = 0; j < 4; ++j) {
+                    const int64_t v_j = row_low + first + j;
+                    lane_v_s = (lane_v_s + cached0[c].v[j]);
+                }
+            }
+            if (edge >= 0) {
+                const int64_t v_j = row_low + edge;
+                lane_v_s = (lane_v_s + edge0);
+            }
+            {
+                for (int d = PA_WARP / 2; d > 0; d /= 2) {
+                    lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, PA_ALL_LANES));
+                }
+            }
+            if (warps > 1) {
+                __shared__ float all_lane_v_s[PA_WARPS];
+                const int first_warp = ((int)threadIdx.x - rank) >> PA_WARP_BITS;
+                if (pa_lane() == 0) {
+                    all_lane_v_s[threadIdx.x >> PA_WARP_BITS] = lane_v_s;
+                }
+                __syncthreads();
+                lane_v_s = all_lane_v_s[first_warp];
+                for (int w = first_warp + 1; w < first_warp + warps; ++w) {
+                    lane_v_s = (lane_v_s + all_lane_v_s[w]);
+                }
+            }
+            v_s = (v_s + lane_v_s);
+        }
+        {
+            #pragma unroll
+            for (int c = 0; c < 8; ++c) {
+                const int first = begin + c * (team * 4);
+                if (c < 7 || first < end) {
+                    pa_vector<float, 4> stored1;
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j) {
+                        const int64_t v_j = row_low + first + j;
+                        stored1.v[j] = ((cached0[c].v[j] - (v_s / ((float)v_x.n1))) + v_first);
+                    }
+                    if (aligned1) {
+                        *(pa_vector<float, 4> *)(row1 + first) = stored1;
+                    } else {
+                        #pragma unroll
+                        for (int j = 0; j < 4; ++j) row1[first + j] = stored1.v[j];
+                    }
+                }
+            }
+            #pragma unroll 2
+            for (int n = 8; begin + n * (team * 4) < end; ++n) {
+                const int first = begin + n * (team * 4), c = 0;
+                pa_vector<float, 4> *const cached0 = shared0 + (n - 8) * team;
+                pa_vector<float, 4> stored1;
+                #pragma unroll
+                for (int j = 0; j < 4; ++j) {
+                    const int64_t v_j = row_low + first + j;
+                    stored1.v[j] = ((cached0[c].v[j] - (v_s / ((float)v_x.n1))) + v_first);
+                }
+                if (aligned1) {
+                    *(pa_vector<float, 4> *)(row1 + first) = stored1;
+                } else {
+                    #pragma unroll
+                    for (int j = 0; j < 4; ++j) row1[first + j] = stored1.v[j];
+                }
+            }
+            if (edge >= 0) {
+                const int64_t v_j = row_low + edge;
+                float stored1;
+                stored1 = ((edge0 - (v_s / ((float)v_x.n1))) + v_first);
+                row1[edge] = stored1;
+            }
+        }
+    }
+}
+#endif
+
+#if PA_IN_UNIT(12, 5629)
 extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_short0(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -1277,7 +1546,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_short0(const 
 }
 #endif
 
-#if PA_IN_UNIT(11, 5934)
+#if PA_IN_UNIT(13, 5934)
 extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_long0(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -1405,7 +1674,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_long0(const k
 }
 #endif
 
-#if PA_IN_UNIT(12, 6591)
+#if PA_IN_UNIT(14, 6591)
 extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_edged0(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -1548,7 +1817,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_edged0(const 
 }
 #endif
 
-#if PA_IN_UNIT(13, 10933)
+#if PA_IN_UNIT(15, 10933)
 extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
