@@ -52,7 +52,7 @@ PA_REAL1(exp, exp)
 #define PA_EXP(S, exp, T, LEAST)                                                                                       \
     const T keep = (T)(x < LEAST) - 1;                                                                                 \
     return pa_##S##_bits(pa_bits_##S(exp(pa_##S##_bits(pa_bits_##S(x) & keep))) & keep);
-#if !defined(__FMA__) && !defined(__ARM_FEATURE_FMA)
+#ifndef PA_EXP_CPU_H
 PA_FN float pa_exp_f32(float x) { PA_EXP(f32, expf, uint32_t, -104.0f) }
 #endif
 PA_FN double pa_exp_f64(double x) { PA_EXP(f64, exp, uint64_t, -746.0) }

@@ -126,7 +126,7 @@ class CudaDriver(GpuDriver):
         # with asynchronous copies a kernel can't do with less than it says: the vendor refuses more than a block has
         return max(most, step.shared) if self._properties["capability"] >= (8, 0) else most
 
-    def _most_shared(self) -> int:
+    def most_shared(self) -> int:
         return int(self._properties["shared_bytes_optin"])
 
     def _allow_shared(self, function: int, nbytes: int) -> None:

@@ -207,7 +207,8 @@ class GpuDriver(GpuStreams):
                 self._without_fallbacks.pop(number, None)
 
     def function(self, module: int, steps: Sequence[KernelStep]) -> int:
-        steps = [step for step in steps if not step.guards or step.shared <= self._most_shared()]
+        # another step does what a step with guards does, whose blocks ask for more than there is
+        steps = [step for step in steps if not step.guards or step.shared <= self.most_shared()]
         c_steps = ffi.new("pa_gpu_step[]", len(steps))  # of none: a kernel that does nothing
         for c_step, step in zip(c_steps, steps, strict=True):
             c_step.function, c_step.shared = self.symbol(module, step.symbol), self._shared_of(step)
@@ -261,7 +262,7 @@ class GpuDriver(GpuStreams):
         """The bytes of dynamic shared memory that a block gets; a kernel that asks for them makes do with fewer."""
         return min(step.shared, self.properties()["shared_bytes"]) if step.shared_most else step.shared
 
-    def _most_shared(self) -> int:
+    def most_shared(self) -> int:
         """Bytes of shared memory that a block may have, at most."""
         return int(self.properties()["shared_bytes"])
 

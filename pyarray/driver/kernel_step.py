@@ -11,7 +11,8 @@ BLOCKS = 32  # of 256 threads, of a multiprocessor in a full grid: so many that 
 MOST_SIZES = 6  # PA_GPU_SIZES: size slots of a step
 MOST_GUARDS = 16  # PA_GPU_GUARDS: of a step
 
-
+# bytes of a row that a block keeps at most: in registers, and besides in shared memory, where a block may have so much
+ROW_REGISTERS, ROW_SHARED = 128 << 10, 208 << 10
 RESERVED = 1024  # bytes of shared memory that CUDA takes for each block besides
 SMALL = 128  # threads of a block with so many registers each that two fit a multiprocessor
 
@@ -37,7 +38,7 @@ class KernelStep:
 
     A step with `guards` takes the place of the ones up to the next without in launches in which all of them hold. One
     with `row_bytes`, whose blocks take a row each, is for arrays that don't fit into the cache besides: iterations x
-    row x `row_bytes` is more than twice the L2 cache.
+    row x `row_bytes` is more than twice the L2 cache. Where a block can't have its `shared` bytes, it is left out.
 
     A `fallback` step runs the iterations whose accesses may fail. It is left out where the host has tested that none
     does.

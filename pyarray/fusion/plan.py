@@ -122,7 +122,7 @@ class Plan:
             for k, node in enumerate(self._outputs)
             if k not in run.made and not _of_reduction(node) and self._is_of_rows(environment, group, node, last)
         }
-        if not group.pays(shape, device.driver.grid, len(given)):
+        if not group.pays(shape, device.driver, len(given)):
             return False
         others = [node for k, node in enumerate(self._outputs) if k not in given]
         used = nearest_reductions([*others, *(r.source for r in self._reductions[last + 1 :])])

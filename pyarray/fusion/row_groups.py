@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from .. import shapes
+from ..driver.kernel_step import ROW_REGISTERS, ROW_SHARED
 from . import axis_split
 from .axis_split import SplitLayout
 from .environment import Environment
@@ -22,9 +23,9 @@ from .lowering import Chain, Lines, kernel_name
 from .row_kernel import RowElement, RowReduction, RowResult, is_reducible
 from .tracing import Apply, Node, Reduce, View
 
-# Elements of a row, at most: more are cut into pieces. On a grid a block has a row, and fewer rows don't fill it; the
-# most is what a block keeps of halves.
-_MOST, _MOST_ON_GRID = 1 << 16, 168 << 10
+# Elements of a row, at most, if a block doesn't keep more: others are cut into pieces. On a grid a block has a row, and
+# fewer rows don't fill it.
+_MOST = 1 << 16
 _MOST_OF_A_BLOCK, _MANY_ROWS = 1 << 14, 256
 
 
@@ -94,11 +95,34 @@ class RowGroup:
                 inner = (x, *behind) if behind else ()
                 stack += [(y, inner) for y in x.operands if isinstance(y, Node)]
 
-    def pays(self, shape: tuple[int, ...], grid: bool, outputs: int) -> bool:
+    def pays(self, shape: tuple[int, ...], driver: Any, outputs: int) -> bool:
         """Whether one kernel is faster than one for each reduction."""
-        row = math.prod(shape[k] for k in self.axes)
+        row, grid = math.prod(shape[k] for k in self.axes), driver.grid
         many = not grid or row <= _MOST_OF_A_BLOCK or math.prod(shape) // row >= _MANY_ROWS
-        return row <= (_MOST_ON_GRID if grid else _MOST) and many and (outputs > 0 or len(self.reductions) > 1)
+        short = row <= _MOST or (grid and row * self._itemsize() <= _kept_bytes(driver))
+        return short and many and (outputs > 0 or len(self.reductions) > 1)
+
+    def _itemsize(self) -> int:
+        """Bytes of an element of the row that is read."""
+        visited, stack = set[Node](), [r.source for r in self.reductions]
+        sizes = [16]
+        while stack:
+            node = stack.pop()
+            if node in visited:
+                continue
+            visited.add(node)
+            if isinstance(node, View):
+                stack.append(node.source)
+            elif isinstance(node, Apply):
+                stack += [x for x in node.operands if isinstance(x, Node)]
+            elif node.ndim == self.ndim:
+                sizes.append(node.dtype.itemsize)
+        return min(sizes)
+
+
+def _kept_bytes(driver: Any) -> int:
+    """Bytes that a block keeps of a row."""
+    return ROW_REGISTERS + (ROW_SHARED if driver.most_shared() >= ROW_SHARED else 0)
 
 
 def groups_of(reductions: Sequence[Reduce]) -> list[RowGroup]:

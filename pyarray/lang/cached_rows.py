@@ -44,6 +44,7 @@ class CachedRow:
     reloaded: tuple[str, ...]
     elements: int
     plain: bool = False  # whether all elements are loaded and stored where they are used
+    single: bool = False  # whether vectors are single elements
 
     def number(self, loop: ir.For) -> int:
         """Which of the loops it is."""
@@ -52,7 +53,7 @@ class CachedRow:
     @property
     def width(self) -> int:
         """Elements of a vector."""
-        return min(16 // min(16, *(kind.dtype.itemsize for kind in self.kinds.values())), 8)
+        return 1 if self.single else min(16 // min(16, *(kind.dtype.itemsize for kind in self.kinds.values())), 8)
 
 
 def find_row(code: Emitter, loop: ir.For, shared: list[ir.For]) -> CachedRow | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ..driver.kernel_step import ROW_SHARED
+
 
 @dataclass(frozen=True)
 class Dialect:
@@ -13,7 +15,8 @@ class Dialect:
     results go to memory past the cache, `blocks` that the loop's function gets blocks of iterations:
     otherwise an iteration is a thread of a grid, and reductions are plain loops. `matrix_units` says which matrix
     instructions compute products of tiles of halves: "mma" (`pa_tile_mma.h`) or "waves" (`pa_tile_waves.h`), "" for
-    none; `copies_ahead`, that threads go on while they copy to shared memory."""
+    none; `copies_ahead`, that threads go on while they copy to shared memory; `shared_rows`, how many bytes of a row
+    kernels keep in shared memory."""
 
     prelude: str
     function: str
@@ -26,6 +29,7 @@ class Dialect:
     blocks: bool = False
     matrix_units: str = ""
     copies_ahead: bool = False
+    shared_rows: int = 0
 
 
 CPU = Dialect(
@@ -203,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(256) {symbol}(const {slots} memory)
 # text for the null device is recorded, and never run
 DIALECTS = {
     "cpu": CPU,
-    "cuda": replace(GPU, matrix_units="mma", copies_ahead=True),
+    "cuda": replace(GPU, matrix_units="mma", copies_ahead=True, shared_rows=ROW_SHARED),
     "hip": replace(GPU, matrix_units="waves"),
     "null": CPU,
 }

@@ -3,7 +3,7 @@
 The number of threads is a constant, nothing is tested that the host has tested (`KernelStep.guards`), and a
 block takes one row, so the kernel has fewer registers than the one for all rows, and more blocks run at once.
 It is for arrays that don't fit into the cache: rows are loaded past the first level and stored to be evicted
-first."""
+first. Of the longest rows a part is in shared memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from .cached_rows import CachedRow, Ref
 from .emit_cached_rows import MIN_BLOCKS, shared_memory_lines, vector_bytes
 from .loop_dependences import structural_key
 
-SHARED_BYTES = 208 << 10  # of a block that has a multiprocessor of sm_90 for itself; reductions take some more
+# Reductions whose threads' results, of 16 bytes at most for a warp, have room in shared memory beside a row.
+_MOST_REDUCTIONS = 32
 
 
 @dataclass(frozen=True)
@@ -121,13 +122,16 @@ def _array_guards(kind: ir.ArrayType, slot: int, row_axis: int, width: int) -> s
     return guards | ({Guard(slot + kind.ndim, mask // size, 0, 0)} if kind.ndim > 1 else set())
 
 
-def block_shapes(row: CachedRow) -> Iterator[BlockShape]:
-    """The kernels of a row, in the order in which their guards are tested."""
+def block_shapes(row: CachedRow, loop: ir.For, shared_rows: int) -> Iterator[BlockShape]:
+    """The kernels of a row that a loop's iteration caches, in the order in which their guards are tested.
+    `shared_rows`: bytes of a row in shared memory."""
     sizes = [(*size, 0) for size in _SIZES]
     threads, blocks = _SIZES[-1]
-    if vectors := SHARED_BYTES // (threads * vector_bytes(row)):
+    vectors = shared_rows // (threads * vector_bytes(row))
+    reductions = sum(len(s.reductions) for s in ir.walk(*loop.body) if isinstance(s, ir.For))
+    if vectors > 0 and reductions <= _MOST_REDUCTIONS:
         sizes.append((threads, blocks, vectors))
-    for edges in (False, True)[: 1 + (row.width > 1)]:
+    for edges in (False, True) if row.width > 1 else (False,):
         yield from (BlockShape(threads, blocks, edges, vectors) for threads, blocks, vectors in sizes)
 
 

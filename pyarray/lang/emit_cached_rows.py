@@ -1,13 +1,15 @@
 """GPU text of rows that a team reads in vectors (`cached_rows.py`), cached in registers or not.
 
-Vectors have 16 bytes. Contiguous rows that fit into the registers are cached; others are loaded in each loop, in
-vectors if they are contiguous, else one by one. Of rows that begin or end between vectors, the first and last elements
-are edges, of which a thread has one."""
+Vectors have 16 bytes. Contiguous rows that fit into the registers, and into shared memory where a block has a row, are
+cached; others are loaded in each loop, in vectors if they are contiguous, else one by one. Of rows that begin or end
+between vectors, the first and last elements are edges, of which a thread has one; short ones of narrow elements are
+cached one by one."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from ..driver.kernel_step import THREADS
 from . import emit_views as views
@@ -23,6 +25,7 @@ MIN_BLOCKS = 3  # blocks of a multiprocessor at a time: 80 registers for a threa
 _IN_FLIGHT = 4  # vectors that a thread loads at once from a row that isn't cached; half where the kernel caches rows
 _LEAST_VECTORS = 4  # of a row that doesn't begin and end with whole ones
 _WARP = 32  # threads, at least
+_SINGLE = 16  # elements that a thread of a warp has of a short row of narrow elements
 
 
 def row_tests(code: Emitter, row: CachedRow) -> Iterator[str]:
@@ -60,15 +63,21 @@ def row_tests(code: Emitter, row: CachedRow) -> Iterator[str]:
     yield f"const bool long_rows = whole || row_size >= {_LEAST_VECTORS * row.width};"
 
 
-def long_row_sizes(row: CachedRow) -> tuple[int, int]:
-    """Elements of a row of whole vectors that a team of warps caches, at least and at most."""
-    return _WARP * row.elements + 1, THREADS * row.elements
+def short_row(row: CachedRow) -> CachedRow:
+    """A row of whole vectors that a warp or a part of one caches, in half as many registers as a longer one: more of
+    them are in flight then."""
+    return replace(row, elements=max(row.elements // 2, row.width))
 
 
-def short_row_sizes(row: CachedRow) -> tuple[int, int]:
-    """The same of a row that a warp or a part of one caches."""
-    most = _WARP * row.elements
-    return 1, most // 2 if may_have_edges(row) else most
+def single_row(row: CachedRow) -> CachedRow:
+    """A short row of narrow elements, at whatever addresses. Vectors with edges would take as long as to load them
+    again: instructions are the limit."""
+    return replace(row, elements=_SINGLE, single=True)
+
+
+def row_sizes(row: CachedRow) -> tuple[int, int]:
+    """Elements of a row that a warp or a part of one caches, at least and at most."""
+    return 1, _WARP * row.elements
 
 
 def edged_row_sizes(row: CachedRow) -> tuple[int, int]:
@@ -77,9 +86,14 @@ def edged_row_sizes(row: CachedRow) -> tuple[int, int]:
     return most // 8, most
 
 
+def long_row_sizes(row: CachedRow) -> tuple[int, int]:
+    """The same of a row of whole vectors that is longer than those, and that a team of warps caches."""
+    others = edged_row_sizes(row) if may_have_edges(row) else row_sizes(short_row(row))
+    return others[1] + 1, THREADS * row.elements
+
+
 def may_have_edges(row: CachedRow) -> bool:
-    """Whether warps cache rows with edges. Of narrow elements it takes as long as to load them again: instructions are
-    the limit."""
+    """Whether warps cache rows with edges."""
     return 1 < row.width <= 4
 
 
@@ -107,6 +121,11 @@ while (row_bits < PA_WARP_BITS && row_size > ({row.elements} << row_bits)) ++row
 {team("row_bits", "1")}\
 const int stride = team * {row.width}, begin = rank * {row.width}, end = (int)row_size;
 """
+
+
+def single_row_team(row: CachedRow) -> str:
+    """The same of a row of single elements: those of a warp are neighbours."""
+    return short_row_team(row).replace(f"row_size > ({row.elements} <<", "row_size > (2 <<")
 
 
 def row_pointers(code: Emitter, row: CachedRow) -> Iterator[str]:
@@ -199,17 +218,16 @@ def _is_stored(row: CachedRow, ref: Ref, k: int) -> bool:
 def each_cached_vector(
     out: Printer, row: CachedRow, streamed: bool, edges: bool, in_shared: bool
 ) -> Callable[[Callable[[], None]], None]:
-    """Prints a loop over a thread's vectors of a cached row, of numbers `c` and `first` elements, around what it is
-    called with. Those `in_shared` memory, for which there are no registers, take the names of registers in a second
-    loop. `streamed`: a block caches the row, which has more than half of the block's capacity."""
+    """A function that prints a loop over a thread's vectors of a cached row around what its argument prints: `c` is a
+    vector's number and `first` its first element. Vectors for which there are no registers, `in_shared` memory, take
+    the names of registers in a second loop. `streamed`: a block caches the row, more than half of its registers."""
     count, end, full = row.elements // row.width, "end", 0
     place = "begin + {} * stride"
     if edges or streamed:
         place = f"{'begin + ' * edges}{{}} * (team * {row.width})"
     if streamed:
-        full = (
-            count // (1 if in_shared else 2) - edges
-        )  # vectors that each thread has: edges take less than one of each
+        # vectors that each thread has: edges take less than one of each
+        full = count // (1 if in_shared else 2) - edges
         end = end if edges else "row_size"
     test = f"{f'c < {full} || ' if full > 0 else ''}first < {end}"
 

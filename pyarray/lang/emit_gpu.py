@@ -20,7 +20,6 @@ from .emit_block_rows import block_row_head, block_row_step, block_shapes, cache
 from .emit_cached_rows import MIN_BLOCKS
 from .emit_delinearized import missed, thread_digits
 from .emit_statements import begin_iteration, cname, ctype
-from .emit_team import CachedVersion, Version
 from .emit_tile import is_tileable, tile_loop, tile_rows
 from .emit_tiles import TileEmitter
 from .emit_units import kernels_in_units
@@ -35,6 +34,7 @@ from .shared_loops import runs_by_teams
 from .size_slots import SizeSlots
 from .specializations import Specializations
 from .summaries import assigned_in, sites_in
+from .team_versions import CachedVersion, Version
 from .tile_layout import TilePlan
 from .tile_nests import has_tiles
 
@@ -75,7 +75,7 @@ class _GridProgram:
         code.outer = emit_loop.outer_variables(tree.kernel)
         self.slots = SizeSlots(tree.kernel, code.debug)
         self.steps: list[KernelStep] = []
-        self.cached_rows: list[tuple[KernelStep, str]] = []  # the loop's other kernels: of rows that teams cache
+        self.cached_rows: list[tuple[KernelStep, str, int]] = []  # the loop's other kernels: of rows that teams cache
         self.tests: list[LoopTest] | None = []  # None: accesses may fail that they don't cover
         self.uses_frame = not all(map(emit_loop.is_recomputable, emit_loop.outside_loops(tree.kernel)))
 
@@ -161,8 +161,8 @@ class _GridProgram:
         versions = code.printed(lambda: fields.update(self.write_loop(loop)), depth=0)
         step = self.step(loop, fields)
         self.block_rows(loop, step, before, digits)
-        for of_cached, text in self.cached_rows:
-            with self.rows_kernel(of_cached, MIN_BLOCKS, loop, before, digits):
+        for of_cached, text, blocks in self.cached_rows:
+            with self.rows_kernel(of_cached, blocks, loop, before, digits):
                 out.text(text)
         code.digit_lines, code.digits = "", {}
         with self.kernel_function(step, number, MIN_BLOCKS if code.cached_row else 0):
@@ -283,16 +283,19 @@ class _GridProgram:
         stop = row.loops[0].ranges[0].stop if row is not None else None
         if row is None or stop is None or code.debug:
             return
-        for shape in block_shapes(row):
+        for shape in block_shapes(row, loop, code.dialect.shared_rows):
             of_block = block_row_step(row, loop, step, shape, self.slots.first())
             if of_block is None:
                 continue
             with self.rows_kernel(of_block, shape.blocks, loop, before, digits):
+                # others leave the step out: they have less shared memory
+                out.lines(["#if !PA_CUDA || __CUDA_ARCH__ >= 900"] if shape.shared_vectors else ())
                 out.text(block_row_head(row, shape, code.expr(stop)))
                 body = code.block_row_version(row, loop, shape)
                 with out.block("if (t < count)"):
                     self.iteration_head(loop)
                     out.text(body)
+                out.lines(["#endif"] if shape.shared_vectors else ())
 
     @contextmanager
     def rows_kernel(
@@ -361,7 +364,7 @@ class _GridProgram:
             else:
                 tested = [("", version.head, version.text)]
                 text = code.printed(self.write_versions, loop, versions.before, tested, depth=0)
-                self.cached_rows.append((apart, text))
+                self.cached_rows.append((apart, text, version.blocks))
         self.write_versions(loop, versions.before, [*main, *versions.others])
         return fields
 

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from . import emit_cached_rows as row_text
 from . import emit_team_width as team_width
@@ -25,6 +25,7 @@ from .emit_statements import Emitter, cname, reduction_start
 from .emit_vector_extremes import EXTREME, VectorExtreme, find_vector_extreme
 from .shared_loops import does_something, has_side_effects, shared_loops
 from .summaries import has_any, kinds_in
+from .team_versions import CachedVersion, TeamVersions
 
 # a team that isn't the block takes one of all barriers that a block can have: then fewer blocks run at a time
 _TEAM_SYNC, _BLOCK_SYNC = "pa_team_sync(warps, lanes);", "__syncthreads();"
@@ -46,36 +47,9 @@ def _unrolled(loads: int) -> int:
     return max(1, min(8, _IN_FLIGHT // max(loads, 1)))
 
 
-Version = tuple[str, str, str]  # of an iteration: its condition, its declarations, its text
-
-
 def _lanes(s: ir.For) -> dict[str, str]:
     """A thread's accumulators in a shared loop, by the variables they are of."""
     return {acc: f"lane_{cname(acc)}" for acc, _ in s.reductions}
-
-
-class CachedVersion(NamedTuple):
-    """The version for rows of these `sizes` that teams cache. `edges`: they may have some."""
-
-    name: str
-    edges: bool
-    sizes: tuple[int, int]
-    head: str
-    text: str
-
-    @property
-    def test(self) -> str:
-        least, most = self.sizes
-        return f"dense{' && whole' * (not self.edges)} && row_size >= {least} && row_size <= {most}"
-
-
-class TeamVersions(NamedTuple):
-    """What comes before, and the versions of an iteration. Each has its own loop over the iterations; otherwise each
-    would take the registers of all. Those of `cached` rows come first; they may be kernels of their own."""
-
-    before: list[str]
-    others: list[Version]
-    cached: tuple[CachedVersion, ...] = ()
 
 
 class GridEmitter(Emitter):
@@ -121,7 +95,7 @@ class GridEmitter(Emitter):
         """The versions of rows that teams cache."""
         self.cached_row = row
         text = self.printed(self.write_row, row, loop, True)
-        yield CachedVersion("short", False, row_text.short_row_sizes(row), row_text.short_row_team(row), text)
+        yield self.short_version("short", row_text.short_row(row), loop, row_text.short_row_team)
         yield CachedVersion("long", False, row_text.long_row_sizes(row), row_text.long_row_team(row), text)
         if row_text.may_have_edges(row):
             self.row_has_edges = True
@@ -129,6 +103,18 @@ class GridEmitter(Emitter):
             self.row_has_edges = False
             head = team_width.team("PA_WARP_BITS", "1")
             yield CachedVersion("edged", True, row_text.edged_row_sizes(row), head, text)
+        elif row.width > 1:
+            yield self.short_version("single", row_text.single_row(row), loop, row_text.single_row_team)
+
+    def short_version(
+        self, name: str, short: CachedRow, loop: ir.For, head: Callable[[CachedRow], str]
+    ) -> CachedVersion:
+        """The version of rows that a warp or a part of one caches."""
+        row, self.row = self.row, short
+        text = self.printed(self.write_row, short, loop, True)
+        self.row = row
+        blocks = row_text.MIN_BLOCKS + (2 if 1 < short.width <= 4 else 1)
+        return CachedVersion(name, short.single, row_text.row_sizes(short), head(short), text, blocks)
 
     def narrow_lines(self, shared: list[ir.For], vectors: bool) -> list[str]:
         if not self.may_be_narrow:
@@ -261,8 +247,8 @@ class GridEmitter(Emitter):
             self.results = row_text.stored_registers(row, s)
         vector = self.vector_writer(s, row.width, cached)
         if cached:
-            text = row_text.cached_row_loop
-            text(self.out, row, s, vector, self.streamed, self.row_has_edges, self.row_in_shared)
+            streamed, edges = self.streamed, self.row_has_edges
+            row_text.cached_row_loop(self.out, row, s, vector, streamed, edges, self.row_in_shared)
             if self.row_has_edges:
                 row_text.cached_edge(self.out, row, s, functools.partial(self.write_element, s))
         else:

@@ -42,6 +42,8 @@ def find_vector_extreme(s: ir.For) -> VectorExtreme | None:
             values[statement.name] = statement.value
         elif statement.name != accumulator or not _is_extreme(statement.value, accumulator, op, load, values):
             return None
+    if values:  # of other variables
+        return None
     element = ir.Local(load.loc, load.type, EXTREME)
     body = tuple(ir.rewrite(statement, lambda n: element if n is load else n) for statement in s.body)
     return VectorExtreme(op, load, body)

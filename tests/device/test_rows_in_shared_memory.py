@@ -1,5 +1,6 @@
 """Rows of which a block keeps a part in registers, and the rest in shared memory."""
 
+import dataclasses
 import math
 
 import ml_dtypes
@@ -10,7 +11,8 @@ from test_kept_rows import numbers
 from test_row_kernels import close
 
 import pyarray as pa
-from pyarray.lang import emit_block_rows
+from pyarray.driver.kernel_step import ROW_SHARED
+from pyarray.lang.dialect import DIALECTS
 from pyarray.lang.markers import unordered
 
 
@@ -22,8 +24,9 @@ def large_blocks(device, monkeypatch):
         yield
         return
     kept, driver._gpu.l2_bytes = driver._gpu.l2_bytes, 0
-    if driver._most_shared() < emit_block_rows.SHARED_BYTES:
-        monkeypatch.setattr(emit_block_rows, "SHARED_BYTES", 48 << 10)
+    if driver.most_shared() < ROW_SHARED:
+        less = dataclasses.replace(DIALECTS[driver.kind], shared_rows=48 << 10)
+        monkeypatch.setitem(DIALECTS, driver.kind, less)
     yield
     driver._gpu.l2_bytes = kept
 

@@ -57,9 +57,9 @@ def test_extremes_of_rows(device, dtype, checked):
 def test_softmax_of_halves(device, dtype):
     """To the bit but where the quotient is next to the middle of two halves."""
     rng = np.random.default_rng(6)
-    for shape in ((40, 24), (6, 1000), (5, 4096), (3, 16384)):
-        x = (rng.standard_normal(shape) * 4).astype(dtype)
-        x[0, :5] = -np.inf
+    for shape in ((40, 24), (300, 3), (50, 25), (20, 100), (9, 511), (6, 513), (6, 1000), (5, 4096), (3, 16384)):
+        x = (rng.standard_normal((shape[0], shape[1] + 1)) * 4).astype(dtype)[:, shape[1] % 2 :][:, : shape[1]]
+        x[0, : shape[1] // 3] = -np.inf
         wide = x.astype(np.float64)
         e = np.exp(wide - wide.max(1, keepdims=True))
         want = e / e.sum(1, keepdims=True)

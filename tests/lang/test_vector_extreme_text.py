@@ -61,6 +61,18 @@ def of_two(out, x):
         out[i, 0] = top + low
 
 
+@pa.kernel
+def beside_others(out, x):
+    for i in range(x.shape[0]):
+        top, total = pa.float32(-math.inf), pa.float32(0)
+        for j in unordered(range(x.shape[1])):
+            k = j + 1  # noqa: F841 - nothing reads it
+            top = max(top, pa.float32(x[i, j]))
+        for j in unordered(range(x.shape[1])):
+            total += x[i, j]
+        out[i, 0] = top + total
+
+
 @pytest.mark.parametrize(("dtype", "suffix"), [("float16", "f16"), ("bfloat16", "bf16")])
 def test_casts_of_halves(dtype, suffix):
     assert f"pa_vector_max_{suffix}(" in text(greatest, dtype)
@@ -68,7 +80,7 @@ def test_casts_of_halves(dtype, suffix):
     assert "pa_vector_max" not in text(greatest, dtype, "cpu")
 
 
-@pytest.mark.parametrize("kernel", [of_products, of_integers, of_two], ids=lambda k: k.__name__)
+@pytest.mark.parametrize("kernel", [of_products, of_integers, of_two, beside_others], ids=lambda k: k.__name__)
 def test_anything_else_takes_elements_one_by_one(kernel):
     assert "pa_vector_m" not in text(kernel, "float16")
 

@@ -18,7 +18,8 @@ from .reduce import MANY_ROWS
 # up to so few rows, each longer than that, are computed by several calls: a kernel of rows has a block for each
 MOST_LONG_ROWS, LONG_ROW = 32, 1 << 16
 ALONE = 7  # elements of a row that a thread takes alone, if they aren't whole vectors
-_EXP, _EXP_OF_HALVES = "exp(value - top)", "exp2((value - top) * log2_e)"  # within 2**-18 where halves aren't 0
+_EXP = "exp(value - top)"
+_EXP_OF_HALVES = "exp2((value - top) * log2_e)"  # within 2**-17, and 0 below 2**-126
 _RESULTS = {
     "softmax": "{exp} / total",
     "log_softmax": "value - top - log(total)",

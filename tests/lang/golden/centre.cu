@@ -588,7 +588,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1) kernel_centre_block0_1024(
 }
 #endif
 
-#if PA_IN_UNIT(5, 4964)
+#if PA_IN_UNIT(5, 5016)
 extern "C" __global__ void __launch_bounds__(1024, 1) kernel_centre_block0_1024_shared(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -608,6 +608,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1) kernel_centre_block0_1024_
     v_x.s1 = slots->s1_v_x;
     (void)v_x;
     const int64_t count = v_x.n0;
+    #if !PA_CUDA || __CUDA_ARCH__ >= 900
     const int rank = (int)threadIdx.x, row_low = rank * 4, row_size = (int)(v_x.n1) - row_low;
     const int64_t t = blockIdx.x;
     const int team = 1024, warps = team >> PA_WARP_BITS;
@@ -706,6 +707,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1) kernel_centre_block0_1024_
             }
         }
     }
+    #endif
 }
 #endif
 
@@ -1274,7 +1276,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1) kernel_centre_block0_1024_
 }
 #endif
 
-#if PA_IN_UNIT(11, 6263)
+#if PA_IN_UNIT(11, 6315)
 extern "C" __global__ void __launch_bounds__(1024, 1) kernel_centre_block0_1024_shared_edges(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -1294,6 +1296,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1) kernel_centre_block0_1024_
     v_x.s1 = slots->s1_v_x;
     (void)v_x;
     const int64_t count = v_x.n0;
+    #if !PA_CUDA || __CUDA_ARCH__ >= 900
     const int rank = (int)threadIdx.x, row_low = 0, row_size = (int)(v_x.n1) - row_low;
     const int64_t t = blockIdx.x;
     const int team = 1024, warps = team >> PA_WARP_BITS;
@@ -1419,11 +1422,12 @@ extern "C" __global__ void __launch_bounds__(1024, 1) kernel_centre_block0_1024_
             }
         }
     }
+    #endif
 }
 #endif
 
 #if PA_IN_UNIT(12, 5629)
-extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_short0(const kernel_centre_slots memory)
+extern "C" __global__ void __launch_bounds__(256, 5) kernel_centre_short0(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
     (void)slots;
@@ -1466,7 +1470,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_short0(const 
     wide = narrow < PA_WARP_BITS ? narrow : wide;
     {
         int row_bits = narrow;
-        while (row_bits < PA_WARP_BITS && row_size > (32 << row_bits)) ++row_bits;
+        while (row_bits < PA_WARP_BITS && row_size > (16 << row_bits)) ++row_bits;
         const int bits = row_bits, team = 1 << bits, warps = 1, rank = (int)threadIdx.x & (team - 1);
         const pa_lanes lanes = pa_lanes_of(team);
         const int64_t teams = (int64_t)gridDim.x << (8 - bits);
@@ -1476,7 +1480,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_short0(const 
             const int64_t v_i = t;
             float v_first = 0;
             float v_s = 0;
-            pa_vector<float, 4> cached0[8];
+            pa_vector<float, 4> cached0[4];
             float *const row0 = (float *)((char *)v_x.data + (v_i * v_x.s0 + row_low * v_x.s1));
             float *const row1 = (float *)((char *)v_out.data + (v_i * v_out.s0 + row_low * v_out.s1));
             v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
@@ -1484,14 +1488,14 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_short0(const 
             {
                 float lane_v_s = -0.0f;
                 #pragma unroll
-                for (int c = 0; c < 8; ++c) {
+                for (int c = 0; c < 4; ++c) {
                     const int first = begin + c * stride;
                     if (first < end) {
                         cached0[c] = *(const pa_vector<float, 4> *)(row0 + first);
                     }
                 }
                 #pragma unroll
-                for (int c = 0; c < 8; ++c) {
+                for (int c = 0; c < 4; ++c) {
                     const int first = begin + c * stride;
                     if (first < end) {
                         #pragma unroll
@@ -1527,7 +1531,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_short0(const 
             }
             {
                 #pragma unroll
-                for (int c = 0; c < 8; ++c) {
+                for (int c = 0; c < 4; ++c) {
                     const int first = begin + c * stride;
                     if (first < end) {
                         pa_vector<float, 4> stored1;

@@ -1,0 +1,35 @@
+"""The versions of a GPU loop whose iterations are run by teams of threads."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .emit_cached_rows import MIN_BLOCKS
+
+Version = tuple[str, str, str]  # of an iteration: its condition, its declarations, its text
+
+
+class CachedVersion(NamedTuple):
+    """The version for rows of these `sizes` that teams cache. `edges`: they may have some. `blocks`: how many a
+    multiprocessor runs at a time, which limits registers."""
+
+    name: str
+    edges: bool
+    sizes: tuple[int, int]
+    head: str
+    text: str
+    blocks: int = MIN_BLOCKS
+
+    @property
+    def test(self) -> str:
+        least, most = self.sizes
+        return f"dense{' && whole' * (not self.edges)} && row_size >= {least} && row_size <= {most}"
+
+
+class TeamVersions(NamedTuple):
+    """What comes before, and the versions of an iteration. Each has its own loop over the iterations; otherwise each
+    would take the registers of all. Those of `cached` rows come first; they may be kernels of their own."""
+
+    before: list[str]
+    others: list[Version]
+    cached: tuple[CachedVersion, ...] = ()
