@@ -25,7 +25,7 @@ MIN_BLOCKS = 3  # blocks of a multiprocessor at a time: 80 registers for a threa
 _IN_FLIGHT = 4  # vectors that a thread loads at once from a row that isn't cached; half where the kernel caches rows
 _LEAST_VECTORS = 4  # of a row that doesn't begin and end with whole ones
 _WARP = 32  # threads, at least
-_SINGLE = 16  # elements that a thread of a warp has of a short row of narrow elements
+_SINGLE_BITS, _SINGLE = 4, 16  # 1 << so many threads take a short row's elements one by one, so many each at most
 
 
 def row_tests(code: Emitter, row: CachedRow) -> Iterator[str]:
@@ -69,10 +69,20 @@ def short_row(row: CachedRow) -> CachedRow:
     return replace(row, elements=max(row.elements // 2, row.width))
 
 
+def may_be_single(row: CachedRow) -> bool:
+    """Whether short rows at whatever addresses are worth a version: of narrow elements, and of wide ones if some are
+    stored."""
+    return row.width > 4 or (row.width > 1 and any(row.stores))
+
+
 def single_row(row: CachedRow) -> CachedRow:
-    """A short row of narrow elements, at whatever addresses. Vectors with edges would take as long as to load them
-    again: instructions are the limit."""
+    """A short row at whatever addresses. With vectors, edges would take as long as the rest."""
     return replace(row, elements=_SINGLE, single=True)
+
+
+def single_row_sizes() -> tuple[int, int]:
+    """Elements of such a row, at least and at most."""
+    return 1, _SINGLE << _SINGLE_BITS
 
 
 def row_sizes(row: CachedRow) -> tuple[int, int]:
@@ -123,9 +133,12 @@ const int stride = team * {row.width}, begin = rank * {row.width}, end = (int)ro
 """
 
 
-def single_row_team(row: CachedRow) -> str:
-    """The same of a row of single elements: those of a warp are neighbours."""
-    return short_row_team(row).replace(f"row_size > ({row.elements} <<", "row_size > (2 <<")
+def single_row_team() -> str:
+    """The same of a row of single elements. With a constant number of threads addresses are constants apart."""
+    return f"""\
+{team(str(_SINGLE_BITS), "1")}\
+const int stride = team, begin = rank, end = (int)row_size;
+"""
 
 
 def row_pointers(code: Emitter, row: CachedRow) -> Iterator[str]:
@@ -234,6 +247,8 @@ def each_cached_vector(
     def each_vector(inner: Callable[[], None]) -> None:
         out.line("#pragma unroll")
         with out.block(f"for (int c = 0; c < {count}; ++c)"):
+            if row.single:  # few threads have as many as they could
+                out.line("if (c * stride >= end) break;")
             out.line(f"const int first = {place.format('c')};")
             with out.block(f"if ({test})"):
                 inner()

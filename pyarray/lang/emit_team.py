@@ -93,28 +93,30 @@ class GridEmitter(Emitter):
 
     def cached_versions(self, row: CachedRow, loop: ir.For) -> Iterator[CachedVersion]:
         """The versions of rows that teams cache."""
-        self.cached_row = row
-        text = self.printed(self.write_row, row, loop, True)
-        yield self.short_version("short", row_text.short_row(row), loop, row_text.short_row_team)
-        yield CachedVersion("long", False, row_text.long_row_sizes(row), row_text.long_row_team(row), text)
+        self.cached_row, blocks = row, row_text.MIN_BLOCKS
+
+        def text(of: CachedRow) -> str:
+            self.row = of
+            return self.printed(self.write_row, of, loop, True)
+
+        half = row_text.short_row(row)
+        # an iteration with other loops, too, has other uses for registers
+        sizes, alone = (
+            row_text.row_sizes(half),
+            sum(isinstance(n, ir.For) for n in ir.walk(*loop.body)) == len(row.loops),
+        )
+        short, more = (half, 1) if alone else (row, 0)
+        yield CachedVersion("short", False, sizes, row_text.short_row_team(short), text(short), blocks + more)
+        yield CachedVersion("long", False, row_text.long_row_sizes(row), row_text.long_row_team(row), text(row), blocks)
+        if self.may_be_narrow and row_text.may_be_single(row):
+            single, sizes = row_text.single_row(row), row_text.single_row_sizes()
+            yield CachedVersion("single", True, sizes, row_text.single_row_team(), text(single), blocks)
         if row_text.may_have_edges(row):
             self.row_has_edges = True
-            text = self.printed(self.write_row, row, loop, True)
+            head, sizes = team_width.team("PA_WARP_BITS", "1"), row_text.edged_row_sizes(row)
+            yield CachedVersion("edged", True, sizes, head, text(row), blocks)
             self.row_has_edges = False
-            head = team_width.team("PA_WARP_BITS", "1")
-            yield CachedVersion("edged", True, row_text.edged_row_sizes(row), head, text)
-        elif row.width > 1:
-            yield self.short_version("single", row_text.single_row(row), loop, row_text.single_row_team)
-
-    def short_version(
-        self, name: str, short: CachedRow, loop: ir.For, head: Callable[[CachedRow], str]
-    ) -> CachedVersion:
-        """The version of rows that a warp or a part of one caches."""
-        row, self.row = self.row, short
-        text = self.printed(self.write_row, short, loop, True)
         self.row = row
-        blocks = row_text.MIN_BLOCKS + (2 if 1 < short.width <= 4 else 1)
-        return CachedVersion(name, short.single, row_text.row_sizes(short), head(short), text, blocks)
 
     def narrow_lines(self, shared: list[ir.For], vectors: bool) -> list[str]:
         if not self.may_be_narrow:

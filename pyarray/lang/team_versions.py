@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .emit_cached_rows import MIN_BLOCKS
-
 Version = tuple[str, str, str]  # of an iteration: its condition, its declarations, its text
 
 
@@ -18,7 +16,7 @@ class CachedVersion(NamedTuple):
     sizes: tuple[int, int]
     head: str
     text: str
-    blocks: int = MIN_BLOCKS
+    blocks: int
 
     @property
     def test(self) -> str:
