@@ -81,8 +81,8 @@ def single_row(row: CachedRow) -> CachedRow:
 
 
 def single_row_sizes() -> tuple[int, int]:
-    """Elements of such a row, at least and at most."""
-    return 1, _SINGLE << _SINGLE_BITS
+    """Elements of such a row, at least and at most: of fewer, most threads would have none in their last turn."""
+    return 3 * (1 << _SINGLE_BITS) // 2, _SINGLE << _SINGLE_BITS
 
 
 def row_sizes(row: CachedRow) -> tuple[int, int]:
