@@ -21,12 +21,12 @@ from .api.standard.statistical import sum as total
 from .array import ndarray
 from .array_host import host
 from .kernels.attention import attention as kernels
-from .kernels.matmul import grouped
+from .kernels.matmul import grouped, grouped_gradients
 from .kernels.workspace import unchecked_empty
 from .memory.host_access import on_host
 from .typing import ArrayLike
 
-__all__ = ["attention", "attention_backward", "grouped_matmul"]
+__all__ = ["attention", "attention_backward", "grouped_matmul", "grouped_matmul_backward"]
 
 
 def attention(
@@ -121,34 +121,66 @@ def grouped_matmul(a: ArrayLike, b: ArrayLike, ends: ArrayLike) -> ndarray:
     [[10.0], [200.0], [300.0]]
     """
     x, matrices = as_array_like(a, b)
-    if x._dtype.kind != "f" or x._dtype != matrices._dtype or x.itemsize < 2:
-        what = "a and b are of one floating type of 16 bits or more"
-        raise TypeError(f"grouped_matmul(): {what}, got {x._dtype} and {matrices._dtype}; cast them with astype")
-    if x.ndim != 2 or matrices.ndim != 3 or x._shape[1] != matrices._shape[1]:
-        what = "a is (rows, depth) and b (groups, depth, columns)"
-        raise ValueError(f"grouped_matmul(): {what}, got {x._shape} and {matrices._shape}")
-    if x._buffer.device != matrices._buffer.device:
-        raise ValueError(f"grouped_matmul(): a is on {x.device}, and b on {matrices.device}; move one with to_device")
-    stops = _ends(ends, x, matrices._shape[0])
+    stops = _check_groups("grouped_matmul", x, matrices, ends)
     out = unchecked_empty((x._shape[0], matrices._shape[2]), x._dtype, x._buffer.device)
     grouped.multiply(out, x, matrices, stops)
     return out
 
 
-def _ends(ends: Any, a: ndarray, groups: int) -> ndarray:
+def grouped_matmul_backward(grad: ArrayLike, a: ArrayLike, b: ArrayLike, ends: ArrayLike) -> tuple[ndarray, ndarray]:
+    """Gradients of `grouped_matmul` with respect to `a` and `b`, from that of its result.
+
+    Row i of group g gives `grad[i] @ b[g].T`, rows behind the last group give zeros; `b[g]` gets the group's rows of
+    `a`, transposed, times those of `grad`, an empty group zeros. Sums are those of `grouped_matmul`.
+
+    Raises as `grouped_matmul` does.
+
+    >>> a = pa.asarray([[1.0], [2.0], [3.0]]); b = pa.asarray([[[10.0]], [[100.0]]])
+    >>> grad_a, grad_b = pa.nn.grouped_matmul_backward(pa.ones((3, 1)), a, b, [1, 3])
+    >>> grad_a.tolist(), grad_b.tolist()
+    ([[10.0], [100.0], [100.0]], [[[1.0]], [[5.0]]])
+    """
+    name = "grouped_matmul_backward"
+    x, matrices, change = as_array_like(a, b, grad)
+    stops = _check_groups(name, x, matrices, ends)
+    shape, device = (x._shape[0], matrices._shape[2]), x._buffer.device
+    if change._shape != shape or change._dtype != x._dtype or change._buffer.device != device:
+        wanted = f"{x._dtype} of shape {shape} on {x.device}"
+        raise ValueError(f"{name}(): grad is {wanted}, got {change._dtype} of shape {change._shape} on {change.device}")
+    of_rows, of_matrices = (unchecked_empty(v._shape, x._dtype, device) for v in (x, matrices))
+    grouped.multiply(of_rows, change, matrices.mT, stops)
+    grouped_gradients.multiply(of_matrices, x, change, stops)
+    return of_rows, of_matrices
+
+
+def _check_groups(name: str, x: ndarray, matrices: ndarray, ends: Any) -> ndarray:
+    """The ends of groups on the device of the rows `x`. Raises `TypeError` and `ValueError` for operands that can't be
+    multiplied."""
+    if x._dtype.kind != "f" or x._dtype != matrices._dtype or x.itemsize < 2:
+        what = "a and b are of one floating type of 16 bits or more"
+        raise TypeError(f"{name}(): {what}, got {x._dtype} and {matrices._dtype}; cast them with astype")
+    if x.ndim != 2 or matrices.ndim != 3 or x._shape[1] != matrices._shape[1]:
+        what = "a is (rows, depth) and b (groups, depth, columns)"
+        raise ValueError(f"{name}(): {what}, got {x._shape} and {matrices._shape}")
+    if x._buffer.device != matrices._buffer.device:
+        raise ValueError(f"{name}(): a is on {x.device}, and b on {matrices.device}; move one with to_device")
+    return _ends(name, ends, x, matrices._shape[0])
+
+
+def _ends(name: str, ends: Any, a: ndarray, groups: int) -> ndarray:
     """The ends of groups on the device of `a`. Raises `TypeError` and `ValueError`."""
     found: ndarray = ends if isinstance(ends, ndarray) else asarray(ends, device="cpu")
     if found._dtype.kind not in "iu" and found._size:
-        raise TypeError(f"grouped_matmul(): ends are integers, got {found._dtype}")
+        raise TypeError(f"{name}(): ends are integers, got {found._dtype}")
     if found._shape != (groups,):
-        raise ValueError(f"grouped_matmul(): ends has an end for each of the {groups} groups, got shape {found._shape}")
+        raise ValueError(f"{name}(): ends has an end for each of the {groups} groups, got shape {found._shape}")
     if on_host(found):
         given = host(found).tolist()
         if given != sorted(given) or (given and not 0 <= given[0] <= given[-1] <= a._shape[0]):
             what = f"ends don't decrease and are from 0 to the number of rows, {a._shape[0]}"
-            raise ValueError(f"grouped_matmul(): {what}, got {given}")
+            raise ValueError(f"{name}(): {what}, got {given}")
     elif found._buffer.device != a._buffer.device:
-        raise ValueError(f"grouped_matmul(): a is on {a.device}, and ends on {found.device}; move them with to_device")
+        raise ValueError(f"{name}(): a is on {a.device}, and ends on {found.device}; move them with to_device")
     return found.to_device(a.device)
 
 

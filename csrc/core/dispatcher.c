@@ -261,7 +261,8 @@ static PyObject *call(PyObject *object, PyObject *const *args, size_t flags, PyO
 
 /* ---- what calls are looked up by -------------------------------------------------------------------------------- */
 
-/* _set_parameters(names, positional, defaults, debug): once. */
+/* _set_parameters(names, positional, defaults, debug): once, and again with the same names where the first call was
+   interrupted behind that. */
 static PyObject *set_parameters(PyObject *object, PyObject *args) {
     dispatcher_type *self = (dispatcher_type *)object;
     PyObject *names, *defaults, *debug;
@@ -269,6 +270,9 @@ static PyObject *set_parameters(PyObject *object, PyObject *args) {
     if (!PyArg_ParseTuple(args, "O!iO!O", &PyTuple_Type, &names, &positional, &PyTuple_Type, &defaults, &debug))
         return NULL;
     const Py_ssize_t count = PyTuple_GET_SIZE(names);
+    const int same = self->names ? PyObject_RichCompareBool(self->names, names, Py_EQ) : 0;
+    if (same < 0) return NULL;
+    if (same) Py_RETURN_NONE;
     int fits = PyTuple_GET_SIZE(defaults) == count && positional >= 0 && positional <= count && !self->names;
     for (Py_ssize_t k = 0; k < count && fits; ++k) fits = PyUnicode_CheckExact(PyTuple_GET_ITEM(names, k));
     if (!fits) {

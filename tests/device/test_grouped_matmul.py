@@ -10,7 +10,7 @@ from test_tensor_cores import LAYOUTS, integers, laid, tiles_of
 import pyarray as pa
 from pyarray import config
 from pyarray._core import clear_plans
-from pyarray.kernels.matmul import gemm_bf16x6, gemm_key, gemm_mma, grouped, split_k
+from pyarray.kernels.matmul import gemm_bf16x6, gemm_key, gemm_mma, grouped, grouped_gradients, split_k
 from pyarray.kernels.matmul.gemm_types import PRECISION
 
 DTYPES = "float16", "bfloat16", "float32", "float64"
@@ -128,3 +128,56 @@ def test_errors(device):
     ):
         with pytest.raises(error, match=text):
             pa.nn.grouped_matmul(a, b, ends)
+
+
+def gradients(grad, x, matrices, ends):
+    of_rows, of_matrices, begin = np.zeros(x.shape), np.zeros(matrices.shape), 0
+    for group, end in enumerate(ends):
+        of_rows[begin:end] = grad[begin:end] @ matrices[group].T
+        of_matrices[group] = x[begin:end].T @ grad[begin:end]
+        begin = end
+    return of_rows, of_matrices
+
+
+@examples(12)
+@given(data=st.data())
+def test_gradients(device, data):
+    dtype = data.draw(st.sampled_from(DTYPES))
+    sizes = data.draw(st.lists(st.sampled_from((0, 0, 1, 15, 64, 65, 200)), max_size=6))
+    behind = data.draw(st.sampled_from((0, 0, 1, 70)))
+    depth, columns = (data.draw(st.sampled_from((0, 1, 16, 33, 64, 130, 300))) for _ in range(2))
+    ends, rows = np.cumsum(sizes, dtype=int), sum(sizes) + behind
+    x, matrices, grad = (
+        integers(s, k) for k, s in enumerate(((rows, depth), (len(sizes), depth, columns), (rows, columns)))
+    )
+    a, b, g = (laid(v, data.draw(st.sampled_from(LAYOUTS)), dtype, device) for v in (x, matrices, grad))
+    where = data.draw(st.sampled_from((list, "int32", "int64", "uint16")))
+    given_ends = pa.asarray(ends.astype(where), device=device) if isinstance(where, str) else where(ends)
+    with pa.debug(data.draw(st.booleans())):
+        got = pa.nn.grouped_matmul_backward(g, a, b, given_ends)
+    for ours, want in zip(got, gradients(grad, x, matrices, ends), strict=True):
+        assert ours.dtype == a.dtype
+        np.testing.assert_array_equal(pa.asnumpy(ours.astype("float64")), rounded(want, dtype))
+
+
+def test_gradients_of_ends_that_do_not_fit(device):
+    """Nothing outside is read or written."""
+    if device == "cpu":
+        return
+    x, grad = pa.ones((40, 8), device=device), pa.ones((40, 5), device=device)
+    frame = pa.full((5, 8, 5), 9.0, device=device)
+    with pa.debug():
+        grouped_gradients.multiply(frame[1:4], x, grad, pa.asarray([30, -7, 999], device=device))
+    np.testing.assert_array_equal(pa.asnumpy(frame), np.array([9, 30, 0, 40, 9.0])[:, None, None] + np.zeros((5, 8, 5)))
+
+
+def test_errors_of_gradients(device):
+    x, matrices, grad = (pa.ones(s, dtype="float32", device=device) for s in ((4, 3), (2, 3, 5), (4, 5)))
+    for g, a, ends, error, text in (
+        (grad, x.astype("float64"), [1, 4], TypeError, "grouped_matmul_backward\\(\\): a and b are of one"),
+        (grad.T, x, [1, 4], ValueError, "grad is float32 of shape \\(4, 5\\)"),
+        (grad.astype("float64"), x, [1, 4], ValueError, "got float64"),
+        (grad, x, [1, 5], ValueError, "grouped_matmul_backward\\(\\): ends don't decrease"),
+    ):
+        with pytest.raises(error, match=text):
+            pa.nn.grouped_matmul_backward(g, a, matrices, ends)

@@ -109,6 +109,11 @@ row(
     "f",
 )
 row("nn.grouped_matmul", lambda d: ((d.array((5, 4)), d.array((2, 4, 3)), [2, 5]), {}), "f")
+row(
+    "nn.grouped_matmul_backward",
+    lambda d: ((d.array((5, 3)), d.array((5, 4)), d.array((2, 4, 3)), [2, 5]), {}),
+    "f",
+)
 row("einsum_path", lambda d: (("ij,jk", d.array((3, 4)), d.array((4, 2))), {}), "f")
 
 # ---- arrays of nothing: on the device of an operand

@@ -59,7 +59,9 @@ _REASONS = {
     "has no like in NumPy, and is compared with a formula in tests/device/test_attention.py": (
         "nn.attention nn.attention_backward"
     ),
-    "has no like in NumPy, and is compared with a loop in tests/device/test_grouped_matmul.py": "nn.grouped_matmul",
+    "has no like in NumPy, and is compared with a loop in tests/device/test_grouped_matmul.py": (
+        "nn.grouped_matmul nn.grouped_matmul_backward"
+    ),
     "gives a plan and no values": "einsum_path",
     "is a synonym that shares its code": "in1d row_stack ndarray.ptp",
 }
