@@ -261,8 +261,8 @@ static PyObject *call(PyObject *object, PyObject *const *args, size_t flags, PyO
 
 /* ---- what calls are looked up by -------------------------------------------------------------------------------- */
 
-/* _set_parameters(names, positional, defaults, debug): once, and again with the same names where the first call was
-   interrupted behind that. */
+/* _set_parameters(names, positional, defaults, debug): once, and again with the same names where what came after
+   that was interrupted. */
 static PyObject *set_parameters(PyObject *object, PyObject *args) {
     dispatcher_type *self = (dispatcher_type *)object;
     PyObject *names, *defaults, *debug;

@@ -21,7 +21,7 @@ from .fused_launch import Launch, Result, Window, concatenated, smallest_stride,
 from .kernel_text import pattern
 from .lowering import Chain, Lines, kernel_name
 from .row_kernel import RowElement, RowReduction, RowResult, is_reducible
-from .tracing import Apply, Node, Reduce, View
+from .tracing import Apply, Leaf, Node, Reduce, View
 
 # Elements of a row, at most, if a block doesn't keep more: others are cut into pieces. On a grid a block has a row, and
 # fewer rows don't fill it.
@@ -103,9 +103,9 @@ class RowGroup:
         return short and many and (outputs > 0 or len(self.reductions) > 1)
 
     def _itemsize(self) -> int:
-        """Bytes of an element of the row that is read."""
+        """Bytes of an element of each array of rows, of which a block keeps no more elements than of halves."""
         visited, stack = set[Node](), [r.source for r in self.reductions]
-        sizes = [16]
+        size = 0
         while stack:
             node = stack.pop()
             if node in visited:
@@ -115,9 +115,9 @@ class RowGroup:
                 stack.append(node.source)
             elif isinstance(node, Apply):
                 stack += [x for x in node.operands if isinstance(x, Node)]
-            elif node.ndim == self.ndim:
-                sizes.append(node.dtype.itemsize)
-        return min(sizes)
+            elif isinstance(node, Leaf) and node.ndim == self.ndim:
+                size += max(node.dtype.itemsize, 2)
+        return max(size, 2)
 
 
 def _kept_bytes(driver: Any) -> int:

@@ -24,12 +24,13 @@ _MOST_REDUCTIONS = 32
 class BlockShape:
     """`threads` of a block, and how many `blocks` a multiprocessor runs at a time, which limits registers. `edges`:
     rows may begin and end between vectors. `shared_vectors`: those of each cached element that a thread has in shared
-    memory, at most, of rows for which registers don't suffice."""
+    memory, at most, of rows for which registers don't suffice; a block has `shared_bytes` for them."""
 
     threads: int
     blocks: int
     edges: bool = False
     shared_vectors: int = 0
+    shared_bytes: int = 0
 
     @property
     def name(self) -> str:
@@ -72,7 +73,7 @@ def block_row_step(
         row_bytes=row_bytes,
         per_thread=1,
         threads=shape.threads,
-        shared=shape.shared_vectors * vector_bytes(row) * shape.threads,
+        shared=shape.shared_bytes,
     )
 
 
@@ -125,14 +126,14 @@ def _array_guards(kind: ir.ArrayType, slot: int, row_axis: int, width: int) -> s
 def block_shapes(row: CachedRow, loop: ir.For, shared_rows: int) -> Iterator[BlockShape]:
     """The kernels of a row that a loop's iteration caches, in the order in which their guards are tested.
     `shared_rows`: bytes of a row in shared memory."""
-    sizes = [(*size, 0) for size in _SIZES]
-    threads, blocks = _SIZES[-1]
-    vectors = shared_rows // (threads * vector_bytes(row))
+    shapes = [BlockShape(threads, blocks) for threads, blocks in _SIZES]
+    vectors = shared_rows // (shapes[-1].threads * vector_bytes(row))
     reductions = sum(len(s.reductions) for s in ir.walk(*loop.body) if isinstance(s, ir.For))
     if vectors > 0 and reductions <= _MOST_REDUCTIONS:
-        sizes.append((threads, blocks, vectors))
-    for edges in (False, True) if row.width > 1 else (False,):
-        yield from (BlockShape(threads, blocks, edges, vectors) for threads, blocks, vectors in sizes)
+        # all of the bytes, also where vectors leave some: by these the host knows the devices that it is compiled for
+        shapes.append(replace(shapes[-1], shared_vectors=vectors, shared_bytes=shared_rows))
+    yield from shapes
+    yield from (replace(shape, edges=True) for shape in shapes if row.width > 1)
 
 
 def streamed_elements(row: CachedRow, loop: ir.For) -> frozenset[Ref]:

@@ -30,12 +30,12 @@ _SINGLE_BITS, _SINGLE = 4, 16  # 1 << so many threads take a short row's element
 
 def row_tests(code: Emitter, row: CachedRow) -> Iterator[str]:
     """C tests whether all rows are contiguous (`dense`), begin and end with vectors (`whole`), and are long enough for
-    vectors (`long_rows`)."""
+    vectors (`long_rows`); where it matters, whether elements lie at multiples of their size (`aligned`)."""
     (range_,) = row.loops[0].ranges
     start, stop = code.start(range_), code.expr(range_.stop)  # type: ignore[arg-type]
     yield f"const int64_t row_low = {start};"
     yield f"const int64_t row_size = {stop if start == '0' else f'pa_range_len(row_low, {stop}, 1)'};"
-    tests, whole = ["row_size > 0"], [f"row_size % {row.width} == 0"]
+    tests, whole, aligned = ["row_size > 0"], [f"row_size % {row.width} == 0"], ["true"]
     compared = {structural_key((range_.start, range_.stop))}
     for s in row.loops[1:]:
         (other,) = s.ranges
@@ -50,8 +50,8 @@ def row_tests(code: Emitter, row: CachedRow) -> Iterator[str]:
         tests.append(f"{steps[ref[1].index('')]} == (int64_t)sizeof({kind.dtype.ctype})")
         bits = " | ".join([f"(uint64_t)({first})", *others])
         whole.append(f"(({bits}) & {min(size * row.width, 16) - 1}) == 0")
-        if ref == _most(row):  # complex numbers may lie where their parts may
-            tests.append(f"(({bits}) & {size - 1}) == 0")
+        # complex numbers may lie where their parts may
+        (tests if ref == _most(row) else aligned).append(f"(({bits}) & {size - 1}) == 0")
     pairs = [(a, b) for a in row.reloaded for b in row.stored if b != a]
     kinds = {p[0]: k for p, k in row.kinds.items()} | {n: k for n, k in code.kernel.params if n in row.stored}
     for n in sorted({n for pair in pairs for n in pair}):
@@ -60,6 +60,8 @@ def row_tests(code: Emitter, row: CachedRow) -> Iterator[str]:
         tests.append(f"(high_{cname(a)} <= low_{cname(b)} || high_{cname(b)} <= low_{cname(a)})")
     yield from conjunction("const bool whole = ", whole, ";")
     yield from conjunction("const bool dense = ", tests, ";")
+    if row.cached and may_be_single(row):
+        yield from conjunction("const bool aligned = ", aligned, ";")
     yield f"const bool long_rows = whole || row_size >= {_LEAST_VECTORS * row.width};"
 
 

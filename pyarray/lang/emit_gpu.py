@@ -288,14 +288,15 @@ class _GridProgram:
             if of_block is None:
                 continue
             with self.rows_kernel(of_block, shape.blocks, loop, before, digits):
-                # others leave the step out: they have less shared memory
-                out.lines(["#if !PA_CUDA || __CUDA_ARCH__ >= 900"] if shape.shared_vectors else ())
                 out.text(block_row_head(row, shape, code.expr(stop)))
                 body = code.block_row_version(row, loop, shape)
+                if shape.shared_bytes:  # elsewhere blocks have less, and the step is left out
+                    out.line("#if !PA_CUDA || __CUDA_ARCH__ >= 900")
                 with out.block("if (t < count)"):
                     self.iteration_head(loop)
                     out.text(body)
-                out.lines(["#endif"] if shape.shared_vectors else ())
+                if shape.shared_bytes:
+                    out.line("#endif")
 
     @contextmanager
     def rows_kernel(

@@ -100,21 +100,19 @@ class GridEmitter(Emitter):
             return self.printed(self.write_row, of, loop, True)
 
         half = row_text.short_row(row)
+        sizes, long_sizes = row_text.row_sizes(half), row_text.long_row_sizes(row)
         # an iteration with other loops, too, has other uses for registers
-        sizes, alone = (
-            row_text.row_sizes(half),
-            sum(isinstance(n, ir.For) for n in ir.walk(*loop.body)) == len(row.loops),
-        )
+        alone = sum(isinstance(n, ir.For) for n in ir.walk(*loop.body)) == len(row.loops)
         short, more = (half, 1) if alone else (row, 0)
-        yield CachedVersion("short", False, sizes, row_text.short_row_team(short), text(short), blocks + more)
-        yield CachedVersion("long", False, row_text.long_row_sizes(row), row_text.long_row_team(row), text(row), blocks)
+        yield CachedVersion("short", False, "whole", sizes, row_text.short_row_team(short), text(short), blocks + more)
+        yield CachedVersion("long", False, "whole", long_sizes, row_text.long_row_team(row), text(row), blocks)
         if self.may_be_narrow and row_text.may_be_single(row):
             single, sizes = row_text.single_row(row), row_text.single_row_sizes()
-            yield CachedVersion("single", True, sizes, row_text.single_row_team(), text(single), blocks)
+            yield CachedVersion("single", True, "aligned", sizes, row_text.single_row_team(), text(single), blocks)
         if row_text.may_have_edges(row):
             self.row_has_edges = True
             head, sizes = team_width.team("PA_WARP_BITS", "1"), row_text.edged_row_sizes(row)
-            yield CachedVersion("edged", True, sizes, head, text(row), blocks)
+            yield CachedVersion("edged", True, "true", sizes, head, text(row), blocks)
             self.row_has_edges = False
         self.row = row
 

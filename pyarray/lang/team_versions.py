@@ -8,11 +8,13 @@ Version = tuple[str, str, str]  # of an iteration: its condition, its declaratio
 
 
 class CachedVersion(NamedTuple):
-    """The version for rows of these `sizes` that teams cache. `edges`: they may have some. `blocks`: how many a
-    multiprocessor runs at a time, which limits registers."""
+    """The version for contiguous rows of these `sizes` that teams cache. `edges`: they may begin and end between
+    vectors. `condition`: what else they need, as C text. `blocks`: how many a multiprocessor runs at a time, which
+    limits registers."""
 
     name: str
     edges: bool
+    condition: str
     sizes: tuple[int, int]
     head: str
     text: str
@@ -21,7 +23,7 @@ class CachedVersion(NamedTuple):
     @property
     def test(self) -> str:
         least, most = self.sizes
-        return f"dense{' && whole' * (not self.edges)} && row_size >= {least} && row_size <= {most}"
+        return f"dense && {self.condition} && row_size >= {least} && row_size <= {most}"
 
 
 class TeamVersions(NamedTuple):

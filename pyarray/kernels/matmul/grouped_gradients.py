@@ -1,4 +1,4 @@
-"""Gradients of the matrices in products of groups of rows: of each group, its rows transposed times its gradients.
+"""Gradients of the matrices of a grouped product (grouped GEMM): a group's rows, transposed, times their gradients.
 
 On CPUs they are products one after the other. On GPUs they are one kernel in tiles, each of which reads where its group
 begins and ends, as only the device may know that."""

@@ -608,13 +608,13 @@ extern "C" __global__ void __launch_bounds__(1024, 1) kernel_centre_block0_1024_
     v_x.s1 = slots->s1_v_x;
     (void)v_x;
     const int64_t count = v_x.n0;
-    #if !PA_CUDA || __CUDA_ARCH__ >= 900
     const int rank = (int)threadIdx.x, row_low = rank * 4, row_size = (int)(v_x.n1) - row_low;
     const int64_t t = blockIdx.x;
     const int team = 1024, warps = team >> PA_WARP_BITS;
     const pa_lanes lanes = pa_lanes_of(team);
     extern __shared__ __align__(16) unsigned char row_memory[];
     pa_vector<float, 4> *const shared0 = (pa_vector<float, 4> *)(row_memory + 0) + rank;
+    #if !PA_CUDA || __CUDA_ARCH__ >= 900
     if (t < count) {
         const int64_t v_i = t;
         float v_first = 0;
@@ -1296,13 +1296,13 @@ extern "C" __global__ void __launch_bounds__(1024, 1) kernel_centre_block0_1024_
     v_x.s1 = slots->s1_v_x;
     (void)v_x;
     const int64_t count = v_x.n0;
-    #if !PA_CUDA || __CUDA_ARCH__ >= 900
     const int rank = (int)threadIdx.x, row_low = 0, row_size = (int)(v_x.n1) - row_low;
     const int64_t t = blockIdx.x;
     const int team = 1024, warps = team >> PA_WARP_BITS;
     const pa_lanes lanes = pa_lanes_of(team);
     extern __shared__ __align__(16) unsigned char row_memory[];
     pa_vector<float, 4> *const shared0 = (pa_vector<float, 4> *)(row_memory + 0) + rank;
+    #if !PA_CUDA || __CUDA_ARCH__ >= 900
     if (t < count) {
         const int64_t v_i = t;
         float v_first = 0;
@@ -1426,7 +1426,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1) kernel_centre_block0_1024_
 }
 #endif
 
-#if PA_IN_UNIT(12, 5629)
+#if PA_IN_UNIT(12, 5787)
 extern "C" __global__ void __launch_bounds__(256, 4) kernel_centre_short0(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -1459,6 +1459,8 @@ extern "C" __global__ void __launch_bounds__(256, 4) kernel_centre_short0(const 
         && v_x.s1 == (int64_t)sizeof(float)
         && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 3) == 0
         && v_out.s1 == (int64_t)sizeof(float);
+    const bool aligned = true
+        && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 3) == 0;
     const bool long_rows = whole || row_size >= 16;
     const int64_t longest = pa_more(0, v_x.n1);
     int narrow = PA_WARP_BITS;
@@ -1550,7 +1552,7 @@ extern "C" __global__ void __launch_bounds__(256, 4) kernel_centre_short0(const 
 }
 #endif
 
-#if PA_IN_UNIT(13, 5934)
+#if PA_IN_UNIT(13, 6092)
 extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_long0(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -1583,6 +1585,8 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_long0(const k
         && v_x.s1 == (int64_t)sizeof(float)
         && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 3) == 0
         && v_out.s1 == (int64_t)sizeof(float);
+    const bool aligned = true
+        && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 3) == 0;
     const bool long_rows = whole || row_size >= 16;
     const int64_t longest = pa_more(0, v_x.n1);
     int narrow = PA_WARP_BITS;
@@ -1678,7 +1682,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_long0(const k
 }
 #endif
 
-#if PA_IN_UNIT(14, 5655)
+#if PA_IN_UNIT(14, 5813)
 extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_single0(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -1711,6 +1715,8 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_single0(const
         && v_x.s1 == (int64_t)sizeof(float)
         && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 3) == 0
         && v_out.s1 == (int64_t)sizeof(float);
+    const bool aligned = true
+        && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 3) == 0;
     const bool long_rows = whole || row_size >= 16;
     const int64_t longest = pa_more(0, v_x.n1);
     int narrow = PA_WARP_BITS;
@@ -1803,7 +1809,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_single0(const
 }
 #endif
 
-#if PA_IN_UNIT(15, 6591)
+#if PA_IN_UNIT(15, 6749)
 extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_edged0(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -1836,6 +1842,8 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_edged0(const 
         && v_x.s1 == (int64_t)sizeof(float)
         && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 3) == 0
         && v_out.s1 == (int64_t)sizeof(float);
+    const bool aligned = true
+        && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 3) == 0;
     const bool long_rows = whole || row_size >= 16;
     const int64_t longest = pa_more(0, v_x.n1);
     int narrow = PA_WARP_BITS;
@@ -1946,7 +1954,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_edged0(const 
 }
 #endif
 
-#if PA_IN_UNIT(16, 10933)
+#if PA_IN_UNIT(16, 11091)
 extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -1979,6 +1987,8 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
         && v_x.s1 == (int64_t)sizeof(float)
         && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 3) == 0
         && v_out.s1 == (int64_t)sizeof(float);
+    const bool aligned = true
+        && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 3) == 0;
     const bool long_rows = whole || row_size >= 16;
     const int64_t longest = pa_more(0, v_x.n1);
     int narrow = PA_WARP_BITS;
