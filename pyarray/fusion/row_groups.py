@@ -104,20 +104,9 @@ class RowGroup:
 
     def _itemsize(self) -> int:
         """Bytes of an element of each array of rows, of which a block keeps no more elements than of halves."""
-        visited, stack = set[Node](), [r.source for r in self.reductions]
-        size = 0
-        while stack:
-            node = stack.pop()
-            if node in visited:
-                continue
-            visited.add(node)
-            if isinstance(node, View):
-                stack.append(node.source)
-            elif isinstance(node, Apply):
-                stack += [x for x in node.operands if isinstance(x, Node)]
-            elif isinstance(node, Leaf) and node.ndim == self.ndim:
-                size += max(node.dtype.itemsize, 2)
-        return max(size, 2)
+        nodes = _computed_of(r.source for r in self.reductions)
+        rows = [node for node in nodes if isinstance(node, Leaf) and node.ndim == self.ndim]
+        return sum(max(node.dtype.itemsize, 2) for node in rows) or 2
 
 
 def _kept_bytes(driver: Any) -> int:
@@ -139,19 +128,22 @@ def groups_of(reductions: Sequence[Reduce]) -> list[RowGroup]:
 
 def nearest_reductions(nodes: Iterable[Node]) -> set[Reduce]:
     """The reductions whose results nodes are computed of, or are."""
-    found, visited, stack = set[Reduce](), set[Node](), list(nodes)
+    return {node for node in _computed_of(nodes) if isinstance(node, Reduce)}
+
+
+def _computed_of(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Nodes, and what they are computed of: not what reductions are."""
+    visited, stack = set[Node](), list(nodes)
     while stack:
         node = stack.pop()
         if node in visited:
             continue
         visited.add(node)
-        if isinstance(node, Reduce):
-            found.add(node)
-        elif isinstance(node, View):
+        yield node
+        if isinstance(node, View):
             stack.append(node.source)
-        else:
-            stack += [x for x in getattr(node, "operands", ()) if isinstance(x, Node)]
-    return found
+        elif isinstance(node, Apply):
+            stack += [x for x in node.operands if isinstance(x, Node)]
 
 
 class RowLowering(Lines):

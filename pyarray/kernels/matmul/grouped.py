@@ -33,15 +33,21 @@ def multiply(c: ndarray, a: ndarray, b: ndarray, ends: ndarray) -> None:
         _one_by_one(c, a, b, ends)
 
 
+def ranges(ends: ndarray) -> list[tuple[int, int]]:
+    """The rows of each group, where the host has their ends: the first, and the one behind the last."""
+    not_repeatable()  # what is computed depends on the elements of `ends`
+    stops = host(ends).tolist()
+    return list(zip([0, *stops], stops, strict=False))
+
+
 def _one_by_one(c: ndarray, a: ndarray, b: ndarray, ends: ndarray) -> None:
-    not_repeatable()  # the products depend on the elements of `ends`
-    begin = 0
-    for group, end in enumerate(host(ends).tolist()):
+    behind = 0
+    for group, (begin, end) in enumerate(ranges(ends)):
         if begin < end:
             gemm(c[begin:end], a[begin:end], b[group])
-            begin = end
-    if begin < c._shape[0]:
-        c[begin:] = 0
+        behind = end
+    if behind < c._shape[0]:
+        c[behind:] = 0
 
 
 def _by_tiles(c: ndarray, a: ndarray, b: ndarray, ends: ndarray) -> None:

@@ -11,11 +11,10 @@ import numpy as np
 
 from ... import jit
 from ...array import ndarray
-from ...array_host import host
 from ...dtypes import DType, float32, int64
 from ...lang.markers import tiles
-from ...memory.host_access import not_repeatable
 from .gemm import gemm
+from .grouped import ranges
 
 # by bytes of an element: the most rows and columns of a tile, and its depth, as `bench gpu_tiles` found the fastest
 _TILES = {2: (128, 256, 64), 4: (128, 128, 16), 8: (64, 64, 16)}
@@ -39,12 +38,9 @@ def multiply(out: ndarray, a: ndarray, grad: ndarray, ends: ndarray) -> None:
 
 
 def _one_by_one(out: ndarray, a: ndarray, grad: ndarray, ends: ndarray) -> None:
-    not_repeatable()  # the products depend on the elements of `ends`
-    begin = 0
-    for group, end in enumerate(host(ends).tolist()):
+    for group, (begin, end) in enumerate(ranges(ends)):
         if begin < end:
             gemm(out[group], a[begin:end].mT, grad[begin:end])
-            begin = end
         else:
             out[group] = 0
 
