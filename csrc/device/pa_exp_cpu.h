@@ -1,6 +1,6 @@
 /* pa_exp_cpu.h: the exponential of float32 for CPUs with fused multiply-add, within 2 ULP, which compilers vectorise
-   where it stands. libm's scalar functions take ten times as long, and libmvec's, where there is one, are calls: all
-   vector registers are saved around them. A number gives the same bits in vectors and alone.
+   where it stands. libm's scalar function takes eight times as long as a loop of these, and libmvec's, where there is
+   one, are calls: all vector registers are saved around them. A number gives the same bits in vectors and alone.
 
    With h the integer next to x / (2 log 2) and r = x - 2 h log 2, exp(x) = exp(r) 2^h 2^h: each factor is a normal
    number, and the last product rounds to subnormal numbers, to 0 and to infinity. 2 log 2 is taken in two parts

@@ -1,5 +1,5 @@
-/* pa_extremes_gpu.h: maximum and minimum of a thread's vector of halves, NaN if there is one, by instructions for two
-   halves at once. Those of float32 would take a conversion for each. */
+/* pa_extremes_gpu.h: max and min of a thread's vector of float16 or bfloat16, NaN if there is one, by packed
+   instructions for two elements. Those of float32 would take a conversion for each. */
 #ifndef PA_EXTREMES_GPU_H
 #define PA_EXTREMES_GPU_H
 #include "pa_half.h"

@@ -16,7 +16,8 @@ from .cached_rows import CachedRow, Ref
 from .emit_cached_rows import MIN_BLOCKS, shared_memory_lines, vector_bytes
 from .loop_dependences import structural_key
 
-# Reductions whose threads' results, of 16 bytes at most for a warp, have room in shared memory beside a row.
+# Reductions of an iteration, at most, for whose results there is room in shared memory beside a row: up to 16 bytes of
+# each warp.
 _MOST_REDUCTIONS = 32
 
 

@@ -1,7 +1,7 @@
-"""GPU text of the maximum or minimum of a row of halves: that of a vector is found at once.
+"""GPU text of max and min reductions of rows of float16 and bfloat16, by packed instructions for two elements.
 
-The casts of halves have the order of the halves, so the greatest cast is the cast of the greatest half, which
-instructions for two halves find (csrc/device/pa_extremes_gpu.h)."""
+The casts of halves have the order of the halves, so the greatest cast is the cast of the greatest half, which is found
+for a vector at a time (csrc/device/pa_extremes_gpu.h)."""
 
 from __future__ import annotations
 

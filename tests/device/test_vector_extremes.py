@@ -1,4 +1,4 @@
-"""Maxima and minima of rows of halves, which a GPU's thread finds for two elements at once."""
+"""Max and min reductions of rows of float16 and bfloat16, which GPUs compute by packed instructions; softmax."""
 
 import math
 

@@ -41,6 +41,7 @@ def test_rows_in_shared_memory_are_for_devices_that_they_are_compiled_for(dtypes
     """The text has them from sm_90 on; what came before has no blocks with as many bytes."""
     program = lowered(centred, dtypes, "cuda")
     steps = [step for step in program.steps if step.shared]
+    assert steps
     assert [step.shared for step in steps] == [ROW_SHARED] * len(steps)
     assert ROW_SHARED > 166_912  # bytes of a block of sm_80
     assert program.text.count("#if !PA_CUDA || __CUDA_ARCH__ >= 900") == len(steps)

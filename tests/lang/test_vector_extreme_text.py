@@ -1,4 +1,4 @@
-"""Which loops over rows of halves find the extreme of a vector at once."""
+"""Which reductions of rows of float16 and bfloat16 are compiled to packed max and min instructions."""
 
 import math
 

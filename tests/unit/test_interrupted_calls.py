@@ -1,4 +1,4 @@
-"""A first call that is interrupted, wherever that is, leaves nothing behind that the next one can't go on from."""
+"""A KeyboardInterrupt during the first call of a kernel or fused function, wherever it comes: the next call works."""
 
 import sys
 

@@ -16,7 +16,7 @@ from ...lang.markers import tiles
 from .gemm import gemm
 from .grouped import ranges
 
-# by bytes of an element: the most rows and columns of a tile, and its depth, as `bench gpu_tiles` found the fastest
+# by bytes of an element: the most rows and columns of a tile, and its depth
 _TILES = {2: (128, 256, 64), 4: (128, 128, 16), 8: (64, 64, 16)}
 _LEAST_SIDE = 16
 
@@ -47,10 +47,7 @@ def _one_by_one(out: ndarray, a: ndarray, grad: ndarray, ends: ndarray) -> None:
 
 def _side(size: int, most: int) -> int:
     """The side of a tile for an axis of so many elements."""
-    side = _LEAST_SIDE
-    while side < min(size, most):
-        side *= 2
-    return side
+    return min(max(1 << (size - 1).bit_length(), _LEAST_SIDE), most)
 
 
 # The text depends on these; dtypes are in its variants' keys.
