@@ -128,7 +128,7 @@ def grouped_matmul(a: ArrayLike, b: ArrayLike, ends: ArrayLike) -> ndarray:
 
 
 def grouped_matmul_backward(grad: ArrayLike, a: ArrayLike, b: ArrayLike, ends: ArrayLike) -> tuple[ndarray, ndarray]:
-    """Gradients of `grouped_matmul` for `a` and `b`, from that of its result.
+    """Gradients of `grouped_matmul` for `a` and `b`, from the result's.
 
     Row i of group g gives `grad[i] @ b[g].T`, rows behind the last group give zeros; `b[g]` gets the group's rows of
     `a`, transposed, times those of `grad`, an empty group zeros. Sums, and what is undefined, are those of
