@@ -90,8 +90,8 @@ def _product(
 
 
 def grouped(torch: Any, quick: bool) -> list[Row]:
-    """Prints TFLOP/s of products of groups of rows with matrices of their own, next to torch's, in turns. Groups end at
-    random multiples of 8 rows."""
+    """Prints TFLOP/s of products of groups of rows with matrices of their own, and of the gradients of both, next to
+    torch's, in turns. Groups end at random multiples of 8 rows."""
     rows, lines = list[Row](), [["groups of rows", "TFLOP/s", "torch", "ratio"]]
     for dtype, count, depth, columns, groups in GROUPS[:1] if quick else GROUPS:
         x = torch.randn(count, depth, device="cuda").to(getattr(torch, dtype))
@@ -103,11 +103,20 @@ def grouped(torch: Any, quick: bool) -> list[Row]:
             "pyarray": lambda a=a, b=b, e=e: pa.nn.grouped_matmul(a, b, e),
             "torch": lambda x=x, y=y, ends=ends: torch._grouped_mm(x, y, offs=ends),
         }
-        times = in_turns(torch, quick, 10, named)
-        work, case = 2.0 * count * depth * columns, f"{dtype} {count}x{depth}x{columns}, {groups} groups"
-        rates = [f"{work / t.median / 1e12:.1f}" for t in times.values()]
-        lines.append([case, *rates, f"{times['torch'].median / times['pyarray'].median:.3f}"])
-        rows.append(Row("products of groups", case, times, None, work))
+        change = torch.randn(count, columns, device="cuda").to(x.dtype)
+        grad = pa.from_dlpack(change)
+        backward = {
+            "pyarray": lambda d=grad, a=a, b=b, e=e: pa.nn.grouped_matmul_backward(d, a, b, e),
+            "torch": lambda d=change, x=x, y=y, ends=ends: (
+                torch._grouped_mm(d, y.mT, offs=ends), torch._grouped_mm(x.T, d, offs=ends)
+            ),
+        }  # fmt: skip
+        case, forward = f"{dtype} {count}x{depth}x{columns}, {groups} groups", 2.0 * count * depth * columns
+        for what, calls, work in ((case, named, forward), (f"{case}, backward", backward, 2 * forward)):
+            times = in_turns(torch, quick, 10, calls)
+            rates = [f"{work / t.median / 1e12:.1f}" for t in times.values()]
+            lines.append([what, *rates, f"{times['torch'].median / times['pyarray'].median:.3f}"])
+            rows.append(Row("products of groups", what, times, None, work))
     print(aligned(lines) + "\n", flush=True)
     return rows
 

@@ -184,7 +184,7 @@ struct pa_gemm_place {
         row = at.row, col = at.col;
 #ifndef PA_GEMM_EPILOGUE /* it may read C */
         /* the last tiles move inwards, compute some elements twice: faster than checks for the matrix' end */
-#ifndef PA_GEMM_ENDS
+#if !PA_GEMM_GROUPED_ROWS
         if (g->m >= PA_G_ROWS && row > g->m - PA_G_ROWS) row = g->m - PA_G_ROWS;
 #endif
         if (g->n >= PA_G_COLUMNS && col > g->n - PA_G_COLUMNS) col = g->n - PA_G_COLUMNS;
@@ -197,19 +197,20 @@ struct pa_gemm_slices {
     pa_gemm_loader<PA_G_ROWS> a;
     pa_gemm_loader<PA_G_COLUMNS> b;
     int64_t ahead, edge; /* slices of the tile that aren't loaded yet; so many last ones of it aren't all inside */
+    int64_t depth; /* of the tile */
 
     __device__ static inline int64_t count(int64_t depth) { return (depth + PA_G_DEPTH - 1) / PA_G_DEPTH; }
     __device__ inline void start(const pa_gemm_grid *g, uint32_t tile)
     {
         const pa_gemm_place p(g, tile);
         const char *first_a = p.at.a + p.row * g->ras, *first_b = p.at.b + p.col * g->cbs;
-        ahead = count(pa_gemm_depth(g, p.at));
+        depth = pa_gemm_depth(g, p.at), ahead = count(depth);
         a.start(first_a, g->m - p.row, g->ras, g->cas, g->cas <= g->ras && g->cas >= -g->ras);
         b.start(first_b, g->n - p.col, g->cbs, g->rbs, g->rbs < g->cbs);
         const bool unchecked = a.rows == PA_G_ROWS && b.rows == PA_G_COLUMNS &&
-                               PA_G_ALL_INSIDE(0, first_a, PA_G_ROWS, g->ras, g->k, g->cas) &&
-                               PA_G_ALL_INSIDE(1, first_b, PA_G_COLUMNS, g->cbs, g->k, g->rbs);
-        edge = unchecked ? g->k % PA_G_DEPTH != 0 : ahead;
+                               PA_G_ALL_INSIDE(0, first_a, PA_G_ROWS, g->ras, depth, g->cas) &&
+                               PA_G_ALL_INSIDE(1, first_b, PA_G_COLUMNS, g->cbs, depth, g->rbs);
+        edge = unchecked ? depth % PA_G_DEPTH != 0 : ahead;
     }
     /* Whether the next slice is inside; else what it has inside is loaded. */
     __device__ inline bool is_inside(const pa_gemm_grid *g, pa_runtime *rt, uint32_t tile, PA_G_ELEMENT *to_a,
@@ -217,7 +218,7 @@ struct pa_gemm_slices {
     {
         if (ahead > edge) return true;
         if (ahead <= 0) return false;
-        const int64_t depths = g->k - (count(g->k) - ahead) * PA_G_DEPTH;
+        const int64_t depths = depth - (count(depth) - ahead) * PA_G_DEPTH;
         pa_gemm_load_edge(g, rt, 0, tile, &a, depths, g->ras, g->cas, to_a);
         pa_gemm_load_edge(g, rt, 1, tile, &b, depths, g->cbs, g->rbs, to_b);
         return false;

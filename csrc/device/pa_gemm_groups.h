@@ -1,7 +1,6 @@
 /* pa_gemm_groups.h: the table of tiles of a product of groups of rows (pa_gemm_tiles.h), made by one block of
    PA_GROUP_THREADS: each takes a group, of which it counts the tiles, and then tiles of these groups. Included with
-   PA_GEMM_TILE_ROWS, the rows of a tile, and PA_GEMM_ENDS, the type of ends. These are whatever memory has, and what is
-   listed is inside in any case. */
+   PA_GEMM_TILE_ROWS, the rows of a tile, and PA_GEMM_ENDS, the type of ends. What is listed is inside in any case. */
 #ifndef PA_GEMM_GROUPS_H
 #define PA_GEMM_GROUPS_H
 #include "pa_gemm_tiles.h"
@@ -9,32 +8,22 @@
 enum { PA_GROUP_THREADS = 256 };
 
 typedef struct pa_gemm_groups {
-    const char *ends;
-    int64_t step, count, rows; /* bytes between ends, how many there are, and the rows of all */
+    pa_gemm_ends ends;
     pa_gemm_group_tile *tiles; /* the first one has how many follow, less than `room` */
     int64_t room;
 } pa_gemm_groups;
-
-/* The end of a group; what is behind the last one is one more. */
-PA_FN int64_t pa_gemm_group_end(const pa_gemm_groups *g, int64_t group)
-{
-    if (group < 0) return 0;
-    if (group >= g->count) return g->rows;
-    const int64_t end = (int64_t)*(const PA_GEMM_ENDS *)(g->ends + group * g->step);
-    return end < 0 ? 0 : end < g->rows ? end : g->rows;
-}
 
 PA_FN void pa_gemm_list_tiles(const pa_gemm_groups *g)
 {
     __shared__ int64_t begins[PA_GROUP_THREADS], ends[PA_GROUP_THREADS], behind[PA_GROUP_THREADS];
     const int thread = (int)threadIdx.x;
     int64_t before = 1;
-    for (int64_t first = 0; first <= g->count; first += PA_GROUP_THREADS) {
+    for (int64_t first = 0; first <= g->ends.count; first += PA_GROUP_THREADS) {
         const int64_t group = first + thread;
-        const int64_t begin = pa_gemm_group_end(g, group - 1), end = pa_gemm_group_end(g, group);
+        const int64_t begin = pa_gemm_group_end(&g->ends, group - 1), end = pa_gemm_group_end(&g->ends, group);
         begins[thread] = begin, ends[thread] = end;
         /* tiles up to the end of each group */
-        behind[thread] = group <= g->count && begin < end ? (end - begin - 1) / PA_GEMM_TILE_ROWS + 1 : 0;
+        behind[thread] = group <= g->ends.count && begin < end ? (end - begin - 1) / PA_GEMM_TILE_ROWS + 1 : 0;
         __syncthreads();
         for (int step = 1; step < PA_GROUP_THREADS; step *= 2) {
             const int64_t others = thread >= step ? behind[thread - step] : 0;

@@ -18,7 +18,7 @@ enum {
     PA_TMA_FULL = PA_TMA_STAGED,
 #endif
     /* slices of a block's first tile that the threads copy which multiply them, of halves */
-    PA_TMA_AHEAD = PA_BYTES == 2 && !PA_M_BF16X6 ? PA_M_STAGES : 0,
+    PA_TMA_AHEAD = PA_BYTES == 2 && !PA_M_BF16X6 && !PA_GEMM_GROUPED_DEPTH ? PA_M_STAGES : 0,
     PA_TMA_EMPTY = PA_TMA_FULL + PA_M_STAGES * 8,
     PA_TMA_RESULTS = PA_TMA_EMPTY + PA_M_STAGES * 8, /* barriers of results */
     PA_TMA_MAPS = PA_TMA_FULL + 256, /* descriptions on their way to their slots */
@@ -26,6 +26,7 @@ enum {
     /* whether sums begin with the first products, so that they needn't be cleared */
     PA_TMA_BEGINS = PA_BYTES <= 2 && !PA_M_FLOAT8 && !PA_M_BF16X6
 };
+static_assert(!PA_GEMM_GROUPED_DEPTH || PA_BYTES == 2 || PA_BYTES == 8, "slices are cleared behind a group");
 static_assert(PA_M_DEPTH * PA_M_SIZE == 128, "a line of 128 bytes, as swizzled");
 static_assert(PA_M_STAGES * 16 + 96 <= 256, "room for the barriers");
 static_assert(PA_BYTES == 1 || PA_BYTES == 4 || PA_M_COLUMNS / PA_M_CLUSTER >= PA_TMA_LINE, "whole panels of B");
@@ -63,15 +64,19 @@ struct pa_tma_block {
     /* Slices of this tile. */
     __device__ inline int depths_of(const pa_gemm_tile_origin &t) const
     {
-#ifdef PA_GEMM_ENDS
+#if PA_GEMM_GROUPED_DEPTH
+        return (int)((t.depth + PA_M_DEPTH - 1) / PA_M_DEPTH);
+#elif PA_GEMM_GROUPED_ROWS
         if (!t.depth) return 0;
 #endif
         return depths;
     }
-    /* Where slice `s` of an operand begins, A or B. */
-    template <bool OF_B> __device__ inline int depth_of(int s) const
+    /* Where slice `s` of an operand begins, A or B, for this tile. */
+    template <bool OF_B> __device__ inline int depth_of(const pa_gemm_tile_origin &t, int s) const
     {
-#if PA_M_BF16X6
+#if PA_GEMM_GROUPED_DEPTH
+        return (int)t.first_depth + s * PA_M_DEPTH;
+#elif PA_M_BF16X6
         s = s % part + pa_bf16x6_part<OF_B>(s / part) * part;
 #endif
         return s * PA_M_DEPTH;
@@ -118,7 +123,7 @@ PA_FN void pa_tma_produce(const pa_tma_block &o, const pa_tensor_map *map, bool 
             const unsigned to = o.base + stage.at * PA_M_SLICE + OFFSET, full = o.full(stage.at);
             pa_mbarrier_wait(o.empty(stage.at), stage.parity);
             pa_mbarrier_expect(full, ROWS * 128);
-            const int depth = o.template depth_of<OFFSET != 0>(s);
+            const int depth = o.template depth_of<OFFSET != 0>(t, s);
             if (k_major)
 #pragma unroll
                 for (int panel = 0; panel < PA_M_DEPTH / PA_TMA_LINE_ALONG; ++panel)
@@ -227,18 +232,21 @@ template <int LEFT> PA_FN void pa_tma_wait_first(int left)
     else pa_tma_wait_first<(LEFT > 0 ? LEFT - 1 : 0)>(left);
 }
 
+#include "pa_gemm_tma_wait.h"
+
 #if PA_BYTES == 8
 /* By instructions of a warp, whose part of the tile begins at `row` and `col`: fragments of the next ones are read
    while some are multiplied. Those that are read behind the last slice are of no use, whatever is there. */
 template <bool K_MAJOR_A, bool K_MAJOR_B>
-PA_FN void pa_tma_mainloop(const pa_tma_block &o, int depths, int row, int col, pa_tma_stage &stage,
+PA_FN void pa_tma_mainloop(const pa_tma_block &o, const pa_gemm_tile_origin &t, int row, int col, pa_tma_stage &stage,
                            pa_mma_accumulators &sum)
 {
+    const int depths = o.depths_of(t);
     pa_mma_reader<pa_mma_slices<PA_M_ROWS, K_MAJOR_A, true>, pa_mma_slices<PA_M_COLUMNS, K_MAJOR_B, false>> reader(
         o.memory);
     reader.a.start(row), reader.b.start(col);
     if (!depths) return;
-    pa_mbarrier_wait(o.full(stage.at), stage.parity);
+    pa_tma_wait_full<K_MAJOR_A, K_MAJOR_B>(o, t, stage, 0);
     pa_mma_pipeline warp(reader, stage.at * PA_M_SLICE);
 #pragma unroll 1
     for (int s = 0; s < depths; ++s) {
@@ -247,7 +255,7 @@ PA_FN void pa_tma_mainloop(const pa_tma_block &o, int depths, int row, int col, 
             reader, before * PA_M_SLICE, sum,
             [&] {
                 stage.next();
-                if (s + 1 < depths) pa_mbarrier_wait(o.full(stage.at), stage.parity);
+                if (s + 1 < depths) pa_tma_wait_full<K_MAJOR_A, K_MAJOR_B>(o, t, stage, s + 1);
                 return stage.at * PA_M_SLICE;
             },
             [] {});
@@ -280,7 +288,7 @@ PA_FN void pa_tma_mainloop(const pa_tma_block &o, bool first, const pa_gemm_tile
             pa_tma_wait_first<PA_M_STAGES - 1>(PA_M_STAGES - 1 - s);
             asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
             pa_mma_sync();
-        } else pa_mbarrier_wait(o.full(stage.at), stage.parity);
+        } else pa_tma_wait_full<K_MAJOR_A, K_MAJOR_B>(o, t, stage, s);
         pa_wgmma_stage<K_MAJOR_A, K_MAJOR_B>(sum.v[0], a, b, PA_TMA_BEGINS ? s : 1);
         asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
         if (s && says) o.release(before);
@@ -360,7 +368,7 @@ PA_FN void pa_tma_multiply(const pa_tma_block &o, bool first, const pa_gemm_tile
     if (!begins) pa_mma_clear(sum);
 #if PA_BYTES == 8
     pa_gemm_by_layouts(k_major_a, k_major_b, [&](auto a, auto b) {
-        pa_tma_mainloop<a.value, b.value>(o, o.depths_of(t), pa_tma_warp_row(), pa_tma_warp_column(), stage, sum);
+        pa_tma_mainloop<a.value, b.value>(o, t, pa_tma_warp_row(), pa_tma_warp_column(), stage, sum);
     });
     before_last(), during_last();
 #elif PA_BYTES == 1
@@ -399,7 +407,7 @@ PA_ALWAYS void pa_tma_gemm(const pa_gemm_grid *g)
 {
     extern __shared__ __align__(1024) unsigned char pa_mma_memory[];
 #ifdef PA_GEMM_ENDS
-    pa_griddep_wait(); /* for the table of tiles */
+    pa_griddep_wait(); /* for what says where groups are */
 #endif
     const pa_tma_block o(g, pa_mma_memory);
     const int warp = (int)threadIdx.x / 32;

@@ -160,6 +160,35 @@ def test_gradients(device, data):
         np.testing.assert_array_equal(pa.asnumpy(ours.astype("float64")), rounded(want, dtype))
 
 
+@examples(12)
+@given(data=st.data())
+def test_tiles_of_gradients(device, data):
+    """Groups of less and more than a slice of the depth, in each form of the kernel. What is not in a group is NaN for
+    some of its neighbours: it must not be multiplied, not even by zeros."""
+    dtype = data.draw(st.sampled_from(DTYPES))
+    sizes = data.draw(st.lists(st.sampled_from((0, 1, 15, 16, 63, 64, 65, 130, 500)), min_size=1, max_size=6))
+    behind = data.draw(st.sampled_from((0, 0, 1, 70)))
+    depth, columns = (data.draw(st.sampled_from((8, 64, 100, 129, 300))) for _ in range(2))
+    ends, rows = np.cumsum(sizes), sum(sizes) + behind
+    x, grad = integers((rows, depth), 1), integers((rows, columns), 2)
+    wrong = data.draw(st.integers(0, len(sizes) - 1))
+    x[ends[wrong] - sizes[wrong] : ends[wrong]] = np.nan
+    x[ends[-1] :], grad[ends[-1] :] = np.nan, np.inf
+    a, g = (laid(v, data.draw(st.sampled_from(LAYOUTS)), dtype, device) for v in (x, grad))
+    stops = pa.asarray(ends, dtype=data.draw(st.sampled_from(("int32", "int64"))), device=device)
+    out = pa.full((len(sizes), depth, columns), 7.0, device=device).astype(dtype)
+    form, tile = data.draw(st.sampled_from([f for f in forms(device, dtype) if f[0] in ("tile", "plain")]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grouped_gradients, "tile_for", lambda c, depth: tile if form == "tile" else None)
+        if form == "plain":
+            patch.setattr(split_k, "schedule", lambda c, depth, whole: (tile, 1))
+        clear_plans()
+        grouped_gradients.multiply(out, a, g, stops)
+    clear_plans()
+    want = gradients(grad, x, np.zeros((len(sizes), depth, columns)), ends)[1]
+    np.testing.assert_array_equal(pa.asnumpy(out.astype("float64")), rounded(want, dtype))
+
+
 def test_gradients_of_ends_that_do_not_fit(device):
     """Nothing outside is read or written."""
     if device == "cpu":

@@ -18,8 +18,9 @@ STACKED_THREADS = 128  # of a block; others have as many as a launch has by defa
 class ProductKey(NamedTuple):
     """What the text depends on besides the target: the type of the operands, the axes of the batch, the tiles of a grid
     (`TALL` to `TINY`, or tensor cores'), an epilogue; on CPUs whether `blocks`' sizes are arguments. On grids
-    `flagged`: flags say whether it computes; `ends`: the type of the ends of groups of rows, each with a matrix of b,
-    of which there is an axis more then, and a table of tiles is made first; '': without groups."""
+    `flagged`: flags say whether it computes; `ends`: the type of the ends of groups, '': without groups. Groups are of
+    rows, each with a matrix of b, of which there is an axis more then, and a table of tiles is made first; with
+    `grouped_depth` they are of the depth, and each gives a matrix of the batch."""
 
     dtype: str
     batch_axes: int
@@ -28,6 +29,11 @@ class ProductKey(NamedTuple):
     blocks: bool = False
     flagged: bool = False
     ends: str = ""
+    grouped_depth: bool = False
+
+    @property
+    def grouped_rows(self) -> bool:
+        return bool(self.ends) and not self.grouped_depth
 
 
 def tile_macros(tiles: int | Tile) -> str:

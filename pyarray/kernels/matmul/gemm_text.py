@@ -15,22 +15,32 @@ from .. import matmul
 from ..argument_slots import slot_fields
 from .gemm_key import STACKED, STACKED_THREADS, TINY, ProductKey, tile_macros
 from .gemm_mma import Tile
-from .gemm_types import BF16X6_PARTS, BF16X6_PRODUCTS, BLOCKS, count_nothing, gemm_operations, headers, macros
+from .gemm_types import (
+    BF16X6_PARTS,
+    BF16X6_PRODUCTS,
+    BLOCKS,
+    count_nothing,
+    gemm_operations,
+    grouped_depth_operations,
+    headers,
+    macros,
+)
 
 if TYPE_CHECKING:
     from .gemm_epilogue import Epilogue
 
 _NAMES = ("a", "b", "c")  # d and e may follow
+_ENDS = "pa_gemm_ends{{(const char *)s->ends_data, s->ends_s0, s->ends_n0, s->{count}}}"
 
 
 def program(key: ProductKey, target: str, debug: bool) -> lang.pipeline.Program:
     """The text for `key` and its parameters."""
-    name, nb, tiles, epilogue, blocks, flagged, ends = key
+    name, nb, tiles, epilogue, blocks, flagged, ends, grouped_depth = key
     dtype = BY_NAME[name]
     out = BY_NAME[epilogue.out] if epilogue else _grid_result(dtype, tiles)
     names = (*_NAMES, *(epilogue.addends if epilogue else ()))
     params: list[tuple[str, Any]] = [
-        (n, lang.ir.ArrayType(dtype if n in "ab" else out, nb + 2 + bool(ends and n == "b"), strided=True))
+        (n, lang.ir.ArrayType(dtype if n in "ab" else out, nb + 2 + (key.grouped_rows and n == "b"), strided=True))
         for n in names
     ]
     if epilogue:
@@ -45,11 +55,12 @@ def program(key: ProductKey, target: str, debug: bool) -> lang.pipeline.Program:
         params.append(("flags", lang.ir.ArrayType(uint32, 1, strided=False)))
     if ends:
         params.append(("ends", lang.ir.ArrayType(BY_NAME[ends], 1, strided=True)))
+    if key.grouped_rows:
         params.append(("tiles", lang.ir.ArrayType(int64, 2, strided=False)))
     if not lang.dialect.DIALECTS[target].blocks:
         params.append(("blocks", lang.ir.ScalarType(int64)))
     inputs: tuple[str, ...] = (*names, *(("flags",) if flagged else ()), *(("ends",) if ends else ()))
-    directions = dict.fromkeys(inputs, "IN") | {"c": "OUT"} | ({"tiles": "OUT"} if ends else {})
+    directions = dict.fromkeys(inputs, "IN") | {"c": "OUT"} | ({"tiles": "OUT"} if key.grouped_rows else {})
     if lang.dialect.DIALECTS[target].blocks:
         text, *steps = _text(dtype, nb, params, epilogue, debug)
     else:
@@ -59,6 +70,8 @@ def program(key: ProductKey, target: str, debug: bool) -> lang.pipeline.Program:
     count: lang.operation_counts.CountOperations = partial(gemm_operations, epilogue is not None, times=times)
     if flagged and not by_parts:
         count = count_nothing
+    if grouped_depth:
+        count = grouped_depth_operations
     return lang.pipeline.Program("matmul", text, tuple(steps), tuple(params), directions, sites, count_operations=count)
 
 
@@ -144,7 +157,8 @@ def _grid_text(key: ProductKey, params: Any, debug: bool, target: str) -> tuple[
         body = done + body
     steps, list_tiles = [step], ""
     if key.ends:
-        defines += f"#define PA_GEMM_ENDS {key.ends}_t\n"
+        defines += f"#define PA_GEMM_ENDS {key.ends}_t\n#define PA_GEMM_GROUPED_DEPTH {int(key.grouped_depth)}\n"
+    if key.grouped_rows:
         steps, list_tiles = [KernelStep("kernel_list_tiles", team=True), step], _list_tiles_text(done)
     if flagged or letter == "G":  # else the header says when
         body = "    pa_griddep_wait();\n" + body
@@ -174,7 +188,7 @@ def _grid_arguments(key: ProductKey, debug: bool) -> str:
     nb = key.batch_axes
     body = f"    g.m = s->c_n{nb}, g.n = s->c_n{nb + 1}, g.k = s->a_n{nb + 1};\n"
     for number, n in enumerate(_NAMES):
-        row = nb + bool(key.ends and n == "b")
+        row = nb + (key.grouped_rows and n == "b")
         body += f"    g.{n} = (char *)s->{n}_data, g.r{n}s = s->{n}_s{row}, g.c{n}s = s->{n}_s{row + 1};\n"
         body += "".join(f"    g.batch_{n}[{k}] = s->{n}_s{k};\n" for k in range(row))
         if debug:
@@ -185,8 +199,10 @@ def _grid_arguments(key: ProductKey, debug: bool) -> str:
         body += f"    {places}, g.cds[{number}] = s->{n}_s{nb + 1};\n"
         body += "".join(f"    g.batch_d[{number}][{k}] = s->{n}_s{k};\n" for k in range(nb))
     body += "    g.more = s;\n" if key.epilogue else ""
-    if key.ends:
+    if key.grouped_rows:
         return body + "    g.tiles = (const pa_gemm_group_tile *)s->tiles_data, g.batch[0] = s->ends_n0;\n"
+    if key.grouped_depth:
+        body += f"    g.ends = {_ENDS.format(count=f'a_n{nb + 1}')};\n"
     return body + ("".join(f"    g.batch[{k}] = s->c_n{k};\n" for k in range(nb)) or "    g.batch[0] = 1;\n")
 
 
@@ -197,7 +213,8 @@ def _list_tiles_text(done: str) -> str:
 extern "C" __global__ void __launch_bounds__(PA_GROUP_THREADS) kernel_list_tiles(const matmul_slots memory)
 {{
     const matmul_slots *s = &memory;
-    pa_gemm_groups g = {{(const char *)s->ends_data, s->ends_s0, s->ends_n0, s->c_n0, 0, s->tiles_n0}};
+    pa_gemm_groups g = {{0}};
+    g.ends = {_ENDS.format(count="c_n0")}, g.room = s->tiles_n0;
     g.tiles = (pa_gemm_group_tile *)s->tiles_data;
 {done}    pa_gemm_list_tiles(&g);
 }}

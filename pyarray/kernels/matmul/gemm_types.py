@@ -68,6 +68,15 @@ def gemm_operations(epilogue: bool, values: Mapping[str, Any], times: int = 1) -
     return lang.operation_counts.OperationCounts(operations, loads, {"c": results}, results, notes)
 
 
+def grouped_depth_operations(values: Mapping[str, Any]) -> lang.operation_counts.OperationCounts:
+    """Those of a product whose depth is in groups, each of which gives a matrix of c: every row is in one of them."""
+    one = {name: values[name][1:] for name in "abc"}
+    results = math.prod(values["c"])
+    loads = {name: math.prod(one[name]) if results else 0 for name in "ab"}
+    operations = 2 * one["a"][-1] * math.prod(one["c"])
+    return lang.operation_counts.OperationCounts(operations, loads, {"c": results}, results, ())
+
+
 def count_nothing(values: Mapping[str, Any]) -> lang.operation_counts.OperationCounts:
     """What the kernel of float32 does behind the product by parts."""
     note = "all numbers are in the range of products by parts of bfloat16; else this launch computes the product"

@@ -1,24 +1,18 @@
 """Gradients of the matrices of a grouped product (grouped GEMM): a group's rows, transposed, times their gradients.
 
-On CPUs they are products one after the other. On GPUs they are one kernel in tiles, each of which reads where its group
-begins and ends, as only the device may know that."""
+On CPUs they are products one after the other. On GPUs they are one launch of a product's kernel, whose depth is in
+groups, as only the device may know where these begin (csrc/device/pa_gemm_tiles.h)."""
 
 from __future__ import annotations
 
-import functools
-
-import numpy as np
-
-from ... import jit
 from ...array import ndarray
-from ...dtypes import DType, float32, int64
-from ...lang.markers import tiles
-from .gemm import gemm
+from ...jit.launch_state import launch_state
+from .. import matmul
+from .gemm import buffer_range, gemm
+from .gemm_key import ProductKey
+from .gemm_mma import Tile, copy_if_unaligned, tile_for
+from .gemm_text import KERNEL
 from .grouped import ranges
-
-# by bytes of an element: the most rows and columns of a tile, and its depth
-_TILES = {2: (128, 256, 64), 4: (128, 128, 16), 8: (64, 64, 16)}
-_LEAST_SIDE = 16
 
 
 def multiply(out: ndarray, a: ndarray, grad: ndarray, ends: ndarray) -> None:
@@ -29,10 +23,7 @@ def multiply(out: ndarray, a: ndarray, grad: ndarray, ends: ndarray) -> None:
     if not a._shape[0]:
         out[...] = 0
     elif out._buffer.device.driver.grid:
-        rows, columns, depth = _TILES[out.itemsize]
-        tile = _side(out._shape[1], rows), _side(out._shape[2], columns), depth
-        kernel = _kernel(tile, out._dtype if out.itemsize == 8 else float32)
-        kernel(out, a, grad, ends)
+        _by_tiles(out, a, grad, ends)
     else:
         _one_by_one(out, a, grad, ends)
 
@@ -45,25 +36,15 @@ def _one_by_one(out: ndarray, a: ndarray, grad: ndarray, ends: ndarray) -> None:
             out[group] = 0
 
 
-def _side(size: int, most: int) -> int:
-    """The side of a tile for an axis of so many elements."""
-    return min(max(1 << (size - 1).bit_length(), _LEAST_SIDE), most)
-
-
-# The text depends on these; dtypes are in its variants' keys.
-@functools.cache
-def _kernel(tile: tuple[int, int, int], wide: DType) -> jit.kernel.Kernel:
-    rows, columns, depth = tile
-    text = f"""def grouped_gradients(out, a, grad, ends):
-    for e, i, j in tiles(out, (1, {rows}, {columns})):
-        group, count = e.start, a.shape[0]
-        begin = min(max(int64(ends[group - 1]), 0), count) if group > 0 else 0
-        end = min(max(int64(ends[group]), begin), count)
-        x, y = a[begin:end], grad[begin:end]
-        total = zeros((i, j), wide)
-        for k in tiles(end - begin, {depth}):
-            total += x[k, i].T @ y[k, j]
-        out[group, i, j] = total
-"""
-    names = {"wide": wide, "int64": int64, "tiles": tiles, "zeros": np.zeros}
-    return jit.kernel.from_text("grouped_gradients", text, names)
+def _by_tiles(out: ndarray, a: ndarray, grad: ndarray, ends: ndarray) -> None:
+    checked, (groups, rows, columns) = launch_state.debug, out._shape
+    depth = a._shape[0] // groups + 1  # as many groups of equal sizes, by whose shape tiles are chosen
+    tiles: int | Tile = matmul.split_k.schedule(out, depth, True)[0]
+    x, y = a.mT, grad
+    if not checked and (tile := tile_for(out, depth)):
+        x, y, tiles = copy_if_unaligned(x, columns), copy_if_unaligned(y, rows), tile
+    x, y = (v._view(0, (groups, *v._shape), (0, *v._strides)) for v in (x, y))
+    ranges = [end for v in (x, y, out) for end in buffer_range(v)] if checked else []
+    key = ProductKey(out._dtype.name, 1, tiles, ends=ends._dtype.name, grouped_depth=True)
+    grid = matmul.split_k.blocks(tiles, out, out._dtype)
+    KERNEL.launch(key, out.device, x, y, out, *ranges, ends, grid, checked=checked)
