@@ -4,8 +4,8 @@
 #define PA_GEMM_TMA_WAIT_H
 
 #if PA_GEMM_GROUPED_DEPTH
-/* Clears what a slice of an operand, of which a tile has ROWS rows (columns, for B), has behind `depth`: elements of the
-   next group. */
+/* Clears what a slice of an operand, of which a tile has ROWS rows (columns, for B), has behind `depth`: elements of
+   the next group. */
 template <int ROWS, bool K_MAJOR> PA_FN void pa_tma_clear_operand(unsigned char *slice, int depth)
 {
     using slices = pa_mma_slices<ROWS, K_MAJOR, false>;
