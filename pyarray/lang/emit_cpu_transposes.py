@@ -34,12 +34,13 @@ def write_transposed_nest(code: Any, s: ir.For) -> bool:
     if across is None or (copied is not None and accessed.array.type.dtype.itemsize not in _COPIED):
         return False
     with code.out.block():
-        with code.out.block(f"if ({across.test})"):
+        with code.out.block(f"if ({across.test})" if across.test else ""):
             write(code, loops, body[0], across)
-        with code.out.orelse():
-            code.looped_nest = s
-            code.write_loop(s)
-            code.looped_nest = None
+        if across.test:
+            with code.out.orelse():
+                code.looped_nest = s
+                code.write_loop(s)
+                code.looped_nest = None
     return True
 
 

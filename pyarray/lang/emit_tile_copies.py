@@ -130,7 +130,7 @@ def write_first_address(code: Any, copy: Copy, write_numbers: Any) -> None:
     """Before the loop: where a thread's first vector is, and how far its next row and the next iteration are. All
     iterations below `whole` copy whole tiles. `write_numbers` prints the numbers of the first iteration."""
     k, out = copy.ordinal, code.out
-    if not copy.size or _vectors_of(code, copy) is None:
+    if not copy.size or (_vectors_of(code, copy) is None and not _has_whole_elements(code, copy)):
         return
     out.line(f"const char *from{k} = 0;")
     out.line(f"int64_t pitch{k} = 0, step{k} = 0, whole{k} = first_iteration;")
@@ -142,27 +142,36 @@ def write_first_address(code: Any, copy: Copy, write_numbers: Any) -> None:
         _both_ways(code, copy, lambda way: _set_first_address(code, way))
 
 
+def _has_whole_elements(code: Any, copy: Copy) -> bool:
+    """Whether elements of whole tiles, which no matrix instruction reads, are as far from each other as the first."""
+    return is_contracted(code, copy) and steps_of(code, copy) is not None and _is_linear(copy)
+
+
 def _set_first_address(code: Any, copy: Copy) -> None:
-    v, k, out = _vectors_of(code, copy), copy.ordinal, code.out
-    assert v is not None
-    other, elements = copy.loops[1 - copy.axis], is_contracted(code, copy)
+    v, k, out, other = _vectors_of(code, copy), copy.ordinal, code.out, copy.loops[1 - copy.axis]
     is_whole = f"length_{cname(other.variables[0])} == {other.capacity}"
-    with out.block(f"if ({is_whole} && {v.test})"):
-        out.line("const char *next;")
-        _write_address(code, copy, v, f"from{k}", 0)
-        _write_address(code, copy, v, "next", 1)
-        out.line(f"pitch{k} = next - from{k}, whole{k} = {code.expr(copy.end)} / {copy.size};")
-        if copy.axis:
-            out.line(f"step{k} = {copy.size * copy.load.array.type.dtype.itemsize};")
-        else:
-            _write_address(code, copy, v, "next", 0, copy.size)
-            out.line(f"step{k} = next - from{k};")
-        if elements:
-            out.line(f"is_vectors{k} = true;")
-    if elements and steps_of(code, copy) is not None:
-        with out.block(f"else if ({is_whole})"):
+    if v is not None:
+        with out.block(f"if ({is_whole} && {v.test})"):
+            _set_first_vector(code, copy, v)
+    if _has_whole_elements(code, copy):
+        with out.block(f"{'if' if v is None else 'else if'} ({is_whole})"):
             set_first_element(code, copy)
             out.line(f"whole{k} = {code.expr(copy.end)} / {copy.size};")
+
+
+def _set_first_vector(code: Any, copy: Copy, v: _Vectors) -> None:
+    k, out = copy.ordinal, code.out
+    out.line("const char *next;")
+    _write_address(code, copy, v, f"from{k}", 0)
+    _write_address(code, copy, v, "next", 1)
+    out.line(f"pitch{k} = next - from{k}, whole{k} = {code.expr(copy.end)} / {copy.size};")
+    if copy.axis:
+        out.line(f"step{k} = {copy.size * copy.load.array.type.dtype.itemsize};")
+    else:
+        _write_address(code, copy, v, "next", 0, copy.size)
+        out.line(f"step{k} = next - from{k};")
+    if is_contracted(code, copy):
+        out.line(f"is_vectors{k} = true;")
 
 
 def write_copy(code: Any, copy: Copy, number: str) -> None:
@@ -173,15 +182,16 @@ def write_copy(code: Any, copy: Copy, number: str) -> None:
 
 def _write_one_way(code: Any, copy: Copy, number: str) -> None:
     k, out, v = copy.ordinal, code.out, _vectors_of(code, copy)
-    if v is None or not copy.size:
+    by_elements = _has_whole_elements(code, copy)
+    if not copy.size or (v is None and not by_elements):
         _write_any_copy(code, copy, v)
         return
     with out.block(f"if ({number} < whole{k})"):
-        by_elements = is_contracted(code, copy) and steps_of(code, copy) is not None
-        with out.block(f"if (is_vectors{k})") if by_elements else nullcontext():
-            _write_vectors(code, copy, v, f"from{k}", f"pitch{k}", guarded=False)
+        if v is not None:
+            with out.block(f"if (is_vectors{k})") if by_elements else nullcontext():
+                _write_vectors(code, copy, v, f"from{k}", f"pitch{k}", guarded=False)
         if by_elements:
-            with out.orelse():
+            with out.orelse() if v is not None else nullcontext():
                 write_whole_elements(code, copy)
         out.line(f"from{k} += step{k};")
     with out.orelse():

@@ -57,7 +57,7 @@ def _steps(high: int, wide: int, threads: int, each: int) -> Steps | None:
 
 def _across(code: Any, copy: Any) -> str:
     found = find_across(code, copy.nest, copy.load)
-    return found.test if found else "false"
+    return "false" if found is None else found.test or "true"
 
 
 def declare_elements(code: Any, copy: Any) -> None:

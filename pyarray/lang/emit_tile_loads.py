@@ -34,6 +34,7 @@ class _Loop:
     def __init__(self, code: Any, s: ir.For, names: list[str]):
         self.code, self.loop, self.names, self.leading = code, s, names, leading_statements(s)
         self.variable, self.number = cname(s.variables[0]), f"iteration_{cname(s.variables[0])}"
+        self.across: dict[str, str] = {}
         nests = [x for x in self.leading if (copied := copied_tile(x, code.plan)) and copied[0].name in names]
         self.rest = tuple(x for x in s.body if x not in nests)
         self.copies = [self.copy_of(x, k) for k, x in enumerate(nests)]
@@ -46,7 +47,8 @@ class _Loop:
         if found is None or not self.is_for_products_alone(copy.store.name):
             return copy
         across = copy_of(transposed_copy(nest), ordinal, self.loop, self.leading)
-        return copy._replace(across=across, test=found.test)
+        self.across[copy.store.name] = copy.flag if found.test else "true"
+        return copy._replace(across=across, test=found.test) if found.test else across
 
     def is_for_products_alone(self, name: str) -> bool:
         """Whether all that reads a tile are products by matrix instructions, which also take it transposed."""
@@ -59,9 +61,8 @@ class _Loop:
     def write(self) -> None:
         code, out, (range_,) = self.code, self.code.out, self.loop.ranges
         with out.block():
-            across = [x for x in self.copies if x.across is not None]
-            out.lines([f"const bool {x.flag} = {x.test};" for x in across])
-            outer, code.across = code.across, code.across | {x.store.name: x.flag for x in across}
+            out.lines([f"const bool {x.flag} = {x.test};" for x in self.copies if x.across is not None])
+            outer, code.across = code.across, code.across | self.across
             start = code.expr(range_.start) if range_.start is not None else "0"
             out.line(f"const int64_t first_iteration = {start}, past_iterations = {code.expr(range_.stop)};")
             out.line(f"const int ahead = stages - 1{' - PA_TILE_IN_FLIGHT' if self.sums else ''};")

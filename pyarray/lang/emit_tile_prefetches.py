@@ -100,7 +100,7 @@ def write_next(code: Any, copies: Sequence[Access]) -> str:
             value = f"(pa_prefetch_next){{{{{{at}}, {step}, {{rows}}, {{columns}} * {itemsize}}}}}"
             if across := find_across(code, *copy):
                 turned = f"(pa_prefetch_next){{{{{{at}}, {across.step}, {{columns}}, {{rows}} * {itemsize}}}}}"
-                value = f"{across.test} ? {turned} : {value}"
+                value = f"{across.test} ? {turned} : {value}" if across.test else turned
             _write_first(code, copy, f"next[{k}] = {value};")
 
     _write_in_next(code, write)

@@ -88,11 +88,12 @@ def _start_product(code: Any, product: Product, layout: Any, sums: str) -> None:
     rows = ""
     if a in code.plan.registers:
         operands, rows = operands[1:], "_rows"
-    flags = [code.across[name] for name, _ in operands if name in code.across]
+    ways = [code.across.get(name, "false") for name, _ in operands]
+    flags = [way for way in ways if way not in ("true", "false")]
     for values in itertools.product((True, False), repeat=len(flags)):
         test = " && ".join(flag if value else f"!{flag}" for flag, value in zip(flags, values, strict=True))
-        across = dict(zip(flags, values, strict=True))
-        turned = [str(x != across.get(code.across.get(name, ""), False)).lower() for name, x in operands]
+        across = {"true": True, "false": False, **dict(zip(flags, values, strict=True))}
+        turned = [str(x != across[way]).lower() for (_, x), way in zip(operands, ways, strict=True)]
         with out.block(f"if ({test})") if flags else nullcontext():
             call = f"pa_tile_start{rows}<{', '.join([sizes, *turned])}>"
             out.line(f"{call}({sums}, {cname(a)}, {cname(b)}, depth, rank);")

@@ -42,7 +42,7 @@ class TileEmitter(BarrierEmitter):
     rolled: bool = False  # loops over a thread's elements stay loops, for less text where speed doesn't count
     register: str = ""  # C text of which element of a thread's registers is at hand
     meanwhile: Callable[[], None] | None = None  # prints what threads do while matrix units compute the next product
-    across: dict[str, str]  # tile that may be kept transposed → C name of whether it is
+    across: dict[str, str]  # tile that may be kept transposed → C name of whether it is, or "true"
     in_flight: bool = False  # the next product goes on when its iteration ends
 
     # ---- the iteration
