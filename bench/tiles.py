@@ -27,7 +27,7 @@ NARROW = (("float16", "float32"), ("bfloat16", "float32"), ("int8", "int32"))  #
 ROWS = ((1000, 768), (512, 1024), (256, 4096), (2048, 2048))
 # rows, columns and depth of a product's tiles: with AVX-512, and for blocks of 6 rows and of 16 columns
 TILES = ((128, 192, 48), (120, 240, 40))
-NARROW_TILES = ((128, 192, 96), (120, 240, 80))  # deeper: elements of fewer bytes, sums are read and written less often
+NARROW_TILES = ((128, 192, 96), (128, 240, 80))  # deeper: elements of fewer bytes, sums are read and written less often
 PRODUCT, FUNCTION = 0.9, 1.0  # ratios to reach
 EPS = 1e-5
 

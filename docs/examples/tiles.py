@@ -32,7 +32,7 @@ def softmax(y: M, x: M, columns: pa.constexpr):
         (j,) = pa.tiles(x.shape[1], columns)
         t = x[i, j]
         e = pa.exp(t - t.max(axis=1, keepdims=True))
-        y[i, j] = e / e.sum(axis=1, keepdims=True)
+        y[i, j] = e * (1 / e.sum(axis=1, keepdims=True))
 
 
 @pa.kernel
@@ -41,7 +41,8 @@ def layer_norm(y: M, x: M, weight: V, bias: V, epsilon: float, columns: pa.const
         (j,) = pa.tiles(x.shape[1], columns)
         t = x[i, j]
         d = t - t.mean(axis=1, keepdims=True)
-        y[i, j] = d / pa.sqrt((d * d).mean(axis=1, keepdims=True) + epsilon) * weight[j] + bias[j]
+        deviation = pa.sqrt((d * d).mean(axis=1, keepdims=True) + epsilon)
+        y[i, j] = d * (1 / deviation) * weight[j] + bias[j]
 
 
 @pa.kernel

@@ -45,6 +45,7 @@ _HEADERS = (  # header, and what its functions end with; the order is that of th
     ("pa_prefetch.h", re.compile(r"\b(?:pa_prefetch_\w+)")),
     ("pa_transposed_copy.h", re.compile(r"\b(?:pa_transposed_copy_\w+)")),
     ("pa_products.h", re.compile(r"\b(?:pa_products_\w+)")),
+    ("pa_products_float16.h", re.compile(r"\bpa_products_cast_f16\b")),
     ("pa_products_pairs.h", re.compile(r"\bpa_products_\w*bf16\b")),
     ("pa_products_words.h", re.compile(r"\bpa_products_\w*words\w*")),
     ("pa_stream.h", re.compile(r"\b(?:pa_stream_copy)")),

@@ -5,7 +5,8 @@ elements, each of which has a sum, in the same order: what is read along the axi
 vectors. Products of floats are a function's (csrc/device/pa_products.h), which meanwhile prefetches the operands of the
 next iteration of the loop around. Operands that are cast are cast once, into tiles of their own; those of bfloat16 make
 pairs there, where the processor has an instruction for them (csrc/device/pa_products_pairs.h), and narrow integers do
-so on every processor (csrc/device/pa_products_words.h)."""
+so on every processor (csrc/device/pa_products_words.h); float16 is cast by instructions
+(csrc/device/pa_products_float16.h)."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ..dtypes import DType, bfloat16, float32, float64, int8, int16, int32, uint8, uint32
+from ..dtypes import DType, bfloat16, float16, float32, float64, int8, int16, int32, uint8, uint32
 from . import ir
 from .emit_cast import cast
 from .emit_expressions import cname, ctype
@@ -107,9 +108,20 @@ def _written_casts(code: Any, loops: tuple[ir.For, ...], tiles: _Casts, product:
 def _write_cast(code: Any, name: str, element: Any, own: Any, axes: list[ir.For]) -> None:
     """Casts to a tile the elements that exist of another one."""
     position, source = code.position(own.shape, element.index, None), element.array.type.dtype
-    for loop in axes:
+    given = f"{cname(element.array.name)}.m[{position}]"
+    # the variable of a row's neighbours, which a function casts
+    rows = [loop for loop in axes[-1:] if _steps_of(own.shape, element.index, loop.variables) == [1]]
+    if source is not float16 or own.dtype is not float32:
+        rows = []
+    for loop in axes[: len(axes) - len(rows)]:
         code.out.open(_head(code, loop))
-    code.out.line(f"{name}.m[{position}] = {cast(f'{cname(element.array.name)}.m[{position}]', source, own.dtype)};")
+    for loop in rows:
+        (start, stop), row = _bounds(code, loop), cname(loop.variables[0])
+        code.out.open()
+        code.out.line(f"const int64_t {row} = {start};")
+        code.out.line(f"pa_products_cast_f16(&{name}.m[{position}], &{given}, {stop} - {row});")
+    if not rows:
+        code.out.line(f"{name}.m[{position}] = {cast(given, source, own.dtype)};")
     for _ in axes:
         code.out.close()
 

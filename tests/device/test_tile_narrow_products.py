@@ -60,6 +60,18 @@ def test_of_one_array(device, kind, sums):
     np.testing.assert_array_equal(pa.asnumpy(c), 3 * (x @ x.T))
 
 
+@pytest.mark.parametrize("columns", [16, 23, 64])
+def test_every_number_of_float16(device, columns):
+    """As rows of tiles, which a function casts, and as columns; the last tile isn't whole. Times 1 each is the same."""
+    every = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    numbers = pa.asarray(every, device=device)
+    across, down = (pa.empty(s, "float32", device=device) for s in ((16, 2**16), (2**16, 16)))
+    product(across, pa.ones((16, 1), "float16", device=device), numbers[None], pa.float32, 16, columns, 4)
+    product(down, numbers[:, None], pa.ones((1, 16), "float16", device=device), pa.float32, columns, 16, 4)
+    for got in (pa.asnumpy(across), pa.asnumpy(down).T):
+        np.testing.assert_array_equal(got, np.broadcast_to(every.astype(np.float32), got.shape))
+
+
 @pa.kernel
 def among_many(c, a, b):
     """Tiles of 128 KiB each that take most of a thread's memory for tiles."""
