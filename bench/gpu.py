@@ -224,6 +224,34 @@ def along_rows(torch: Any, measure: Callable[[Callable[[], Any]], Times], quick:
     return found
 
 
+def short_rows(torch: Any, measure: Callable[[Callable[[], Any]], Times], quick: bool) -> list[Row]:
+    """Prints microseconds of a softmax of short rows, most of which aren't whole vectors, next to a copy."""
+    found, lines = (
+        list[Row](),
+        [["softmax of short rows", "copy", "pyarray", "special", "torch", "of copy", "of torch"]],
+    )
+    for dtype, count in (("float32", 1 << 25), ("bfloat16", 1 << 26)):
+        like = torch.rand(count, device="cuda").to(getattr(torch, dtype))
+        target = torch.empty_like(like)
+        copy = measure(lambda like=like, target=target: target.copy_(like))
+        for columns in (100,) if quick else (33, 100, 128, 250, 333, 501, 1001):
+            x = like[: count // columns * columns].view(-1, columns)
+            a = pa.from_dlpack(x)
+            calls = {
+                "pyarray": lambda a=a: rows.softmax(a),
+                "special": lambda a=a: pa.special.softmax(a, axis=-1),
+                "torch": lambda x=x: torch.softmax(x, -1),
+            }
+            times: dict[str, Times | None] = {who: measure(call) for who, call in calls.items()}
+            own, theirs = times["pyarray"].median, times["torch"].median
+            spent = [f"{t.median * 1e6:.0f}" for t in (copy, *times.values())]
+            case = f"{dtype} {columns}"
+            lines.append([case, *spent, f"{copy.median / own:.2f}", f"{theirs / own:.2f}"])
+            found.append(Row("softmax of short rows", case, times, None, None, count, ("torch",)))
+    print(aligned(lines) + "\n", flush=True)
+    return found
+
+
 def further(torch: Any, quick: bool) -> list[Row]:
     """Prints milliseconds of random numbers, sums, masks and distinct elements, and the ratio to torch, in turns."""
     rng, numbers = pa.random.default_rng(1), torch.rand(1 << 24, device="cuda")
@@ -286,6 +314,7 @@ def run(quick: bool = False) -> Iterator[Row | Figure]:
             yield Figure(f"{row.case}: {name}", row.facts[fact], at_least=bound)
     torch.cuda.empty_cache()
     yield from along_rows(torch, timer(torch, quick, calls=5), quick)
+    yield from short_rows(torch, timer(torch, quick, calls=5), quick)
     yield from gpu_reductions.reductions(torch, quick)
     yield from gpu_products.products(torch, quick)
     yield from gpu_products.grouped(torch, quick)

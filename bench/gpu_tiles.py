@@ -18,8 +18,10 @@ from .timing import Figure, Row, Times, aligned
 ABOUT = """Products in tiles on a GPU, by a kernel of six lines, next to PyTorch's library, Triton and pyarray's own
 product: time on the device, on arrays that the libraries share."""
 SIZES = (2048, 4096, 8192)
-# of bfloat16 and float32 of the second size: operands whose rows lie across memory, or aren't aligned
-LAYOUTS = ("a.T @ b", "a @ b.T", "a.T @ b.T", "odd rows")
+# of bfloat16 and float32 of the second size: operands whose rows lie across memory, or aren't aligned, or that the kernel
+# transposes
+TURNED = "a[k, i].T @ b[j, k].T"
+LAYOUTS = ("a.T @ b", "a @ b.T", "a.T @ b.T", TURNED, "odd rows")
 TILES = ((128, 256, 64), (128, 128, 64), (256, 128, 64), (64, 128, 64))
 FLOAT32_TILES = ((128, 128, 32), (128, 128, 16), (128, 64, 32), (64, 128, 32))
 
@@ -30,6 +32,15 @@ def product(c, a, b, rows: pa.constexpr, columns: pa.constexpr, depth: pa.conste
         total = pa.zeros((i, j), pa.float32)
         for k in pa.tiles(a.shape[1], depth):
             total += a[i, k] @ b[k, j]
+        c[i, j] = total
+
+
+@pa.kernel
+def turned(c, a, b, rows: pa.constexpr, columns: pa.constexpr, depth: pa.constexpr):
+    for i, j in pa.tiles(c, (rows, columns)):
+        total = pa.zeros((i, j), pa.float32)
+        for k in pa.tiles(a.shape[0], depth):
+            total += a[k, i].T @ b[j, k].T
         c[i, j] = total
 
 
@@ -63,7 +74,11 @@ def _times(torch: Any, triton: Any, measure: Any, dtype: str, n: int, layout: st
     z = torch.empty(n, n, device="cuda", dtype=x.dtype)
     a, b, c = (pa.from_dlpack(t) for t in (x, y, z))
     tiles = FLOAT32_TILES if dtype == "float32" else TILES
-    own = [measure(lambda tile=tile: product(c, a, b, *tile)) for tile in tiles]
+    if layout == TURNED:
+        own = [measure(lambda tile=tile: turned(c, a, b, *tile)) for tile in tiles]
+        x, y, a, b = x.T, y.T, a.T, b.T
+    else:
+        own = [measure(lambda tile=tile: product(c, a, b, *tile)) for tile in tiles]
     theirs = []
     if triton is not None:
         from . import kernels_triton

@@ -19,6 +19,7 @@ from .emit_statements import Emitter
 from .emit_vectorized import always_evaluated
 from .summaries import assigned_in, changing_in, has_any
 
+WIDEST = 8  # elements of a vector, at most
 MAX_ELEMENTS = 64  # elements of a row in a thread's registers
 _CACHED_BYTES = 128  # of a thread's registers, about half of them: a block of 256 caches rows of 8192 float32
 
@@ -44,7 +45,8 @@ class CachedRow:
     reloaded: tuple[str, ...]
     elements: int
     plain: bool = False  # whether all elements are loaded and stored where they are used
-    single: bool = False  # whether vectors are single elements
+    widest: int = WIDEST  # elements of a vector, at most
+    ends_early: bool = False  # whether it may be much shorter than what its team could cache
 
     def number(self, loop: ir.For) -> int:
         """Which of the loops it is."""
@@ -53,7 +55,7 @@ class CachedRow:
     @property
     def width(self) -> int:
         """Elements of a vector."""
-        return 1 if self.single else min(16 // min(16, *(kind.dtype.itemsize for kind in self.kinds.values())), 8)
+        return min(16 // min(16, *(kind.dtype.itemsize for kind in self.kinds.values())), self.widest)
 
 
 def find_row(code: Emitter, loop: ir.For, shared: list[ir.For]) -> CachedRow | None:

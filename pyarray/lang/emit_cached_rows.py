@@ -2,8 +2,8 @@
 
 Vectors have 16 bytes. Contiguous rows that fit into the registers, and into shared memory where a block has a row, are
 cached; others are loaded in each loop, in vectors if they are contiguous, else one by one. Of rows that begin or end
-between vectors, the first and last elements are edges, of which a thread has one; short ones of narrow elements are
-cached one by one."""
+between vectors, the first and last elements are edges, of which a thread has one; short ones have forms of their own
+(`short_rows.py`)."""
 
 from __future__ import annotations
 
@@ -20,22 +20,24 @@ from .emit_statements import Emitter, cname
 from .emit_team_width import team
 from .loop_dependences import structural_key
 from .printer import Printer, conjunction
+from .short_rows import short_forms
 
 MIN_BLOCKS = 3  # blocks of a multiprocessor at a time: 80 registers for a thread
 _IN_FLIGHT = 4  # vectors that a thread loads at once from a row that isn't cached; half where the kernel caches rows
 _LEAST_VECTORS = 4  # of a row that doesn't begin and end with whole ones
 _WARP = 32  # threads, at least
-_SINGLE_BITS, _SINGLE = 4, 16  # 1 << so many threads take a short row's elements one by one, so many each at most
 
 
 def row_tests(code: Emitter, row: CachedRow) -> Iterator[str]:
     """C tests whether all rows are contiguous (`dense`), begin and end with vectors (`whole`), and are long enough for
-    vectors (`long_rows`); where it matters, whether elements lie at multiples of their size (`aligned`)."""
+    vectors (`long_rows`); where it matters, whether elements lie at multiples of their size (`aligned`), and rows are
+    pairs of elements that lie at multiples of theirs (`even`)."""
     (range_,) = row.loops[0].ranges
     start, stop = code.start(range_), code.expr(range_.stop)  # type: ignore[arg-type]
     yield f"const int64_t row_low = {start};"
     yield f"const int64_t row_size = {stop if start == '0' else f'pa_range_len(row_low, {stop}, 1)'};"
     tests, whole, aligned = ["row_size > 0"], [f"row_size % {row.width} == 0"], ["true"]
+    even = ["row_size % 2 == 0"]
     compared = {structural_key((range_.start, range_.stop))}
     for s in row.loops[1:]:
         (other,) = s.ranges
@@ -50,6 +52,7 @@ def row_tests(code: Emitter, row: CachedRow) -> Iterator[str]:
         tests.append(f"{steps[ref[1].index('')]} == (int64_t)sizeof({kind.dtype.ctype})")
         bits = " | ".join([f"(uint64_t)({first})", *others])
         whole.append(f"(({bits}) & {min(size * row.width, 16) - 1}) == 0")
+        even.append(f"(({bits}) & {min(size * 2, 16) - 1}) == 0")
         # complex numbers may lie where their parts may
         (tests if ref == _most(row) else aligned).append(f"(({bits}) & {size - 1}) == 0")
     pairs = [(a, b) for a in row.reloaded for b in row.stored if b != a]
@@ -60,8 +63,9 @@ def row_tests(code: Emitter, row: CachedRow) -> Iterator[str]:
         tests.append(f"(high_{cname(a)} <= low_{cname(b)} || high_{cname(b)} <= low_{cname(a)})")
     yield from conjunction("const bool whole = ", whole, ";")
     yield from conjunction("const bool dense = ", tests, ";")
-    if row.cached and may_be_single(row):
+    if row.cached and any(short_forms(row)):
         yield from conjunction("const bool aligned = ", aligned, ";")
+        yield from conjunction("const bool even = ", even, ";")
     yield f"const bool long_rows = whole || row_size >= {_LEAST_VECTORS * row.width};"
 
 
@@ -69,22 +73,6 @@ def short_row(row: CachedRow) -> CachedRow:
     """A row of whole vectors that a warp or a part of one caches, in half as many registers as a longer one: more of
     them are in flight then."""
     return replace(row, elements=max(row.elements // 2, row.width))
-
-
-def may_be_single(row: CachedRow) -> bool:
-    """Whether short rows at whatever addresses are worth a version: of narrow elements, and of wide ones if some are
-    stored."""
-    return row.width > 4 or (row.width > 1 and any(row.stores))
-
-
-def single_row(row: CachedRow) -> CachedRow:
-    """A short row at whatever addresses. With vectors, edges would take as long as the rest."""
-    return replace(row, elements=_SINGLE, single=True)
-
-
-def single_row_sizes() -> tuple[int, int]:
-    """Elements of such a row, at least and at most: of fewer, most threads would have none in their last turn."""
-    return 3 * (1 << _SINGLE_BITS) // 2, _SINGLE << _SINGLE_BITS
 
 
 def row_sizes(row: CachedRow) -> tuple[int, int]:
@@ -132,14 +120,6 @@ int row_bits = narrow;
 while (row_bits < PA_WARP_BITS && row_size > ({row.elements} << row_bits)) ++row_bits;
 {team("row_bits", "1")}\
 const int stride = team * {row.width}, begin = rank * {row.width}, end = (int)row_size;
-"""
-
-
-def single_row_team() -> str:
-    """The same of a row of single elements. With a constant number of threads addresses are constants apart."""
-    return f"""\
-{team(str(_SINGLE_BITS), "1")}\
-const int stride = team, begin = rank, end = (int)row_size;
 """
 
 
@@ -249,8 +229,8 @@ def each_cached_vector(
     def each_vector(inner: Callable[[], None]) -> None:
         out.line("#pragma unroll")
         with out.block(f"for (int c = 0; c < {count}; ++c)"):
-            if row.single:  # few threads have as many as they could
-                out.line("if (c * stride >= end) break;")
+            if row.ends_early:
+                out.line(f"if (c * team * {row.width} >= end) break;")
             out.line(f"const int first = {place.format('c')};")
             with out.block(f"if ({test})"):
                 inner()

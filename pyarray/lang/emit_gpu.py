@@ -371,10 +371,9 @@ class _GridProgram:
 
     def cached_row_step(self, version: CachedVersion, step: KernelStep) -> KernelStep | None:
         """The step of the kernel for rows that teams cache, if they have one of their own."""
-        row = self.code.cached_row
-        if row is None or self.code.debug:
+        if self.code.debug:
             return None
-        return cached_row_step(row, version.name, version.sizes, version.edges, step, self.slots.first())
+        return cached_row_step(version.row, version.name, version.sizes, version.edges, step, self.slots.first())
 
     def write_versions(self, loop: ir.For, before: list[str], versions: list[Version]) -> None:
         out = self.code.out

@@ -24,6 +24,7 @@ from .emit_quotients import NARROW_WIDTH, dividing_functions, divisor_line, find
 from .emit_statements import Emitter, cname, reduction_start
 from .emit_vector_extremes import EXTREME, VectorExtreme, find_vector_extreme
 from .shared_loops import does_something, has_side_effects, shared_loops
+from .short_rows import short_forms
 from .summaries import has_any, kinds_in
 from .team_versions import CachedVersion, TeamVersions
 
@@ -104,17 +105,16 @@ class GridEmitter(Emitter):
         # an iteration with other loops, too, has other uses for registers
         alone = sum(isinstance(n, ir.For) for n in ir.walk(*loop.body)) == len(row.loops)
         short, more = (half, 1) if alone else (row, 0)
-        yield CachedVersion("short", False, "whole", sizes, row_text.short_row_team(short), text(short), blocks + more)
-        yield CachedVersion("long", False, "whole", long_sizes, row_text.long_row_team(row), text(row), blocks)
-        if self.may_be_narrow and row_text.may_be_single(row):
-            single, sizes = row_text.single_row(row), row_text.single_row_sizes()
-            yield CachedVersion("single", True, "aligned", sizes, row_text.single_row_team(), text(single), blocks)
+        head = row_text.short_row_team(short)
+        yield CachedVersion("short", row, False, "whole", sizes, head, text(short), blocks + more)
+        yield CachedVersion("long", row, False, "whole", long_sizes, row_text.long_row_team(row), text(row), blocks)
+        for form in short_forms(row) if self.may_be_narrow else ():
+            own, self.row_has_edges, anywhere = form.row(row), form.edges, form.condition == "aligned"
+            yield CachedVersion(form.name, own, anywhere, form.condition, form.sizes, form.head, text(own), blocks)
         if row_text.may_have_edges(row):
-            self.row_has_edges = True
-            head, sizes = team_width.team("PA_WARP_BITS", "1"), row_text.edged_row_sizes(row)
-            yield CachedVersion("edged", True, "true", sizes, head, text(row), blocks)
-            self.row_has_edges = False
-        self.row = row
+            self.row_has_edges, head = True, team_width.team("PA_WARP_BITS", "1")
+            yield CachedVersion("edged", row, True, "true", row_text.edged_row_sizes(row), head, text(row), blocks)
+        self.row, self.row_has_edges = row, False
 
     def narrow_lines(self, shared: list[ir.For], vectors: bool) -> list[str]:
         if not self.may_be_narrow:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .cached_rows import CachedRow
+
 Version = tuple[str, str, str]  # of an iteration: its condition, its declarations, its text
 
 
 class CachedVersion(NamedTuple):
-    """The version for contiguous rows of these `sizes` that teams cache. `edges`: they may begin and end between
-    vectors. `condition`: what else they need, as C text. `blocks`: how many a multiprocessor runs at a time, which
-    limits registers."""
+    """The version for contiguous rows of these `sizes` that teams cache, as `row`. `edges`: they may begin and end
+    between vectors. `condition`: what else they need, as C text. `blocks`: how many a multiprocessor runs at a time,
+    which limits registers."""
 
     name: str
+    row: CachedRow
     edges: bool
     condition: str
     sizes: tuple[int, int]

@@ -62,7 +62,7 @@ OFFSETS = st.integers(0, 8)
 @examples(20)
 @given(
     rows=st.sampled_from([1, 3, 40]),
-    n=st.one_of(st.integers(1, 80), st.integers(81, 700), st.sampled_from([8191, 8193, 20001])),
+    n=st.one_of(st.integers(1, 80), st.integers(81, 700), st.integers(701, 2100), st.sampled_from([8191, 8193, 20001])),
     offsets=st.tuples(OFFSETS, OFFSETS, OFFSETS, OFFSETS),
     extra=OFFSETS,
 )

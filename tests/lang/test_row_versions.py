@@ -1,5 +1,7 @@
 """Which kernels a loop over cached rows has, and which rows they take."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -28,8 +30,18 @@ def weighted(out, a, w):
             out[i, j] = a[i, j] * w[j] - m
 
 
+@pa.kernel
+def shifted(out, a):
+    for i in range(a.shape[0]):
+        m = a[0, 0] * 0
+        for j in unordered(range(a.shape[1])):
+            m += a[i, j]
+        for j in unordered(range(a.shape[1])):
+            out[i, j] = a[i, j] - m
+
+
 def lowered(kernel, dtypes, target, checked=False):
-    shapes = [(2, 64)] * 3 if kernel is centred else [(2, 64), (2, 64), (64,)]
+    shapes = [(2, 64)] * len(dtypes) if kernel is not weighted else [(2, 64), (2, 64), (64,)]
     arrays = [pa.zeros(s, dtype=d) for s, d in zip(shapes, dtypes, strict=True)]
     return kernel._lowered(kernel.bind(tuple(arrays)), checked, target)
 
@@ -53,15 +65,33 @@ def test_guards_leave_no_row_to_two_kernels():
     for dtype in ("float32", "float16"):
         *guarded, last = lowered(centred, (dtype,) * 3, "cuda").steps
         assert not last.guards
-        by_teams = [step for step in guarded if not step.row_bytes and "edged" not in step.symbol]
+        by_teams = [step for step in guarded if re.search("_(short|long)", step.symbol)]
         for columns in range(8, 12_000, 8):
             taken = [
                 step.symbol
                 for step in by_teams
-                if "single" not in step.symbol
-                and all(g.low <= columns <= g.high for g in step.guards if g.mask == -1 and g.high > 8)
+                if all(g.low <= columns <= g.high for g in step.guards if g.mask == -1 and g.high > 8)
             ]
             assert len(taken) <= 1, (columns, taken)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dtypes", "most", "most_pairs"),
+    [
+        (shifted, ("float16",) * 2, 2048, 1024), (shifted, ("uint8",) * 2, 2048, 1024),
+        (centred, ("float16",) * 3, 1024, 1024), (weighted, ("float16", "float16", "float32"), 512, 512),
+        (shifted, ("float32",) * 2, 256, 512), (centred, ("float32",) * 3, 256, 256),
+    ],
+)  # fmt: skip
+def test_short_rows_of_all_lengths_have_kernels(kernel, dtypes, most, most_pairs):
+    """Rows that aren't of whole vectors: those at all addresses, and those of pairs, which come first."""
+    steps = [s for s in lowered(kernel, dtypes, "cuda").steps if re.search("_(even|single|edged)[0-9]+_", s.symbol)]
+    sizes = {s.symbol: next((g.low, g.high) for g in s.guards if g.mask == -1 and g.high > 8) for s in steps}
+    anywhere = [n for name, (low, high) in sizes.items() if "even" not in name for n in range(low, high + 1)]
+    assert anywhere == list(range(24, most + 1))
+    pairs = [n for name, (low, high) in sizes.items() if "even" in name for n in range(low, high + 1)]
+    assert pairs == list(range(pairs[0], most_pairs + 1))
+    assert ["even" in s.symbol for s in steps[:2]] == [True, True]
 
 
 def test_single_elements_are_aligned():

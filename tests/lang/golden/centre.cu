@@ -1426,7 +1426,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1) kernel_centre_block0_1024_
 }
 #endif
 
-#if PA_IN_UNIT(12, 5787)
+#if PA_IN_UNIT(12, 6074)
 extern "C" __global__ void __launch_bounds__(256, 4) kernel_centre_short0(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -1461,6 +1461,9 @@ extern "C" __global__ void __launch_bounds__(256, 4) kernel_centre_short0(const 
         && v_out.s1 == (int64_t)sizeof(float);
     const bool aligned = true
         && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 3) == 0;
+    const bool even = row_size % 2 == 0
+        && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 7) == 0
+        && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 7) == 0;
     const bool long_rows = whole || row_size >= 16;
     const int64_t longest = pa_more(0, v_x.n1);
     int narrow = PA_WARP_BITS;
@@ -1552,7 +1555,7 @@ extern "C" __global__ void __launch_bounds__(256, 4) kernel_centre_short0(const 
 }
 #endif
 
-#if PA_IN_UNIT(13, 6092)
+#if PA_IN_UNIT(13, 6379)
 extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_long0(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -1587,6 +1590,9 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_long0(const k
         && v_out.s1 == (int64_t)sizeof(float);
     const bool aligned = true
         && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 3) == 0;
+    const bool even = row_size % 2 == 0
+        && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 7) == 0
+        && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 7) == 0;
     const bool long_rows = whole || row_size >= 16;
     const int64_t longest = pa_more(0, v_x.n1);
     int narrow = PA_WARP_BITS;
@@ -1682,8 +1688,8 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_long0(const k
 }
 #endif
 
-#if PA_IN_UNIT(14, 5813)
-extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_single0(const kernel_centre_slots memory)
+#if PA_IN_UNIT(14, 6114)
+extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_even8_0(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
     (void)slots;
@@ -1717,6 +1723,139 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_single0(const
         && v_out.s1 == (int64_t)sizeof(float);
     const bool aligned = true
         && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 3) == 0;
+    const bool even = row_size % 2 == 0
+        && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 7) == 0
+        && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 7) == 0;
+    const bool long_rows = whole || row_size >= 16;
+    const int64_t longest = pa_more(0, v_x.n1);
+    int narrow = PA_WARP_BITS;
+    for (; narrow > 0; --narrow) {
+        const bool full = count >= (int64_t)1 << (17 + 1 - narrow);
+        const int of_half = narrow - 1 + (dense && long_rows && narrow > 1 ? 5 : 4);
+        if (!full || longest > (int64_t)1 << of_half || most >> of_half > count) break;
+    }
+    wide = narrow < PA_WARP_BITS ? narrow : wide;
+    {
+        const int bits = 3, team = 1 << bits, warps = 1, rank = (int)threadIdx.x & (team - 1);
+        const pa_lanes lanes = pa_lanes_of(team);
+        const int64_t teams = (int64_t)gridDim.x << (8 - bits);
+        const int64_t first_team = ((int64_t)blockIdx.x << (8 - bits)) + ((int)threadIdx.x >> bits);
+        const int stride = team * 2, begin = rank * 2, end = (int)row_size;
+        for (int64_t t = first_team; t < count; t += teams) {
+            const int64_t v_i = t;
+            float v_first = 0;
+            float v_s = 0;
+            pa_vector<float, 2> cached0[16];
+            float *const row0 = (float *)((char *)v_x.data + (v_i * v_x.s0 + row_low * v_x.s1));
+            float *const row1 = (float *)((char *)v_out.data + (v_i * v_out.s0 + row_low * v_out.s1));
+            v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
+            v_s = 0.0f;
+            {
+                float lane_v_s = -0.0f;
+                #pragma unroll
+                for (int c = 0; c < 16; ++c) {
+                    if (c * team * 2 >= end) break;
+                    const int first = begin + c * stride;
+                    if (first < end) {
+                        cached0[c] = *(const pa_vector<float, 2> *)(row0 + first);
+                    }
+                }
+                #pragma unroll
+                for (int c = 0; c < 16; ++c) {
+                    if (c * team * 2 >= end) break;
+                    const int first = begin + c * stride;
+                    if (first < end) {
+                        #pragma unroll
+                        for (int j = 0; j < 2; ++j) {
+                            const int64_t v_j = row_low + first + j;
+                            lane_v_s = (lane_v_s + cached0[c].v[j]);
+                        }
+                    }
+                }
+                if (team >= PA_WARP) {
+                    for (int d = PA_WARP / 2; d > 0; d /= 2) {
+                        lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, PA_ALL_LANES));
+                    }
+                } else {
+                    for (int d = team / 2; d > 0; d /= 2) {
+                        lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, lanes));
+                    }
+                }
+                if (warps > 1) {
+                    __shared__ float all_lane_v_s[PA_WARPS];
+                    const int first_warp = ((int)threadIdx.x - rank) >> PA_WARP_BITS;
+                    pa_team_sync(warps, lanes); /* the ones before have been read */
+                    if (pa_lane() == 0) {
+                        all_lane_v_s[threadIdx.x >> PA_WARP_BITS] = lane_v_s;
+                    }
+                    pa_team_sync(warps, lanes);
+                    lane_v_s = all_lane_v_s[first_warp];
+                    for (int w = first_warp + 1; w < first_warp + warps; ++w) {
+                        lane_v_s = (lane_v_s + all_lane_v_s[w]);
+                    }
+                }
+                v_s = (v_s + lane_v_s);
+            }
+            {
+                #pragma unroll
+                for (int c = 0; c < 16; ++c) {
+                    if (c * team * 2 >= end) break;
+                    const int first = begin + c * stride;
+                    if (first < end) {
+                        pa_vector<float, 2> stored1;
+                        #pragma unroll
+                        for (int j = 0; j < 2; ++j) {
+                            const int64_t v_j = row_low + first + j;
+                            stored1.v[j] = ((cached0[c].v[j] - (v_s / ((float)v_x.n1))) + v_first);
+                        }
+                        *(pa_vector<float, 2> *)(row1 + first) = stored1;
+                    }
+                }
+            }
+            pa_team_sync(warps, lanes);
+        }
+    }
+}
+#endif
+
+#if PA_IN_UNIT(15, 6115)
+extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_even16_0(const kernel_centre_slots memory)
+{
+    const kernel_centre_slots *slots = &memory;
+    (void)slots;
+    view_f32_2s v_out;
+    v_out.data = slots->data_v_out;
+    v_out.n0 = slots->n0_v_out;
+    v_out.n1 = slots->n1_v_out;
+    v_out.s0 = slots->s0_v_out;
+    v_out.s1 = slots->s1_v_out;
+    (void)v_out;
+    view_f32_2s v_x;
+    v_x.data = slots->data_v_x;
+    v_x.n0 = slots->n0_v_x;
+    v_x.n1 = slots->n1_v_x;
+    v_x.s0 = slots->s0_v_x;
+    v_x.s1 = slots->s1_v_x;
+    (void)v_x;
+    const int64_t count = v_x.n0;
+    const int64_t most = pa_more(pa_more(0, v_out.n0 * v_out.n1), v_x.n0 * v_x.n1);
+    const bool few = count <= 512 && count < most / 64;
+    int wide = PA_WARP_BITS;
+    while (wide < 8 && count < most >> (5 + wide)) wide += PA_TEAM_STEP;
+    const int64_t row_low = 0;
+    const int64_t row_size = v_x.n1;
+    const bool whole = row_size % 4 == 0
+        && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 15) == 0
+        && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 15) == 0;
+    const bool dense = row_size > 0
+        && v_x.s1 == (int64_t)sizeof(float)
+        && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 3) == 0
+        && v_out.s1 == (int64_t)sizeof(float);
+    const bool aligned = true
+        && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 3) == 0;
+    const bool even = row_size % 2 == 0
+        && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 7) == 0
+        && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 7) == 0;
     const bool long_rows = whole || row_size >= 16;
     const int64_t longest = pa_more(0, v_x.n1);
     int narrow = PA_WARP_BITS;
@@ -1731,7 +1870,137 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_single0(const
         const pa_lanes lanes = pa_lanes_of(team);
         const int64_t teams = (int64_t)gridDim.x << (8 - bits);
         const int64_t first_team = ((int64_t)blockIdx.x << (8 - bits)) + ((int)threadIdx.x >> bits);
-        const int stride = team, begin = rank, end = (int)row_size;
+        const int stride = team * 2, begin = rank * 2, end = (int)row_size;
+        for (int64_t t = first_team; t < count; t += teams) {
+            const int64_t v_i = t;
+            float v_first = 0;
+            float v_s = 0;
+            pa_vector<float, 2> cached0[16];
+            float *const row0 = (float *)((char *)v_x.data + (v_i * v_x.s0 + row_low * v_x.s1));
+            float *const row1 = (float *)((char *)v_out.data + (v_i * v_out.s0 + row_low * v_out.s1));
+            v_first = (*((float *)((char *)v_x.data + (v_i * v_x.s0 + 0 * v_x.s1))));
+            v_s = 0.0f;
+            {
+                float lane_v_s = -0.0f;
+                #pragma unroll
+                for (int c = 0; c < 16; ++c) {
+                    if (c * team * 2 >= end) break;
+                    const int first = begin + c * stride;
+                    if (first < end) {
+                        cached0[c] = *(const pa_vector<float, 2> *)(row0 + first);
+                    }
+                }
+                #pragma unroll
+                for (int c = 0; c < 16; ++c) {
+                    if (c * team * 2 >= end) break;
+                    const int first = begin + c * stride;
+                    if (first < end) {
+                        #pragma unroll
+                        for (int j = 0; j < 2; ++j) {
+                            const int64_t v_j = row_low + first + j;
+                            lane_v_s = (lane_v_s + cached0[c].v[j]);
+                        }
+                    }
+                }
+                if (team >= PA_WARP) {
+                    for (int d = PA_WARP / 2; d > 0; d /= 2) {
+                        lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, PA_ALL_LANES));
+                    }
+                } else {
+                    for (int d = team / 2; d > 0; d /= 2) {
+                        lane_v_s = (lane_v_s + pa_shuffle(lane_v_s, d, lanes));
+                    }
+                }
+                if (warps > 1) {
+                    __shared__ float all_lane_v_s[PA_WARPS];
+                    const int first_warp = ((int)threadIdx.x - rank) >> PA_WARP_BITS;
+                    pa_team_sync(warps, lanes); /* the ones before have been read */
+                    if (pa_lane() == 0) {
+                        all_lane_v_s[threadIdx.x >> PA_WARP_BITS] = lane_v_s;
+                    }
+                    pa_team_sync(warps, lanes);
+                    lane_v_s = all_lane_v_s[first_warp];
+                    for (int w = first_warp + 1; w < first_warp + warps; ++w) {
+                        lane_v_s = (lane_v_s + all_lane_v_s[w]);
+                    }
+                }
+                v_s = (v_s + lane_v_s);
+            }
+            {
+                #pragma unroll
+                for (int c = 0; c < 16; ++c) {
+                    if (c * team * 2 >= end) break;
+                    const int first = begin + c * stride;
+                    if (first < end) {
+                        pa_vector<float, 2> stored1;
+                        #pragma unroll
+                        for (int j = 0; j < 2; ++j) {
+                            const int64_t v_j = row_low + first + j;
+                            stored1.v[j] = ((cached0[c].v[j] - (v_s / ((float)v_x.n1))) + v_first);
+                        }
+                        *(pa_vector<float, 2> *)(row1 + first) = stored1;
+                    }
+                }
+            }
+            pa_team_sync(warps, lanes);
+        }
+    }
+}
+#endif
+
+#if PA_IN_UNIT(16, 6117)
+extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_single16_0(const kernel_centre_slots memory)
+{
+    const kernel_centre_slots *slots = &memory;
+    (void)slots;
+    view_f32_2s v_out;
+    v_out.data = slots->data_v_out;
+    v_out.n0 = slots->n0_v_out;
+    v_out.n1 = slots->n1_v_out;
+    v_out.s0 = slots->s0_v_out;
+    v_out.s1 = slots->s1_v_out;
+    (void)v_out;
+    view_f32_2s v_x;
+    v_x.data = slots->data_v_x;
+    v_x.n0 = slots->n0_v_x;
+    v_x.n1 = slots->n1_v_x;
+    v_x.s0 = slots->s0_v_x;
+    v_x.s1 = slots->s1_v_x;
+    (void)v_x;
+    const int64_t count = v_x.n0;
+    const int64_t most = pa_more(pa_more(0, v_out.n0 * v_out.n1), v_x.n0 * v_x.n1);
+    const bool few = count <= 512 && count < most / 64;
+    int wide = PA_WARP_BITS;
+    while (wide < 8 && count < most >> (5 + wide)) wide += PA_TEAM_STEP;
+    const int64_t row_low = 0;
+    const int64_t row_size = v_x.n1;
+    const bool whole = row_size % 4 == 0
+        && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 15) == 0
+        && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 15) == 0;
+    const bool dense = row_size > 0
+        && v_x.s1 == (int64_t)sizeof(float)
+        && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 3) == 0
+        && v_out.s1 == (int64_t)sizeof(float);
+    const bool aligned = true
+        && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 3) == 0;
+    const bool even = row_size % 2 == 0
+        && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 7) == 0
+        && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 7) == 0;
+    const bool long_rows = whole || row_size >= 16;
+    const int64_t longest = pa_more(0, v_x.n1);
+    int narrow = PA_WARP_BITS;
+    for (; narrow > 0; --narrow) {
+        const bool full = count >= (int64_t)1 << (17 + 1 - narrow);
+        const int of_half = narrow - 1 + (dense && long_rows && narrow > 1 ? 5 : 4);
+        if (!full || longest > (int64_t)1 << of_half || most >> of_half > count) break;
+    }
+    wide = narrow < PA_WARP_BITS ? narrow : wide;
+    {
+        const int bits = 4, team = 1 << bits, warps = 1, rank = (int)threadIdx.x & (team - 1);
+        const pa_lanes lanes = pa_lanes_of(team);
+        const int64_t teams = (int64_t)gridDim.x << (8 - bits);
+        const int64_t first_team = ((int64_t)blockIdx.x << (8 - bits)) + ((int)threadIdx.x >> bits);
+        const int stride = team * 1, begin = rank * 1, end = (int)row_size;
         for (int64_t t = first_team; t < count; t += teams) {
             const int64_t v_i = t;
             float v_first = 0;
@@ -1745,7 +2014,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_single0(const
                 float lane_v_s = -0.0f;
                 #pragma unroll
                 for (int c = 0; c < 16; ++c) {
-                    if (c * stride >= end) break;
+                    if (c * team * 1 >= end) break;
                     const int first = begin + c * stride;
                     if (first < end) {
                         cached0[c] = *(const pa_vector<float, 1> *)(row0 + first);
@@ -1753,7 +2022,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_single0(const
                 }
                 #pragma unroll
                 for (int c = 0; c < 16; ++c) {
-                    if (c * stride >= end) break;
+                    if (c * team * 1 >= end) break;
                     const int first = begin + c * stride;
                     if (first < end) {
                         #pragma unroll
@@ -1790,7 +2059,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_single0(const
             {
                 #pragma unroll
                 for (int c = 0; c < 16; ++c) {
-                    if (c * stride >= end) break;
+                    if (c * team * 1 >= end) break;
                     const int first = begin + c * stride;
                     if (first < end) {
                         pa_vector<float, 1> stored1;
@@ -1809,7 +2078,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_single0(const
 }
 #endif
 
-#if PA_IN_UNIT(15, 6749)
+#if PA_IN_UNIT(17, 7036)
 extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_edged0(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -1844,6 +2113,9 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_edged0(const 
         && v_out.s1 == (int64_t)sizeof(float);
     const bool aligned = true
         && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 3) == 0;
+    const bool even = row_size % 2 == 0
+        && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 7) == 0
+        && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 7) == 0;
     const bool long_rows = whole || row_size >= 16;
     const int64_t longest = pa_more(0, v_x.n1);
     int narrow = PA_WARP_BITS;
@@ -1954,7 +2226,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_edged0(const 
 }
 #endif
 
-#if PA_IN_UNIT(16, 11091)
+#if PA_IN_UNIT(18, 11378)
 extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kernel_centre_slots memory)
 {
     const kernel_centre_slots *slots = &memory;
@@ -1989,6 +2261,9 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_centre_0(const kerne
         && v_out.s1 == (int64_t)sizeof(float);
     const bool aligned = true
         && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 3) == 0;
+    const bool even = row_size % 2 == 0
+        && (((uint64_t)((float *)((char *)v_x.data + (0 * v_x.s0 + row_low * v_x.s1))) | (uint64_t)(v_x.s0)) & 7) == 0
+        && (((uint64_t)((float *)((char *)v_out.data + (0 * v_out.s0 + row_low * v_out.s1))) | (uint64_t)(v_out.s0)) & 7) == 0;
     const bool long_rows = whole || row_size >= 16;
     const int64_t longest = pa_more(0, v_x.n1);
     int narrow = PA_WARP_BITS;
