@@ -18,8 +18,8 @@ from .timing import Figure, Row, Times, aligned
 ABOUT = """Products in tiles on a GPU, by a kernel of six lines, next to PyTorch's library, Triton and pyarray's own
 product: time on the device, on arrays that the libraries share."""
 SIZES = (2048, 4096, 8192)
-# of bfloat16 and float32 of the second size: operands whose rows lie across memory, which the kernel transposes, or which
-# aren't aligned
+# of bfloat16 and float32 of the second size: operands whose rows lie across memory, or which the kernel transposes, or
+# which aren't aligned
 TURNED = "a[k, i].T @ b[j, k].T"
 LAYOUTS = ("a.T @ b", "a @ b.T", "a.T @ b.T", TURNED, "odd rows")
 TILES = ((128, 256, 64), (128, 128, 64), (256, 128, 64), (64, 128, 64))
