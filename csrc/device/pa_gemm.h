@@ -37,8 +37,8 @@
    then each task computes one tile of C over the whole depth (pa_gemm_core.h). Operands that are read too seldom to pay
    for packing are read in place. The order of summation depends on sizes and strides alone, never on threads. Other
    algorithms: pa_gemm_vector.h for few rows or columns, which are bound by bandwidth, pa_gemm_small.h for products of
-   one thread, pa_gemm_splitk.h for a small C and a large depth. Nothing is rounded to PA_T before the epilogue.
-   Thresholds between them: pa_gemm_thresholds.h. */
+   one thread, pa_gemm_tall_skinny.h for two dimensions of a few vectors at most, pa_gemm_splitk.h for a small C and a
+   large depth. Nothing is rounded to PA_T before the epilogue. Thresholds between them: pa_gemm_thresholds.h. */
 #include "pa_gemm_types.h"
 
 #ifdef PA_NAME
@@ -201,12 +201,19 @@ typedef uint32_t PA_G(words) __attribute__((vector_size(PA_G_VBYTES)));
 #include "pa_gemm_vector.h"
 #include "pa_gemm_splitk.h"
 #endif
+#define PA_G_SKINNY (PA_G_SMALL && PA_KIND == PA_GEMM_REAL)
+#if PA_G_SKINNY
+#include "pa_gemm_tall_skinny.h"
+#endif
 
 /* C = A @ B for one job; `parallel`: may use other threads. */
 PA_GEMM_PLAN void PA_G(product)(pa_gemm_job *job, int parallel)
 {
 #ifndef PA_DEBUG_CHECKS
     if (job->by_vector && PA_G(few_rows)(job, parallel)) return;
+#if PA_G_SKINNY
+    if (PA_G(tall_times_small)(job, parallel) || PA_G(tall_times_tall)(job, parallel)) return;
+#endif
 #if PA_G_INT32
     job->fits32 = pa_gemm_min(job->m, job->n) >= PA_GEMM_INT32_SIDE;
     PA_G(run_tasks)(job, PA_G(check_int32), 2 * PA_G_INT32_TASKS,
