@@ -264,6 +264,16 @@ PA_FN void pa_tma_mainloop(const pa_tma_block &o, const pa_gemm_tile_origin &t, 
     }
 }
 #else
+/* In a block's first tile the second warpgroup lets the first one go ahead, once, in slice `apart`: as far as there are
+   stages. From then on one computes an epilogue while the other multiplies. Without an epilogue it saves nothing. */
+PA_FN void pa_tma_take_turns(int s, int apart)
+{
+#ifdef PA_GEMM_EPILOGUE
+    const bool second = pa_mma_thread() >= 128;
+    if (s == apart && second) asm volatile("bar.sync 2, 256;" ::: "memory");
+    if (s == apart + PA_M_STAGES - 2 && apart > 0 && !second) asm volatile("bar.arrive 2, 256;" ::: "memory");
+#endif
+}
 /* `before_last` is called while the last slice but one is multiplied, and `during_last` while the last one is: both
    together would take longer than a slice. */
 template <bool K_MAJOR_A, bool K_MAJOR_B, class BeforeLast, class DuringLast>
@@ -278,13 +288,15 @@ PA_FN void pa_tma_mainloop(const pa_tma_block &o, bool first, const pa_gemm_tile
     const int together = depths ? depths - o.part : 0; /* the rest, the largest products, is added in float32 */
 #else
     const int together = depths;
-    if (first) pa_tma_copy_first<K_MAJOR_A, K_MAJOR_B>(o, t);
+    if (PA_TMA_AHEAD && first) pa_tma_copy_first<K_MAJOR_A, K_MAJOR_B>(o, t);
 #endif
+    const int apart = first && together > 2 * PA_M_STAGES ? PA_M_STAGES : -1;
 #pragma unroll 1
     for (int s = 0; s < together; ++s) {
+        pa_tma_take_turns(s, apart);
         const uint64_t a = pa_wgmma_descriptor<K_MAJOR_A>(half + stage.at * PA_M_SLICE),
                        b = pa_wgmma_descriptor<K_MAJOR_B>(o.base + stage.at * PA_M_SLICE + PA_M_SLICE_A);
-        if (first && s < PA_M_STAGES) {
+        if (PA_TMA_AHEAD && first && s < PA_M_STAGES) {
             pa_tma_wait_first<PA_M_STAGES - 1>(PA_M_STAGES - 1 - s);
             asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
             pa_mma_sync();
@@ -389,7 +401,7 @@ PA_FN void pa_tma_consume(const pa_tma_block &o, pa_gemm_tile_origin t)
     pa_tma_stage stage = {0, 0};
     pa_tma_result_buffers buffers(o, pa_mma_thread() / 128);
     for (unsigned tile = o.first_tile(), next; tile < o.tiles; tile = next) {
-        const bool first = PA_TMA_AHEAD && tile == o.first_tile();
+        const bool first = tile == o.first_tile();
         next = tile + o.tile_step();
         pa_gemm_tile_origin next_origin = t;
         pa_tma_warp_results results(buffers, t);

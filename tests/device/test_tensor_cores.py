@@ -286,3 +286,15 @@ def test_the_default_tiles_cover_all_sizes(device, dtype):
     chosen = {gemm_mma.tile_for(pa.empty(s, dtype=dtype, device=device), 64) for s in ((8, 8), (4096, 4096))}
     assert len(chosen) == 2
     assert None not in chosen
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_epilogues_of_a_long_depth(device, dtype, use):
+    """Warpgroups compute them in turns, and blocks may have several tiles."""
+    for tile in tiles_of(device, dtype):
+        use(tile)
+        for m, k, n in ((70, 1100, 130), (2600, 577, 2050)) if tile and tile.bulk else ((70, 600, 40),):
+            x, y, bias = integers((m, k), 1), integers((k, n), 2), integers(n, 3)
+            a, b, c = (pa.asarray(v, device=device).astype(dtype) for v in (x, y, bias))
+            want = pa.asarray(np.maximum(x.astype(np.float64) @ y + bias, 0)).astype(dtype)
+            same(pa.gemm(a, b, bias=c, activation="relu"), pa.asnumpy(want.astype("float64")))
