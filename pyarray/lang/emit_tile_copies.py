@@ -120,10 +120,10 @@ def _vectors_of(code: Any, copy: Copy) -> _Vectors | None:
 
 
 def _is_linear(copy: Copy) -> bool:
-    """Whether an axis of the copy is a position of the array by itself: rows then are as far from each other as the
-    first two."""
-    axes = {s.variables[0] for s in copy.loops}
-    return all(isinstance(i, ir.Local) or not names_in(i) & axes for i in copy.load.index)
+    """Whether an axis of the copy is a position of the array by itself, which is no other array's elements in another
+    shape: rows then are as far from each other as the first two."""
+    axes, reshaped = {s.variables[0] for s in copy.loops}, copy.load.array.type.reshape_of is not None
+    return not reshaped and all(isinstance(i, ir.Local) or not names_in(i) & axes for i in copy.load.index)
 
 
 def write_first_address(code: Any, copy: Copy, write_numbers: Any) -> None:

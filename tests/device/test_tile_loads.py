@@ -206,3 +206,59 @@ def test_rows_of_tiles_begin_with_whole_vectors(device, dtype, sizes, monkeypatc
         pitches = re.findall(r"pa_tile_copy\w*\(&\w+\[\(\w+\) \* (\d+) \+", text)
         assert pitches
         assert all(int(n) * np.dtype(dtype).itemsize % 16 == 0 for n in pitches)
+
+
+@pa.kernel
+def turned(c, a, b):
+    for i, j in pa.tiles(c, (32, 32)):
+        acc = pa.zeros((i, j), pa.float64)
+        for k in pa.tiles(a.shape[0], 16):
+            acc += a[k, i].T @ b[j, k].T
+        c[i, j] = acc
+
+
+@pa.kernel
+def turned_and_read(c, a, b):
+    """What else reads the tile finds it as it is."""
+    for i, j in pa.tiles(c, (32, 32)):
+        acc = pa.zeros((i, j), pa.float32)
+        for k in pa.tiles(a.shape[0], 16):
+            x = a[k, i].T
+            acc += x @ b[j, k].T
+            acc += x.sum(axis=1)[:, None] - a[k, i].sum(axis=0)[:, None]
+        c[i, j] = acc
+
+
+@pa.kernel
+def reshaped(c, a, b):
+    x = a.reshape(c.shape[0], b.shape[1])
+    for i, j in pa.tiles(c, (32, 32)):
+        acc = pa.zeros((i, j), pa.float32)
+        for k in pa.tiles(x.shape[1], 16):
+            acc += x[i, k] @ b[j, k].T
+        c[i, j] = acc
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
+@pytest.mark.parametrize("depth", [16, 48, 51])
+@pytest.mark.parametrize("layout", ["dense", "part", "steps"])
+@pytest.mark.parametrize("program", [turned, turned_and_read, reshaped], ids=lambda x: x.__name__)
+def test_operands_that_the_kernel_turns_or_reshapes(device, program, layout, depth, dtype, monkeypatch):
+    """On the emulated device by the text for matrix instructions, too."""
+    rng, (m, n) = np.random.default_rng(3), (64, 70)
+    x, y = rng.integers(-3, 4, (depth, m)), rng.integers(-3, 4, (n, depth))
+    given = (32, 2 * depth) if program is reshaped else (depth, m)
+    wide = np.full((given[0], 2 * given[1] + 4), 100)
+    part = {"dense": np.s_[:, :], "part": np.s_[:, 1 : given[1] + 1], "steps": np.s_[:, : 2 * given[1] : 2]}[layout]
+    source = x.T.reshape(given) if program is reshaped else x
+    if layout == "dense":
+        wide = source.copy()
+    wide[part] = source
+    for text in ("hip", "cuda") if device.startswith("hip") else (device,):
+        if text == "cuda":
+            monkeypatch.setitem(DIALECTS, "hip", DIALECTS["cuda"])
+        kernel = pa.kernel(program.__wrapped__)
+        a, b = pa.asarray(wide.astype(dtype), device=device)[part], pa.asarray(y.astype(dtype), device=device)
+        c = pa.empty((m, n), dtype="float64" if program is turned else "float32", device=device)
+        kernel(c, a, b)
+        np.testing.assert_array_equal(pa.asnumpy(c), x.T @ y.T)
