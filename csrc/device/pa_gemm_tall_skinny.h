@@ -1,14 +1,20 @@
 /* Matrix products on CPUs with a tall and skinny matrix, of up to two vectors' columns: times a small matrix, or, both
-   transposed and not, times another such. Panels would be padding for the most part. Operands are read in place: rows of
-   the skinny B by whole vectors, of which the elements behind a row are those of the next ones, and are of no use. Sums
-   of a row are in order of the depth; those of a long depth are of runs and slices, which sizes alone decide. */
+   transposed and not, times another such. Panels would be padding for the most part. Operands are read in place: rows
+   of the skinny B by whole vectors, whose elements behind a row are cleared: as subnormal numbers they would take a
+   hundred times as long. Sums of a row are in order of the depth; those of a long depth are of runs and slices, which
+   sizes and strides decide. */
 
-#define PA_G_SKINNY_ROWS 256   /* of a tall matrix, at least */
+#define PA_G_SKINNY_ROWS 1024  /* of a tall matrix, at least; timed */
+#define PA_G_SKINNY_COLUMNS ((PA_G_NRV < 2 ? PA_G_NRV : 2) * PA_G_L)
 #define PA_G_SKINNY_DEPTH 64   /* of its product with a small one, at most: longer rows fill panels */
-#define PA_G_SKINNY_SIDE 32    /* rows of a product of two tall ones, at most: more reuse panels */
+/* rows, times vectors of columns, of a product of two tall ones, at most, and where panels have no padding; timed */
+#define PA_G_SKINNY_SIDE 12
+#define PA_G_SKINNY_WHOLE_SIDE 8
 #define PA_G_SKINNY_RUN 512    /* steps of a long depth whose sums stay in registers */
 #define PA_G_SKINNY_TASKS 32   /* at most */
 #define PA_G_SKINNY_LAST 32    /* rows behind which a whole vector doesn't end in the matrix, at most */
+
+typedef uint32_t PA_G(bits) __attribute__((vector_size(PA_G_VBYTES)));
 
 /* Rows i0 to i1 of C, at least PA_G_MR of them, from the small B, which is padded to `across` vectors. */
 PA_GEMM_INLINE void PA_G(skinny_rows)(const pa_gemm_job *job, int64_t i0, int64_t i1, const int across)
@@ -57,20 +63,24 @@ PA_GEMM_PLAN void PA_G(skinny_rows_task)(void *context, int64_t begin, int64_t e
     }
 }
 
-/* sums[i][j] += a column of A times a row of B, `count` of them. `at_once` of these have sums of their own, that none
-   waits for the one before. */
+/* sums[i][j] += a column of A times a row of B of so many `bytes`, `count` of them. `at_once` of these have sums of
+   their own, that none waits for the one before. */
 PA_GEMM_INLINE void PA_G(outer_products)(int64_t count, const char *a, int64_t ras, int64_t cas, const char *b,
-                                         int64_t rbs, PA_G_V *sums, const int rows, const int across,
+                                         int64_t rbs, int64_t bytes, PA_G_V *sums, const int rows, const int across,
                                          const int at_once)
 {
     PA_G_V s[8][2], zero = {0};
+    PA_G(bits) own[2]; /* of a row */
     int64_t p;
     int i, j, q;
+    __builtin_memset(own, 0, sizeof own);
+    __builtin_memset(own, 255, (size_t)bytes);
     PA_GEMM_UNROLL for (i = 0; i < rows * at_once; i++) PA_GEMM_UNROLL for (j = 0; j < across; j++) s[i][j] = zero;
     for (p = 0; p + at_once <= count; p += at_once, a += at_once * cas, b += at_once * rbs)
         PA_GEMM_UNROLL for (q = 0; q < at_once; q++) {
             PA_G_V row[2];
-            PA_GEMM_UNROLL for (j = 0; j < across; j++) row[j] = ((const PA_G_VU *)(b + q * rbs))[j];
+            PA_GEMM_UNROLL for (j = 0; j < across; j++)
+                row[j] = (PA_G_V)((PA_G(bits))((const PA_G_VU *)(b + q * rbs))[j] & own[j]);
             PA_GEMM_UNROLL for (i = 0; i < rows; i++) {
                 const PA_ACC x = *(const PA_ACC *)(a + i * ras + q * cas);
                 PA_GEMM_UNROLL for (j = 0; j < across; j++)
@@ -78,8 +88,11 @@ PA_GEMM_INLINE void PA_G(outer_products)(int64_t count, const char *a, int64_t r
             }
         }
     for (; p < count; p++, a += cas, b += rbs)
-        PA_GEMM_UNROLL for (i = 0; i < rows; i++) PA_GEMM_UNROLL for (j = 0; j < across; j++)
-            s[i][j] = PA_G_VMAC(s[i][j], ((const PA_G_VU *)b)[j], *(const PA_ACC *)(a + i * ras));
+        PA_GEMM_UNROLL for (j = 0; j < across; j++) {
+            const PA_G_V row = (PA_G_V)((PA_G(bits))((const PA_G_VU *)b)[j] & own[j]);
+            PA_GEMM_UNROLL for (i = 0; i < rows; i++)
+                s[i][j] = PA_G_VMAC(s[i][j], row, *(const PA_ACC *)(a + i * ras));
+        }
     PA_GEMM_UNROLL for (i = 0; i < rows; i++) PA_GEMM_UNROLL for (j = 0; j < across; j++) {
         PA_G_V sum = s[i][j];
         PA_GEMM_UNROLL for (q = 1; q < at_once; q++) sum = PA_G_ADD(sum, s[q * rows + i][j]);
@@ -90,15 +103,18 @@ PA_GEMM_INLINE void PA_G(outer_products)(int64_t count, const char *a, int64_t r
 PA_GEMM_INLINE void PA_G(skinny_run)(const pa_gemm_job *job, int64_t count, const char *a, const char *b, int64_t rbs,
                                      PA_G_V *sums, const int across)
 {
-    const int64_t ras = job->ras, cas = job->cas;
+    const int64_t ras = job->ras, cas = job->cas, bytes = job->n * PA_G_ES;
     int64_t left = job->m;
     int rows;
     for (; left > 0; left -= rows, a += rows * ras, sums += rows * across) {
         rows = left >= 8 && across == 1 ? 8 : left >= 4 ? 4 : left == 3 && across == 1 ? 3 : 1;
-        if (rows == 8) PA_G(outer_products)(count, a, ras, cas, b, rbs, sums, 8, across, 1);
-        else if (rows == 4) PA_G(outer_products)(count, a, ras, cas, b, rbs, sums, 4, across, across == 1 ? 2 : 1);
-        else if (rows == 3) PA_G(outer_products)(count, a, ras, cas, b, rbs, sums, 3, across, 2);
-        else PA_G(outer_products)(count, a, ras, cas, b, rbs, sums, 1, across, across == 1 ? 8 : 4);
+#define PA_G_ROWS(ROWS, AT_ONCE)                                                                                       \
+    PA_G(outer_products)(count, a, ras, cas, b, rbs, bytes, sums, ROWS, across, AT_ONCE)
+        if (rows == 8) PA_G_ROWS(8, 1);
+        else if (rows == 4) PA_G_ROWS(4, across == 1 ? 2 : 1);
+        else if (rows == 3) PA_G_ROWS(3, 2);
+        else PA_G_ROWS(1, across == 1 ? 8 : 4);
+#undef PA_G_ROWS
     }
 }
 PA_GEMM_HOT void PA_G(skinny_run1)(const pa_gemm_job *job, int64_t count, const char *a, const char *b, int64_t rbs,
@@ -156,7 +172,8 @@ PA_GEMM_PLAN int PA_G(tall_times_small)(const pa_gemm_job *all, int parallel)
     PA_ACC small[PA_G_SKINNY_DEPTH * 2 * PA_G_L] __attribute__((aligned(64)));
     pa_gemm_job job = all->m < all->n ? PA_G(transposed)(all) : *all;
     int64_t width = pa_gemm_ceil(job.n, PA_G_L) * PA_G_L, j, p;
-    if (job.m < PA_G_SKINNY_ROWS || job.n > 2 * PA_G_L || job.k > PA_G_SKINNY_DEPTH) return 0;
+    if (job.m < PA_G_SKINNY_ROWS || job.n > PA_G_SKINNY_COLUMNS || job.k > PA_G_SKINNY_DEPTH) return 0;
+    if (job.n == 2 * PA_G_L) return 0; /* a panel without padding */
     if (job.n > 1 && job.ccs != PA_G_ES) return 0;
     __builtin_memset(small, 0, (size_t)(job.k * width * PA_G_ES));
     for (p = 0; p < job.k; p++)
@@ -178,9 +195,10 @@ PA_GEMM_PLAN int PA_G(tall_times_tall)(const pa_gemm_job *all, int parallel)
     pa_gemm_job job = turned ? PA_G(transposed)(all) : *all;
     const int64_t across = pa_gemm_ceil(job.n, PA_G_L);
     int64_t slices, i, j;
-    if (job.k < PA_G_SKINNY_ROWS || job.n > 2 * PA_G_L || job.m > PA_G_SKINNY_SIDE) return 0;
+    if (job.k < PA_G_SKINNY_ROWS || job.n > PA_G_SKINNY_COLUMNS) return 0;
+    if (job.m * across > (job.n % PA_G_L ? PA_G_SKINNY_SIDE : PA_G_SKINNY_WHOLE_SIDE)) return 0;
     if (job.cbs != PA_G_ES || job.rbs < job.n * PA_G_ES) return 0;
-    slices = pa_gemm_min(PA_G_SKINNY_TASKS, pa_gemm_ceil(job.k, 8 * PA_G_SKINNY_RUN));
+    slices = pa_gemm_min(PA_G_SKINNY_TASKS, pa_gemm_ceil(job.k, 2 * PA_G_SKINNY_RUN));
     job.kchunk = pa_gemm_ceil(job.k, slices), slices = pa_gemm_ceil(job.k, job.kchunk);
     job.cchunk = job.m * across * PA_G_VBYTES;
     job.acc = (char *)job.rt->scratch(job.rt, (size_t)(slices * job.cchunk));
@@ -201,8 +219,10 @@ PA_GEMM_PLAN int PA_G(tall_times_tall)(const pa_gemm_job *all, int parallel)
 }
 
 #undef PA_G_SKINNY_ROWS
+#undef PA_G_SKINNY_COLUMNS
 #undef PA_G_SKINNY_DEPTH
 #undef PA_G_SKINNY_SIDE
+#undef PA_G_SKINNY_WHOLE_SIDE
 #undef PA_G_SKINNY_RUN
 #undef PA_G_SKINNY_TASKS
 #undef PA_G_SKINNY_LAST

@@ -270,8 +270,9 @@ PA_FN void pa_tma_take_turns(int s, int apart)
 {
 #ifdef PA_GEMM_EPILOGUE
     const bool second = pa_mma_thread() >= 128;
-    if (s == apart && second) asm volatile("bar.sync 2, 256;" ::: "memory");
-    if (s == apart + PA_M_STAGES - 2 && apart > 0 && !second) asm volatile("bar.arrive 2, 256;" ::: "memory");
+    if (s == apart && second) asm volatile("bar.sync 2, %0;" ::"n"((int)PA_M_WORKERS) : "memory");
+    if (s == apart + PA_M_STAGES - 2 && apart > 0 && !second)
+        asm volatile("bar.arrive 2, %0;" ::"n"((int)PA_M_WORKERS) : "memory");
 #endif
 }
 /* `before_last` is called while the last slice but one is multiplied, and `during_last` while the last one is: both
