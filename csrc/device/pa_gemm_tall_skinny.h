@@ -1,7 +1,7 @@
 /* Matrix products on CPUs with a tall and skinny matrix, of up to two vectors' columns: times a small matrix, or, both
    transposed and not, times another such. Panels would be padding for the most part. Operands are read in place: rows
-   of the skinny B by whole vectors, whose elements behind a row are cleared: as subnormal numbers they would take a
-   hundred times as long. Sums of a row are in order of the depth; those of a long depth are of runs and slices, which
+   of the skinny B by whole vectors, whose elements behind a row are cleared: as subnormal numbers they would take 80
+   times as long. Sums of a row are in order of the depth; those of a long depth are of runs and slices, which
    sizes and strides decide. */
 
 #define PA_G_SKINNY_ROWS 1024  /* of a tall matrix, at least; timed */

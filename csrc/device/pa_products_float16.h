@@ -1,6 +1,5 @@
 /* pa_products_float16.h: operands of products of tiles of float16, which are cast to float32 first: by the processor's
-   instructions where it has them, in a third of the time of pa_f32_from_f16, whose results they have but for signaling
-   NaNs. */
+   instructions where it has them, one for a vector. They give what pa_f32_from_f16 gives, but for signaling NaNs. */
 #ifndef PA_PRODUCTS_FLOAT16_H
 #define PA_PRODUCTS_FLOAT16_H
 #include "pa_half.h"
