@@ -149,6 +149,7 @@ typedef uint32_t PA_G(words) __attribute__((vector_size(PA_G_VBYTES)));
 #else
 #define PA_G_SMALL PA_G_SUMS_IN_C
 #endif
+#define PA_G_SKINNY (PA_G_SMALL && PA_KIND == PA_GEMM_REAL) /* pa_gemm_tall_skinny.h is for these */
 #define PA_G_MR_LOW ((2 * PA_G_MR + 2) / 3) /* rows of the lower micro-kernel, for what is left */
 #define PA_G_INPLACE (PA_G_PLAIN || PA_KIND == PA_GEMM_COMPLEX) /* products with few rows need no copy */
 #define PA_G_PLANES (PA_KIND == PA_GEMM_COMPLEX ? 2 : 1)
@@ -201,7 +202,6 @@ typedef uint32_t PA_G(words) __attribute__((vector_size(PA_G_VBYTES)));
 #include "pa_gemm_vector.h"
 #include "pa_gemm_splitk.h"
 #endif
-#define PA_G_SKINNY (PA_G_SMALL && PA_KIND == PA_GEMM_REAL)
 #if PA_G_SKINNY
 #include "pa_gemm_tall_skinny.h"
 #endif
@@ -387,4 +387,5 @@ PA_GEMM_PLAN void PA_NAME(const pa_gemm_args *g, pa_runtime *rt)
 #undef PA_G_INT32_TASKS
 #undef PA_INT64
 #undef PA_G_SMALL
+#undef PA_G_SKINNY
 #endif /* PA_NAME */

@@ -16,6 +16,17 @@ PA_GEMM_PLAN void PA_G(splitk_slice)(void *context, int64_t begin, int64_t end)
     }
 }
 
+/* Adds slices of so many bytes, whole vectors, to the first one. */
+PA_GEMM_PLAN void PA_G(add_slices)(char *first, int64_t count, int64_t bytes)
+{
+    int64_t i, j;
+    for (i = 1; i < count; i++)
+        for (j = 0; j < bytes; j += PA_G_VBYTES) {
+            PA_G_V *sum = (PA_G_V *)(first + j);
+            *sum = PA_G_ADD(*sum, *(const PA_G_V *)(first + i * bytes + j));
+        }
+}
+
 PA_GEMM_PLAN int PA_G(splitk)(const pa_gemm_job *job)
 {
     pa_gemm_job part = *job;
@@ -34,11 +45,7 @@ PA_GEMM_PLAN int PA_G(splitk)(const pa_gemm_job *job)
     part.k = job->k;
     part.partial = 1;
     PA_G(run_tasks)(&part, PA_G(splitk_slice), count, 1);
-    for (i = 1; i < count; i++)
-        for (j = 0; j < part.cchunk; j += PA_G_VBYTES) {
-            PA_G_V *sum = (PA_G_V *)(part.acc + j);
-            *sum = PA_G_ADD(*sum, *(const PA_G_V *)(part.acc + i * part.cchunk + j));
-        }
+    PA_G(add_slices)(part.acc, count, part.cchunk);
     for (i = 0; i < job->m; i++)
         for (j = 0; j < job->n; j++) {
             PA_T x = ((const PA_T *)part.acc)[i * job->n + j];

@@ -4,15 +4,8 @@
    times as long. Sums of a row are in order of the depth; those of a long depth are of runs and slices, which
    sizes and strides decide. */
 
-#define PA_G_SKINNY_ROWS 1024  /* of a tall matrix, at least; timed */
 #define PA_G_SKINNY_COLUMNS ((PA_G_NRV < 2 ? PA_G_NRV : 2) * PA_G_L)
-#define PA_G_SKINNY_DEPTH 64   /* of its product with a small one, at most: longer rows fill panels */
-/* rows, times vectors of columns, of a product of two tall ones, at most, and where panels have no padding; timed */
-#define PA_G_SKINNY_SIDE 12
-#define PA_G_SKINNY_WHOLE_SIDE 8
-#define PA_G_SKINNY_RUN 512    /* steps of a long depth whose sums stay in registers */
-#define PA_G_SKINNY_TASKS 32   /* at most */
-#define PA_G_SKINNY_LAST 32    /* rows behind which a whole vector doesn't end in the matrix, at most */
+#define PA_G_SKINNY_LAST 32 /* rows behind which a whole vector doesn't end in the matrix, at most */
 
 typedef uint32_t PA_G(bits) __attribute__((vector_size(PA_G_VBYTES)));
 
@@ -143,7 +136,7 @@ PA_GEMM_PLAN void PA_G(skinny_depth_task)(void *context, int64_t begin, int64_t 
         for (p = begin * job->kchunk; p < past; p += count) {
             const char *a = job->a + p * job->cas, *b = job->b + p * job->rbs;
             int64_t rbs = job->rbs;
-            count = pa_gemm_min(PA_G_SKINNY_RUN, (p < inside ? pa_gemm_min(inside, past) : past) - p);
+            count = pa_gemm_min(PA_GEMM_SKINNY_RUN, (p < inside ? pa_gemm_min(inside, past) : past) - p);
             if (p >= inside) {
                 rbs = across * PA_G_VBYTES;
                 __builtin_memset(last, 0, sizeof last);
@@ -169,10 +162,10 @@ PA_GEMM_PLAN pa_gemm_job PA_G(transposed)(const pa_gemm_job *job)
 /* False where it doesn't apply: a tall matrix times a small one. */
 PA_GEMM_PLAN int PA_G(tall_times_small)(const pa_gemm_job *all, int parallel)
 {
-    PA_ACC small[PA_G_SKINNY_DEPTH * 2 * PA_G_L] __attribute__((aligned(64)));
+    PA_ACC small[PA_GEMM_SKINNY_DEPTH * 2 * PA_G_L] __attribute__((aligned(64)));
     pa_gemm_job job = all->m < all->n ? PA_G(transposed)(all) : *all;
     int64_t width = pa_gemm_ceil(job.n, PA_G_L) * PA_G_L, j, p;
-    if (job.m < PA_G_SKINNY_ROWS || job.n > PA_G_SKINNY_COLUMNS || job.k > PA_G_SKINNY_DEPTH) return 0;
+    if (job.m < PA_GEMM_SKINNY_ROWS || job.n > PA_G_SKINNY_COLUMNS || job.k > PA_GEMM_SKINNY_DEPTH) return 0;
     if (job.n == 2 * PA_G_L) return 0; /* a panel without padding */
     if (job.n > 1 && job.ccs != PA_G_ES) return 0;
     __builtin_memset(small, 0, (size_t)(job.k * width * PA_G_ES));
@@ -182,7 +175,7 @@ PA_GEMM_PLAN int PA_G(tall_times_small)(const pa_gemm_job *all, int parallel)
             small[p * width + j] = *(const PA_T *)(job.b + p * job.rbs + j * job.cbs);
         }
     job.pb = (char *)small;
-    job.mc = pa_gemm_cut(job.m, pa_gemm_ceil(job.m, PA_G_SKINNY_TASKS), PA_G_MR);
+    job.mc = pa_gemm_cut(job.m, pa_gemm_ceil(job.m, PA_GEMM_SKINNY_TASKS), PA_G_MR);
     if (pa_gemm_work(job.m, width, job.k, 1) < PA_G_PARALLEL_WORK) parallel = 0;
     PA_G(run_tasks)(&job, PA_G(skinny_rows_task), job.m / job.mc, parallel);
     return 1;
@@ -195,21 +188,17 @@ PA_GEMM_PLAN int PA_G(tall_times_tall)(const pa_gemm_job *all, int parallel)
     pa_gemm_job job = turned ? PA_G(transposed)(all) : *all;
     const int64_t across = pa_gemm_ceil(job.n, PA_G_L);
     int64_t slices, i, j;
-    if (job.k < PA_G_SKINNY_ROWS || job.n > PA_G_SKINNY_COLUMNS) return 0;
-    if (job.m * across > (job.n % PA_G_L ? PA_G_SKINNY_SIDE : PA_G_SKINNY_WHOLE_SIDE)) return 0;
+    if (job.k < PA_GEMM_SKINNY_ROWS || job.n > PA_G_SKINNY_COLUMNS) return 0;
+    if (job.m * across > (job.n % PA_G_L ? PA_GEMM_SKINNY_SIDE : PA_GEMM_SKINNY_WHOLE_SIDE)) return 0;
     if (job.cbs != PA_G_ES || job.rbs < job.n * PA_G_ES) return 0;
-    slices = pa_gemm_min(PA_G_SKINNY_TASKS, pa_gemm_ceil(job.k, 2 * PA_G_SKINNY_RUN));
+    slices = pa_gemm_min(PA_GEMM_SKINNY_TASKS, pa_gemm_ceil(job.k, 2 * PA_GEMM_SKINNY_RUN));
     job.kchunk = pa_gemm_ceil(job.k, slices), slices = pa_gemm_ceil(job.k, job.kchunk);
     job.cchunk = job.m * across * PA_G_VBYTES;
     job.acc = (char *)job.rt->scratch(job.rt, (size_t)(slices * job.cchunk));
     if (!job.acc) return 0;
     PA_G(run_tasks)(&job, PA_G(skinny_depth_task), slices,
                     parallel && (job.m + job.n) * job.k * PA_G_ES >= PA_GEMM_PARALLEL_BYTES);
-    for (i = 1; i < slices; i++)
-        for (j = 0; j < job.cchunk; j += PA_G_VBYTES) {
-            PA_G_V *sum = (PA_G_V *)(job.acc + j);
-            *sum = PA_G_ADD(*sum, *(const PA_G_V *)(job.acc + i * job.cchunk + j));
-        }
+    PA_G(add_slices)(job.acc, slices, job.cchunk);
     for (i = 0; i < job.m; i++)
         for (j = 0; j < job.n; j++) {
             PA_GEMM_SCALAR();
@@ -218,11 +207,5 @@ PA_GEMM_PLAN int PA_G(tall_times_tall)(const pa_gemm_job *all, int parallel)
     return 1;
 }
 
-#undef PA_G_SKINNY_ROWS
 #undef PA_G_SKINNY_COLUMNS
-#undef PA_G_SKINNY_DEPTH
-#undef PA_G_SKINNY_SIDE
-#undef PA_G_SKINNY_WHOLE_SIDE
-#undef PA_G_SKINNY_RUN
-#undef PA_G_SKINNY_TASKS
 #undef PA_G_SKINNY_LAST

@@ -43,6 +43,15 @@
 #define PA_GEMM_FEW_SUM_BYTES 16384    /* of a row of sums: half of L1 */
 #define PA_GEMM_FEW_RUN_BYTES 4096     /* of elements that are converted at a time: a page */
 
+/* ---- tall and skinny matrices: panels would be padding, but reuse what they hold --------------------------------- */
+#define PA_GEMM_SKINNY_ROWS 1024    /* of a tall matrix, at least: of 256 the set-up showed */
+#define PA_GEMM_SKINNY_DEPTH 64     /* of its product with a small one, at most: longer rows fill panels */
+/* rows, times vectors of columns, of a product of two tall ones, at most, and where panels have no padding; timed */
+#define PA_GEMM_SKINNY_SIDE 12
+#define PA_GEMM_SKINNY_WHOLE_SIDE 8
+#define PA_GEMM_SKINNY_RUN 512      /* steps of a long depth whose sums stay in registers: B stays in L1 */
+#define PA_GEMM_SKINNY_TASKS 32     /* at most: a few for each thread */
+
 /* ---- split-k ----------------------------------------------------------------------------------------------------- */
 #define PA_GEMM_SPLITK_SLICES 8     /* at most: their sums are added up by one thread */
 #define PA_GEMM_SPLITK_DEPTHS 2     /* panels along the depth of a slice, at least; timed */

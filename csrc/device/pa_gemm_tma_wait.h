@@ -1,5 +1,6 @@
-/* pa_gemm_tma_wait.h: how warps that multiply wait for a slice of bulk tensor copies. Where groups are along the depth
-   (pa_gemm_tiles.h), the last slice of a tile goes on into the next group: these elements are cleared first. */
+/* pa_gemm_tma_wait.h: how consumer warps, those that multiply, wait for a stage of bulk tensor copies (TMA). Where
+   groups are along the depth (pa_gemm_tiles.h), the last slice of a tile goes on into the next group: these elements
+   are cleared first. */
 #ifndef PA_GEMM_TMA_WAIT_H
 #define PA_GEMM_TMA_WAIT_H
 

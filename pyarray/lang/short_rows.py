@@ -1,6 +1,6 @@
-"""How warps and parts of them cache short rows that don't begin and end with vectors of 16 bytes.
+"""Short rows that aren't multiples of 16-byte vectors, cached in registers: threads of a warp and vector widths.
 
-They do so in pairs, or element by element: with vectors, edges would take as long as the rest."""
+Rows are cached in pairs, or element by element: with wider vectors, edges would take as long as the rest."""
 
 from __future__ import annotations
 

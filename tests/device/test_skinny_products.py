@@ -1,4 +1,4 @@
-"""Products with a dimension of a few vectors at most, of tall and skinny matrices above all, next to NumPy."""
+"""Products of tall and skinny matrices, of all layouts and with each dimension the long one, next to NumPy."""
 
 import numpy as np
 import pytest
