@@ -5,6 +5,7 @@
 #ifndef PA_GEMM_BULK_COPIES_H
 #define PA_GEMM_BULK_COPIES_H
 #include "pa_gemm_tiles.h"
+#include "pa_mbarrier.h"
 
 enum {
     PA_TMA_SLOTS = 2048, /* more than four for each block that can run at a time */
@@ -51,10 +52,16 @@ PA_FN bool pa_tma_fits_results(const pa_gemm_grid *) { return false; }
 #endif
 
 #if PA_M_CLUSTER > 1
-PA_FN void pa_mbarrier_arrive_at(unsigned barrier, unsigned rank)
+/* Where block `rank` of the cluster has what is at this address of shared memory; a barrier there. */
+PA_FN unsigned pa_cluster_address(unsigned address, unsigned rank)
 {
-    asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1;"
-                 "mbarrier.arrive.shared::cluster.b64 _, [there]; }" ::"r"(barrier), "r"(rank) : "memory");
+    unsigned there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
+    return there;
+}
+PA_FN void pa_mbarrier_arrive_at(unsigned barrier)
+{
+    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 PA_FN unsigned pa_cluster_rank(void)
 {
@@ -67,6 +74,8 @@ PA_FN void pa_cluster_sync(void)
     asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory");
 }
 #else
+PA_FN unsigned pa_cluster_address(unsigned address, unsigned) { return address; }
+PA_FN void pa_mbarrier_arrive_at(unsigned barrier) { pa_mbarrier_arrive(barrier); }
 PA_FN unsigned pa_cluster_rank(void) { return 0; }
 PA_FN void pa_cluster_sync(void) { __syncthreads(); }
 #endif

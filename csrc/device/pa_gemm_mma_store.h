@@ -76,17 +76,21 @@ struct pa_mma_addends { pa_gemm_results::neighbours<2> x[PA_M_TOGETHER][2]; };
 struct pa_mma_pairs {
     struct alignas(4) pair { PA_C v[2]; };
     pa_gemm_results at[2];
-    unsigned shared_row[PA_GEMM_MAX_ADDENDS]; /* the lane's part of a row in shared memory, or 0 */
+    bool shared[PA_GEMM_MAX_ADDENDS];         /* whether all rows of an array are the same one, in shared memory */
+    unsigned shared_row[PA_GEMM_MAX_ADDENDS]; /* the lane's part of it */
 
     __device__ inline explicit pa_mma_pairs(const pa_gemm_grid *g)
-        : at{pa_gemm_results(g), pa_gemm_results(g)}, shared_row{0} {}
-    __device__ inline explicit pa_mma_pairs(const pa_gemm_results &results) : at{results, results}, shared_row{0}
+        : at{pa_gemm_results(g), pa_gemm_results(g)}, shared{false}, shared_row{0} {}
+    __device__ inline explicit pa_mma_pairs(const pa_gemm_results &results) : at{results, results}, shared{false}, shared_row{0}
     {
 #pragma unroll
         for (int h = 0; h < 2; ++h) at[h].move(pa_mma_pair_row(0, h), pa_mma_pair_col(0));
     }
     /* All rows of array k are the same one, which is in shared memory. */
-    __device__ inline void share_row(int k, unsigned row) { shared_row[k] = row + pa_mma_part::lane() / 8 * 16; }
+    __device__ inline void share_row(int k, unsigned row)
+    {
+        shared[k] = true, shared_row[k] = row + pa_mma_part::lane() / 8 * 16;
+    }
     /* Of rows from i * 16 on, and of columns from `col` on. */
     __device__ inline pa_mma_addends load(int i, int col) const
     {
@@ -95,7 +99,7 @@ struct pa_mma_pairs {
 #pragma unroll
         for (int k = 0; k < PA_GEMM_ADDENDS; ++k) {
 #if PA_M_HAS_WGMMA
-            if (shared_row[k]) { /* eight columns of eight rows are a matrix, of which all rows are the same one */
+            if (shared[k]) { /* eight columns of eight rows are a matrix, of which all rows are the same one */
                 uint32_t words[PA_M_TOGETHER];
                 pa_mma_load_matrices(shared_row[k] + col * 2, words);
 #pragma unroll

@@ -8,7 +8,6 @@
 #ifndef PA_GEMM_TMA_H
 #define PA_GEMM_TMA_H
 #include "pa_gemm_bulk_copies.h"
-#include "pa_mbarrier.h"
 
 enum {
     PA_TMA_STAGED = PA_M_STAGES * PA_M_SLICE, /* offsets in shared memory: of sums on their way to C, ... */
@@ -48,6 +47,7 @@ struct pa_tma_block {
     unsigned base; /* its address */
     unsigned tiles;
     int depths; /* slices of a tile that has any */
+    unsigned others_empty; /* address of the first `empty` of the cluster's block with the lane's number */
 #if PA_M_BF16X6
     int part; /* slices of a part of an operand */
 #endif
@@ -57,6 +57,7 @@ struct pa_tma_block {
         g = grid, memory = shared, base = (unsigned)__cvta_generic_to_shared(shared);
         tiles = pa_gemm_tiles<PA_TMA_ROWS, PA_M_COLUMNS>(g);
         depths = (int)((g->k + PA_M_DEPTH - 1) / PA_M_DEPTH);
+        others_empty = pa_cluster_address(empty(0), threadIdx.x % PA_M_CLUSTER);
 #if PA_M_BF16X6
         part = depths / PA_BF16X6_PARTS, depths = part * PA_BF16X6_PRODUCTS;
 #endif
@@ -90,15 +91,10 @@ struct pa_tma_block {
         t.row += (int64_t)pa_cluster_rank() * PA_M_ROWS;
         return t;
     }
-    /* Said by a warp that has read a stage: to all who copy into it. */
+    /* Called by a warp that has read a stage: says so to all who copy into it, a lane to each block of the cluster. */
     __device__ inline void release(unsigned stage) const
     {
-#if PA_M_CLUSTER > 1
-#pragma unroll
-        for (unsigned rank = 0; rank < PA_M_CLUSTER; ++rank) pa_mbarrier_arrive_at(empty(stage), rank);
-#else
-        pa_mbarrier_arrive(empty(stage));
-#endif
+        if (threadIdx.x % 32 < PA_M_CLUSTER) pa_mbarrier_arrive_at(others_empty + stage * 8);
     }
     __device__ inline unsigned full(unsigned stage) const { return base + PA_TMA_FULL + stage * 8; }
     __device__ inline unsigned empty(unsigned stage) const { return base + PA_TMA_EMPTY + stage * 8; }
@@ -172,9 +168,13 @@ PA_FN int pa_tma_operand(const pa_tma_block &o, const char *p, int64_t rows, int
     if (threadIdx.x % 32 == 0) pa_tma_produce<ROWS, OFFSET>(o, &pa_tma_maps[slot], k_major, batch);
     return slot;
 }
+/* Numbers of a warp that multiplies and of its warpgroup. By a shuffle, which tells the compiler that lanes have the
+   same one: what is computed of it is computed once for a warp, as descriptors are, and branches don't diverge. */
+PA_FN int pa_tma_warp(void) { return __shfl_sync(~0u, pa_mma_thread() / 32, 0); }
+PA_FN int pa_tma_group(void) { return pa_tma_warp() / 4; }
 /* A warp's first row and column in a tile. */
-PA_FN int pa_tma_warp_row(void) { return pa_mma_thread() / 32 % PA_M_DOWN * PA_M_WARP_ROWS; }
-PA_FN int pa_tma_warp_column(void) { return pa_mma_thread() / 32 / PA_M_DOWN * PA_M_WARP_COLUMNS; }
+PA_FN int pa_tma_warp_row(void) { return pa_tma_warp() % PA_M_DOWN * PA_M_WARP_ROWS; }
+PA_FN int pa_tma_warp_column(void) { return pa_tma_warp() / PA_M_DOWN * PA_M_WARP_COLUMNS; }
 #if PA_M_HALF_C
 #include "pa_gemm_tma_store.h"
 #else
@@ -260,29 +260,19 @@ PA_FN void pa_tma_mainloop(const pa_tma_block &o, const pa_gemm_tile_origin &t, 
             },
             [] {});
         __syncwarp(); /* all lanes have read it */
-        if (threadIdx.x % 32 == 0) o.release(before);
+        o.release(before);
     }
 }
 #else
-/* In a block's first tile the second warpgroup lets the first one go ahead, once, in slice `apart`: as far as there are
-   stages. From then on one computes an epilogue while the other multiplies. Without an epilogue it saves nothing. */
-PA_FN void pa_tma_take_turns(int s, int apart)
-{
-#ifdef PA_GEMM_EPILOGUE
-    const bool second = pa_mma_thread() >= 128;
-    if (s == apart && second) asm volatile("bar.sync 2, %0;" ::"n"((int)PA_M_WORKERS) : "memory");
-    if (s == apart + PA_M_STAGES - 2 && apart > 0 && !second)
-        asm volatile("bar.arrive 2, %0;" ::"n"((int)PA_M_WORKERS) : "memory");
-#endif
-}
 /* `before_last` is called while the last slice but one is multiplied, and `during_last` while the last one is: both
    together would take longer than a slice. */
 template <bool K_MAJOR_A, bool K_MAJOR_B, class BeforeLast, class DuringLast>
 PA_FN void pa_tma_mainloop(const pa_tma_block &o, bool first, const pa_gemm_tile_origin &t, pa_tma_stage &stage,
                            pa_mma_accumulators &sum, const BeforeLast &before_last, const DuringLast &during_last)
 {
-    const unsigned half = o.base + pa_mma_thread() / 128 * (PA_M_SLICE_A / 2); /* of A: 64 rows, or a panel */
-    const bool says = threadIdx.x % 32 == 0; /* that the warp has read a stage */
+    const unsigned half = pa_tma_group() * (PA_M_SLICE_A / 2); /* of A: 64 rows, or a panel */
+    const uint64_t first_a = pa_wgmma_descriptor<K_MAJOR_A>(o.base + half),
+                   first_b = pa_wgmma_descriptor<K_MAJOR_B>(o.base + PA_M_SLICE_A);
     const int depths = o.depths_of(t);
     unsigned before = 0;
 #if PA_M_BF16X6
@@ -291,37 +281,37 @@ PA_FN void pa_tma_mainloop(const pa_tma_block &o, bool first, const pa_gemm_tile
     const int together = depths;
     if (PA_TMA_AHEAD && first) pa_tma_copy_first<K_MAJOR_A, K_MAJOR_B>(o, t);
 #endif
-    const int apart = first && together > 2 * PA_M_STAGES ? PA_M_STAGES : -1;
+    const int ahead = PA_TMA_AHEAD && first ? PA_M_STAGES : 0;
+    int s = 0;
+    for (int end = together - 1;; end = together) {
 #pragma unroll 1
-    for (int s = 0; s < together; ++s) {
-        pa_tma_take_turns(s, apart);
-        const uint64_t a = pa_wgmma_descriptor<K_MAJOR_A>(half + stage.at * PA_M_SLICE),
-                       b = pa_wgmma_descriptor<K_MAJOR_B>(o.base + stage.at * PA_M_SLICE + PA_M_SLICE_A);
-        if (PA_TMA_AHEAD && first && s < PA_M_STAGES) {
-            pa_tma_wait_first<PA_M_STAGES - 1>(PA_M_STAGES - 1 - s);
-            asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-            pa_mma_sync();
-        } else pa_tma_wait_full<K_MAJOR_A, K_MAJOR_B>(o, t, stage, s);
-        pa_wgmma_stage<K_MAJOR_A, K_MAJOR_B>(sum.v[0], a, b, PA_TMA_BEGINS ? s : 1);
-        asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
-        if (s && says) o.release(before);
-        if (s + 2 == together) before_last();
-        before = stage.at;
-        stage.next();
+        for (; s < end; ++s) {
+            if (PA_TMA_AHEAD && s < ahead) {
+                pa_tma_wait_first<PA_M_STAGES - 1>(PA_M_STAGES - 1 - s);
+                asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+                pa_mma_sync();
+            } else pa_tma_wait_full<K_MAJOR_A, K_MAJOR_B>(o, t, stage, s);
+            const uint64_t slice = stage.at * (PA_M_SLICE >> 4);
+            pa_wgmma_stage<K_MAJOR_A, K_MAJOR_B>(sum.v[0], first_a + slice, first_b + slice, PA_TMA_BEGINS ? s : 1);
+            asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+            if (s) o.release(before);
+            before = stage.at;
+            stage.next();
+        }
+        if (end == together) break;
+        before_last();
     }
-    if (together < 2) before_last();
     during_last();
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-    if (depths && says) o.release(before);
+    if (depths) o.release(before);
     pa_mma_keep(sum.v[0]);
 #if PA_M_BF16X6
 #pragma unroll 1
     for (int s = together; s < depths; ++s, stage.next()) {
         pa_mbarrier_wait(o.full(stage.at), stage.parity);
-        pa_wgmma_add_stage<K_MAJOR_A, K_MAJOR_B>(
-            sum.v[0], pa_wgmma_descriptor<K_MAJOR_A>(half + stage.at * PA_M_SLICE),
-            pa_wgmma_descriptor<K_MAJOR_B>(o.base + stage.at * PA_M_SLICE + PA_M_SLICE_A));
-        if (says) o.release(stage.at);
+        const uint64_t slice = stage.at * (PA_M_SLICE >> 4);
+        pa_wgmma_add_stage<K_MAJOR_A, K_MAJOR_B>(sum.v[0], first_a + slice, first_b + slice);
+        o.release(stage.at);
     }
 #endif
 }
@@ -338,7 +328,7 @@ PA_FN void pa_tma_step_from(const pa_tma_block &o, int left, pa_tma_stage &stage
     for (int d = 0; d < PA_M_STEPS; ++d) pa_wgmma_from(sum.v[0], a.v[d], b + d * 2);
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
     asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory"); /* `next` was read by the group before */
-    if (read.at != stage.at && threadIdx.x % 32 == 0) o.release(read.at);
+    if (read.at != stage.at) o.release(read.at);
     read = stage;
     stage.next();
     if (left > 1) {
@@ -362,7 +352,7 @@ PA_FN void pa_tma_mainloop_from(const pa_tma_block &o, int depths, pa_tma_stage 
     }
     during_last();
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-    if (threadIdx.x % 32 == 0) o.release(read.at);
+    o.release(read.at);
     pa_mma_keep(sum.v[0]);
 }
 #endif
@@ -400,7 +390,7 @@ PA_FN void pa_tma_multiply(const pa_tma_block &o, bool first, const pa_gemm_tile
 PA_FN void pa_tma_consume(const pa_tma_block &o, pa_gemm_tile_origin t)
 {
     pa_tma_stage stage = {0, 0};
-    pa_tma_result_buffers buffers(o, pa_mma_thread() / 128);
+    pa_tma_result_buffers buffers(o, pa_tma_group());
     for (unsigned tile = o.first_tile(), next; tile < o.tiles; tile = next) {
         const bool first = tile == o.first_tile();
         next = tile + o.tile_step();
