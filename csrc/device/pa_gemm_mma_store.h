@@ -76,12 +76,12 @@ struct pa_mma_addends { pa_gemm_results::neighbours<2> x[PA_M_TOGETHER][2]; };
 struct pa_mma_pairs {
     struct alignas(4) pair { PA_C v[2]; };
     pa_gemm_results at[2];
-    bool shared[PA_GEMM_MAX_ADDENDS];         /* whether all rows of an array are the same one, in shared memory */
-    unsigned shared_row[PA_GEMM_MAX_ADDENDS]; /* the lane's part of it */
+    bool shared[PA_GEMM_MAX_ADDENDS] = {};         /* whether an array's rows are the same one, in shared memory */
+    unsigned shared_row[PA_GEMM_MAX_ADDENDS] = {}; /* the lane's part of it */
 
     __device__ inline explicit pa_mma_pairs(const pa_gemm_grid *g)
-        : at{pa_gemm_results(g), pa_gemm_results(g)}, shared{false}, shared_row{0} {}
-    __device__ inline explicit pa_mma_pairs(const pa_gemm_results &results) : at{results, results}, shared{false}, shared_row{0}
+        : at{pa_gemm_results(g), pa_gemm_results(g)} {}
+    __device__ inline explicit pa_mma_pairs(const pa_gemm_results &results) : at{results, results}
     {
 #pragma unroll
         for (int h = 0; h < 2; ++h) at[h].move(pa_mma_pair_row(0, h), pa_mma_pair_col(0));

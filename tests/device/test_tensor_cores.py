@@ -290,7 +290,7 @@ def test_the_default_tiles_cover_all_sizes(device, dtype):
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_epilogues_of_a_long_depth(device, dtype, use):
-    """Warpgroups compute them in turns, and blocks may have several tiles."""
+    """Blocks may have several tiles, and warps at the edges store otherwise."""
     for tile in tiles_of(device, dtype):
         use(tile)
         for m, k, n in ((70, 1100, 130), (2600, 577, 2050)) if tile and tile.bulk else ((70, 600, 40),):
