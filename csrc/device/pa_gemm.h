@@ -210,9 +210,12 @@ typedef uint32_t PA_G(words) __attribute__((vector_size(PA_G_VBYTES)));
 PA_GEMM_PLAN void PA_G(product)(pa_gemm_job *job, int parallel)
 {
 #ifndef PA_DEBUG_CHECKS
+#if PA_G_SKINNY
+    if (PA_G(tall_times_small)(job, parallel)) return;
+#endif
     if (job->by_vector && PA_G(few_rows)(job, parallel)) return;
 #if PA_G_SKINNY
-    if (PA_G(tall_times_small)(job, parallel) || PA_G(tall_times_tall)(job, parallel)) return;
+    if (PA_G(tall_times_tall)(job, parallel)) return;
 #endif
 #if PA_G_INT32
     job->fits32 = pa_gemm_min(job->m, job->n) >= PA_GEMM_INT32_SIDE;

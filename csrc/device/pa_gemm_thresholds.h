@@ -46,6 +46,7 @@
 /* ---- tall and skinny matrices: panels would be padding, but reuse what they hold --------------------------------- */
 #define PA_GEMM_SKINNY_ROWS 1024    /* of a tall matrix, at least: of 256 the set-up showed */
 #define PA_GEMM_SKINNY_DEPTH 64     /* of its product with a small one, at most: longer rows fill panels */
+#define PA_GEMM_SKINNY_DOTS_DEPTH 32 /* the same where rows could be summed as vectors; timed with AVX2 */
 /* rows, times vectors of columns, of a product of two tall ones, at most, and where panels have no padding; timed */
 #define PA_GEMM_SKINNY_SIDE 12
 #define PA_GEMM_SKINNY_WHOLE_SIDE 8
