@@ -167,7 +167,7 @@ PA_GEMM_PLAN int PA_G(tall_times_small)(const pa_gemm_job *all, int parallel)
     int64_t width = pa_gemm_ceil(job.n, PA_G_L) * PA_G_L, j, p;
     if (job.m < PA_GEMM_SKINNY_ROWS || job.n > PA_G_SKINNY_COLUMNS || job.k > PA_GEMM_SKINNY_DEPTH) return 0;
     if (job.n == 2 * PA_G_L) return 0; /* a panel without padding */
-    /* dot products (few_rows) of short rows are mostly sums of a vector's lanes; of others, and of one column, faster */
+    /* few_rows is faster, but with short rows: then dot products are mostly sums of a vector's lanes */
     if (all->by_vector && (job.n == 1 || job.k > PA_GEMM_SKINNY_DOTS_DEPTH || job.cas != PA_G_ES)) return 0;
     if (job.n > 1 && job.ccs != PA_G_ES) return 0;
     __builtin_memset(small, 0, (size_t)(job.k * width * PA_G_ES));
