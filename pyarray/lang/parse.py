@@ -18,6 +18,9 @@ from ..errors import CompileError, with_article
 from .loc import Loc
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+# The attribute of a function with the lines that it was made of: other threads may define one of the same name, whose
+# text is then under its path in `linecache`.
+_TEXT = "__pyarray_text__"
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,8 +197,10 @@ def source_of(function: Callable[..., Any], scope: Mapping[str, Any] | None = No
         what = f"{function.__name__!r} is wrapped by another decorator, whose text would be compiled"
         raise TypeError(f"{what}; put this decorator right above the def, and the other one above it")
     code = function.__code__
-    linecache.checkcache(code.co_filename)
-    lines = linecache.getlines(code.co_filename, function.__globals__)
+    lines = getattr(function, _TEXT, None)
+    if lines is None:
+        linecache.checkcache(code.co_filename)
+        lines = linecache.getlines(code.co_filename, function.__globals__)
     names: dict[str, Any] = {}
     # Annotations that are text may name locals of the enclosing function, which no closure keeps.
     if scope and scope is not function.__globals__:
@@ -420,8 +425,9 @@ class Capture:
 
 def function_from_text(name: str, text: str, scope: dict[str, Any]) -> Callable[..., Any]:
     """The function that a text defines, whose source is found."""
-    path = f"<pyarray kernel {name}>"
-    linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
+    path, lines = f"<pyarray kernel {name}>", text.splitlines(keepends=True)
+    linecache.cache[path] = (len(text), None, lines, path)
     exec(compile(text, path, "exec"), scope)
     function: Callable[..., Any] = scope[name]
+    setattr(function, _TEXT, lines)
     return function
