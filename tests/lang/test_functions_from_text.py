@@ -1,4 +1,4 @@
-"""Functions of texts: each keeps its own, whatever is defined under the same name meanwhile, as by other threads."""
+"""Functions defined from source text keep their source, also when other threads define one of the same name."""
 
 import threading
 
